@@ -1,0 +1,2 @@
+//! The `progap` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Graphs, features, labels and splits; readers and writers; the aggregation kernel.

@@ -1,0 +1,1 @@
+//! Events, accountants, calibration, integer noise, selection and auditing statistics.
