@@ -1,0 +1,82 @@
+//! Files that are there whole or not at all.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::Result;
+use crate::error::InFile;
+
+/// A file that is written beside its target and takes the target's name only when it is complete.
+///
+/// Dropped without [`AtomicFile::commit`], it leaves nothing behind and an older target untouched.
+pub(crate) struct AtomicFile {
+    target: PathBuf,
+    writer: BufWriter<NamedTempFile>,
+}
+
+impl AtomicFile {
+    /// Starts a file in the target's folder, which must exist.
+    pub(crate) fn create(target: &Path) -> Result<Self> {
+        let folder = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let file = tempfile::Builder::new().prefix(".progap-").tempfile_in(folder).in_file(target)?;
+        Ok(AtomicFile { target: target.to_path_buf(), writer: BufWriter::with_capacity(1 << 20, file) })
+    }
+
+    /// Syncs the content to disk and gives it its name.
+    pub(crate) fn commit(self) -> Result<()> {
+        let AtomicFile { target, writer } = self;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error).in_file(&target)?;
+        // A temporary file is readable by its owner only; a finished one gets the usual permissions.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let permissions = std::fs::Permissions::from_mode(0o644);
+            file.as_file().set_permissions(permissions).in_file(&target)?;
+        }
+        file.as_file().sync_all().in_file(&target)?;
+        file.persist(&target).map_err(|e| e.error).in_file(&target)?;
+        Ok(())
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl io::Seek for AtomicFile {
+    fn seek(&mut self, position: io::SeekFrom) -> io::Result<u64> {
+        self.writer.seek(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_committed_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out.bin");
+        std::fs::write(&target, b"old").unwrap();
+        let mut file = AtomicFile::create(&target).unwrap();
+        file.write_all(b"new").unwrap();
+        drop(file);
+        assert_eq!(std::fs::read(&target).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mut file = AtomicFile::create(&target).unwrap();
+        file.write_all(b"new").unwrap();
+        file.commit().unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    }
+}

@@ -1,0 +1,312 @@
+//! What can be wrong with people's files, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// One sentence for the user: which file, where in it, what is wrong, what to do.
+#[derive(Debug)]
+pub struct Error(Box<Details>);
+
+#[derive(Debug)]
+struct Details {
+    file: Option<PathBuf>,
+    place: Option<Place>,
+    problem: Problem,
+}
+
+/// Where in a file the problem lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A row of a table, counted as a text editor counts lines (the header is row 1).
+    Row(u64),
+    /// A cell of a table; the row is counted as in [`Place::Row`].
+    Cell {
+        /// The row.
+        row: u64,
+        /// The column's name.
+        column: String,
+    },
+    /// A column of a table.
+    Column(String),
+    /// An array of an archive, a variable of a `.mat` file, a section of our own format.
+    Key(String),
+    /// One element of such an array.
+    Element {
+        /// The array's name.
+        key: String,
+        /// The element's position, from 0.
+        index: u64,
+    },
+    /// A node, by its position.
+    Node(u64),
+}
+
+/// What is wrong. [`Problem::advice`] says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The path holds nothing that a reader knows.
+    #[error("no known graph format ({0})")]
+    NotRecognised(String),
+    /// The file ends before its content does.
+    #[error("the file is truncated: {0}")]
+    Truncated(String),
+    /// The bytes do not form a file of the format.
+    #[error("the file is corrupt: {0}")]
+    Corrupt(String),
+    /// The content's checksum differs from the one that was written down.
+    #[error("the checksum is {found}, not {expected}: the file is damaged or was changed")]
+    Checksum {
+        /// What was written down.
+        expected: String,
+        /// What the content gives.
+        found: String,
+    },
+    /// A format, or a version of one, that we do not read.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A NumPy array that holds pickled Python objects.
+    #[error("the array holds pickled Python objects, which are never loaded because they can run code")]
+    PickledObjects,
+    /// A column or array that must be there is not.
+    #[error("there is no {what} (found: {found})")]
+    Missing {
+        /// What is missing, for example "label column".
+        what: String,
+        /// What is there instead.
+        found: String,
+    },
+    /// A cell that must not be empty is.
+    #[error("the value is missing")]
+    EmptyCell,
+    /// A value that should be a number is not.
+    #[error("{0:?} is not a number")]
+    NotANumber(String),
+    /// A feature or weight that is NaN or infinite.
+    #[error("the value {0} is not finite")]
+    NotFinite(f64),
+    /// A label outside the classes.
+    #[error("the label {label} is outside 0..{classes}")]
+    LabelOutOfRange {
+        /// The label.
+        label: String,
+        /// The number of classes.
+        classes: u64,
+    },
+    /// An index outside its range: negative, too large, or overflowing.
+    #[error("the index {index} is outside 0..{limit}")]
+    IndexOutOfRange {
+        /// The index as it stands in the file.
+        index: String,
+        /// The first index that is too large.
+        limit: u64,
+    },
+    /// An edge that names a node that is not in the node table.
+    #[error("the node {0:?} is not in the node table")]
+    UnknownNode(String),
+    /// The same node id twice.
+    #[error("the node id {id:?} stands already in row {first_row}")]
+    DuplicateNode {
+        /// The id.
+        id: String,
+        /// Where it stands first.
+        first_row: u64,
+    },
+    /// Two arrays that must agree in shape do not.
+    #[error("the {what} has length {found}, expected {expected}")]
+    Length {
+        /// What was measured.
+        what: String,
+        /// The length it has.
+        found: u64,
+        /// The length it should have.
+        expected: u64,
+    },
+    /// No nodes, no classes: nothing to learn from.
+    #[error("the graph has no {0}")]
+    Empty(&'static str),
+    /// A graph that is said to be undirected but holds a one-way edge.
+    #[error("the graph is said to be undirected, but the edge {from} -> {to} has no edge back")]
+    OneWayEdge {
+        /// Sender.
+        from: u64,
+        /// Receiver.
+        to: u64,
+    },
+    /// A value that contradicts the rest.
+    #[error("{0}")]
+    Invalid(String),
+    /// More than this build or machine can hold.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+impl Problem {
+    /// What the user can do about it, as the end of a sentence.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Problem::Io(e) if e.kind() == io::ErrorKind::NotFound => {
+                "check the spelling, or see `progap data list` for data sets by name"
+            }
+            Problem::Io(e) if e.kind() == io::ErrorKind::StorageFull => "free some space and try again",
+            Problem::Io(_) => "check the path and its permissions",
+            Problem::NotRecognised(_) => {
+                "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a \
+                 Facebook100 .mat, a .progap file, or a name from `progap data list`"
+            }
+            Problem::Truncated(_) | Problem::Corrupt(_) | Problem::Checksum { .. } => {
+                "copy or download it again"
+            }
+            Problem::Unsupported(_) => "convert it to a supported format first",
+            Problem::PickledObjects => "save it again with plain numeric or string arrays",
+            Problem::Missing { .. } => "add it, or name the right one with an option",
+            Problem::EmptyCell => "fill it in, or drop the row",
+            Problem::NotANumber(_) => "correct it, or declare the column categorical",
+            Problem::NotFinite(_) => "replace it by a finite number or drop the row",
+            Problem::LabelOutOfRange { .. } => "correct the label, or drop the node",
+            Problem::IndexOutOfRange { .. } => "indices count nodes or columns from 0: correct or drop it",
+            Problem::UnknownNode(_) => "add the node, or drop the edge",
+            Problem::DuplicateNode { .. } => "keep one row per node",
+            Problem::Length { .. } => "save arrays that belong to the same nodes",
+            Problem::Empty(_) => "give at least one labelled node",
+            Problem::OneWayEdge { .. } => "add the missing direction, or drop the claim",
+            Problem::Invalid(_) => "correct it and try again",
+            Problem::TooLarge(_) => "use a smaller graph or a larger machine",
+        }
+    }
+
+    /// This problem, somewhere in a file that the caller will name.
+    pub fn at(self, place: Place) -> Error {
+        Error(Box::new(Details { file: None, place: Some(place), problem: self }))
+    }
+
+    /// This problem in a file as a whole.
+    pub fn in_file(self, file: &Path) -> Error {
+        Error::from(self).in_file(file)
+    }
+}
+
+impl Error {
+    /// The file, where there is one.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// The place in the file, where it is known.
+    pub fn place(&self) -> Option<&Place> {
+        self.0.place.as_ref()
+    }
+
+    /// What is wrong.
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
+    }
+
+    /// Names the file, unless a deeper caller already did.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Error {
+        self.0.file.get_or_insert_with(|| file.to_path_buf());
+        self
+    }
+
+    /// Names the place, unless a deeper caller already did.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Error {
+        self.0.place.get_or_insert(place);
+        self
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Error(Box::new(Details { file: None, place: None, problem }))
+    }
+}
+
+impl From<io::Error> for Error {
+    /// An unexpected end is a truncated file, bad data a corrupt one; the rest is the system's.
+    fn from(e: io::Error) -> Self {
+        match e.kind() {
+            io::ErrorKind::UnexpectedEof => Problem::Truncated(e.to_string()).into(),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                Problem::Corrupt(e.to_string()).into()
+            }
+            _ => Problem::Io(e).into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Details { file, place, problem } = &*self.0;
+        if let Some(file) = file {
+            write!(f, "{}: ", file.display())?;
+        }
+        if let Some(place) = place {
+            write!(f, "{place}: ")?;
+        }
+        write!(f, "{problem}; {}", problem.advice())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self.problem() {
+            Problem::Io(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Row(row) => write!(f, "row {row}"),
+            Place::Cell { row, column } => write!(f, "row {row}, column {column:?}"),
+            Place::Column(column) => write!(f, "column {column:?}"),
+            Place::Key(key) => write!(f, "{key:?}"),
+            Place::Element { key, index } => write!(f, "{key:?}[{index}]"),
+            Place::Node(node) => write!(f, "node {node}"),
+        }
+    }
+}
+
+/// Names the file in whatever error comes out.
+pub(crate) trait InFile<T> {
+    fn in_file(self, file: &Path) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> InFile<T> for std::result::Result<T, E> {
+    fn in_file(self, file: &Path) -> Result<T> {
+        self.map_err(|e| e.into().in_file(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_sentence_names_file_place_problem_and_remedy() {
+        let place = Place::Cell { row: 17, column: "age".into() };
+        let error = Problem::NotFinite(f64::NAN).at(place).in_file(Path::new("nodes.csv"));
+        assert_eq!(
+            error.to_string(),
+            "nodes.csv: row 17, column \"age\": the value NaN is not finite; replace it by a finite number or \
+             drop the row"
+        );
+    }
+
+    #[test]
+    fn the_deepest_place_wins() {
+        let error = Problem::EmptyCell.at(Place::Row(3)).at(Place::Row(9));
+        assert_eq!(error.place(), Some(&Place::Row(3)));
+    }
+}

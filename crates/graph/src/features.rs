@@ -1,0 +1,333 @@
+//! What is known about each node besides its edges.
+
+use crate::graph::check_offsets;
+use crate::{Buffer, Place, Problem, Result};
+
+/// A matrix of features, one row per node. One-hot features stay sparse.
+///
+/// Every value is finite.
+#[derive(Debug, Clone)]
+pub enum Features {
+    /// All values, row after row.
+    Dense {
+        /// The number of columns.
+        columns: usize,
+        /// `rows * columns` values.
+        values: Buffer<f32>,
+    },
+    /// Only the values that are not zero, in compressed sparse rows.
+    Sparse {
+        /// The number of columns.
+        columns: usize,
+        /// Where each row starts, and where the last one ends.
+        offsets: Buffer<u64>,
+        /// The column of each value, ascending within a row, none twice.
+        indices: Buffer<u32>,
+        /// The values; `None` if all are 1.
+        values: Option<Buffer<f32>>,
+    },
+}
+
+impl Features {
+    /// A dense matrix; errors name a value that is not finite, or a length that does not fit.
+    pub fn dense(rows: usize, columns: usize, values: impl Into<Buffer<f32>>) -> Result<Self> {
+        let features = Features::Dense { columns, values: values.into() };
+        features.check(rows)?;
+        Ok(features)
+    }
+
+    /// A sparse matrix; rows are put in ascending order where they are not, and values that are all 1 are
+    /// not kept. Errors name what does not fit.
+    pub fn sparse(
+        rows: usize,
+        columns: usize,
+        offsets: impl Into<Buffer<u64>>,
+        indices: impl Into<Buffer<u32>>,
+        values: Option<Buffer<f32>>,
+    ) -> Result<Self> {
+        let (offsets, mut indices, mut values) = (offsets.into(), indices.into(), values);
+        check_lengths(rows, &offsets, &indices, values.as_deref())?;
+        if offsets.windows(2).any(|w| !indices[w[0] as usize..w[1] as usize].is_sorted()) {
+            (indices, values) = sort_rows(&offsets, indices, values);
+        }
+        if values.as_deref().is_some_and(|values| values.iter().all(|&v| v == 1.0)) {
+            values = None;
+        }
+        let features = Features::Sparse { columns, offsets, indices, values };
+        features.check(rows)?;
+        Ok(features)
+    }
+
+    /// No features at all.
+    pub fn none() -> Self {
+        Features::Dense { columns: 0, values: Buffer::default() }
+    }
+
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        match self {
+            Features::Dense { columns, .. } | Features::Sparse { columns, .. } => *columns,
+        }
+    }
+
+    /// How many values are not zero.
+    pub fn nonzeros(&self) -> usize {
+        match self {
+            Features::Dense { values, .. } => values.iter().filter(|&&v| v != 0.0).count(),
+            Features::Sparse { indices, values: None, .. } => indices.len(),
+            Features::Sparse { values: Some(values), .. } => values.iter().filter(|&&v| v != 0.0).count(),
+        }
+    }
+
+    /// Bytes held by the matrix.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Features::Dense { values, .. } => size_of_val(&**values),
+            Features::Sparse { offsets, indices, values, .. } => {
+                size_of_val(&**offsets) + size_of_val(&**indices) + values.as_deref().map_or(0, size_of_val)
+            }
+        }
+    }
+
+    /// The values of a row that are stored, as (column, value).
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f32)> + '_ {
+        let (dense, indices, values) = match self {
+            Features::Dense { columns, values } => {
+                (&values[row * columns..(row + 1) * columns], &[][..], None)
+            }
+            Features::Sparse { offsets, indices, values, .. } => {
+                let range = offsets[row] as usize..offsets[row + 1] as usize;
+                (&[][..], &indices[range.clone()], values.as_deref().map(|v| &v[range]))
+            }
+        };
+        let sparse =
+            indices.iter().enumerate().map(move |(k, &c)| (c as usize, values.map_or(1.0, |v| v[k])));
+        dense.iter().copied().enumerate().chain(sparse)
+    }
+
+    /// The rows that are listed, in that order.
+    #[must_use]
+    pub fn select(&self, rows: &[u32]) -> Features {
+        match self {
+            Features::Dense { columns, values } => {
+                let mut kept = Vec::with_capacity(rows.len() * columns);
+                for &row in rows {
+                    let start = row as usize * columns;
+                    kept.extend_from_slice(&values[start..start + columns]);
+                }
+                Features::Dense { columns: *columns, values: kept.into() }
+            }
+            Features::Sparse { columns, offsets, indices, values } => {
+                let range = |row: u32| offsets[row as usize] as usize..offsets[row as usize + 1] as usize;
+                let total = rows.iter().map(|&row| range(row).len()).sum();
+                let mut kept_offsets = Vec::with_capacity(rows.len() + 1);
+                kept_offsets.push(0);
+                let mut kept_indices = Vec::with_capacity(total);
+                let mut kept_values = values.as_ref().map(|_| Vec::with_capacity(total));
+                for &row in rows {
+                    kept_indices.extend_from_slice(&indices[range(row)]);
+                    if let (Some(kept), Some(values)) = (&mut kept_values, values) {
+                        kept.extend_from_slice(&values[range(row)]);
+                    }
+                    kept_offsets.push(kept_indices.len() as u64);
+                }
+                Features::Sparse {
+                    columns: *columns,
+                    offsets: kept_offsets.into(),
+                    indices: kept_indices.into(),
+                    values: kept_values.map(Into::into),
+                }
+            }
+        }
+    }
+
+    /// The same matrix in whichever form is smaller.
+    #[must_use]
+    pub fn compact(self, rows: usize) -> Features {
+        let columns = self.columns();
+        let nonzeros = self.nonzeros();
+        let dense_bytes = rows * columns * 4;
+        let sparse_bytes = (rows + 1) * 8 + nonzeros * 8;
+        match &self {
+            Features::Dense { values, .. } if sparse_bytes < dense_bytes => {
+                let mut offsets = Vec::with_capacity(rows + 1);
+                offsets.push(0);
+                let mut indices = Vec::with_capacity(nonzeros);
+                let mut kept = Vec::with_capacity(nonzeros);
+                for row in values.chunks_exact(columns) {
+                    for (column, &value) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+                        indices.push(column as u32);
+                        kept.push(value);
+                    }
+                    offsets.push(indices.len() as u64);
+                }
+                let values = kept.iter().any(|&v| v != 1.0).then(|| kept.into());
+                Features::Sparse { columns, offsets: offsets.into(), indices: indices.into(), values }
+            }
+            Features::Sparse { .. } if dense_bytes < sparse_bytes => {
+                Features::Dense { columns, values: self.to_dense(rows).into() }
+            }
+            _ => self,
+        }
+    }
+
+    /// All values, row after row, zeros included.
+    pub fn to_dense(&self, rows: usize) -> Vec<f32> {
+        let columns = self.columns();
+        let mut dense = vec![0.0; rows * columns];
+        for row in 0..rows {
+            for (column, value) in self.row(row) {
+                dense[row * columns + column] = value;
+            }
+        }
+        dense
+    }
+
+    /// Whether the matrix has so many rows and only finite values.
+    pub(crate) fn check(&self, rows: usize) -> Result<()> {
+        let values = match self {
+            Features::Dense { columns, values } => {
+                let expected = rows as u64 * *columns as u64;
+                if values.len() as u64 != expected {
+                    let what = format!("feature matrix of {rows} rows and {columns} columns");
+                    return Err(Problem::Length { what, found: values.len() as u64, expected }.into());
+                }
+                Some(values)
+            }
+            Features::Sparse { columns, offsets, indices, values } => {
+                check_lengths(rows, offsets, indices, values.as_deref())?;
+                if let Some(at) = indices.iter().position(|&c| c as usize >= *columns) {
+                    let problem =
+                        Problem::IndexOutOfRange { index: indices[at].to_string(), limit: *columns as u64 };
+                    return Err(
+                        problem.at(Place::Element { key: "feature columns".into(), index: at as u64 })
+                    );
+                }
+                let ascending = |w: &[u64]| indices[w[0] as usize..w[1] as usize].is_sorted_by(|a, b| a < b);
+                if let Some(row) = offsets.windows(2).position(|w| !ascending(w)) {
+                    let message = "a feature column stands twice in one row".into();
+                    return Err(Problem::Invalid(message).at(Place::Node(row as u64)));
+                }
+                values.as_ref()
+            }
+        };
+        match values.and_then(|values| values.iter().position(|v| !v.is_finite()).map(|at| (at, values[at])))
+        {
+            None => Ok(()),
+            Some((at, value)) => {
+                let row = match self {
+                    Features::Dense { columns, .. } => at / columns,
+                    Features::Sparse { offsets, .. } => offsets.partition_point(|&o| o <= at as u64) - 1,
+                };
+                Err(Problem::NotFinite(value.into()).at(Place::Node(row as u64)))
+            }
+        }
+    }
+}
+
+/// Equal when every value is equal, in whichever form it is stored.
+impl PartialEq for Features {
+    fn eq(&self, other: &Self) -> bool {
+        let rows = |f: &Features| match f {
+            Features::Dense { columns: 0, .. } => None,
+            Features::Dense { columns, values } => Some(values.len() / columns),
+            Features::Sparse { offsets, .. } => Some(offsets.len() - 1),
+        };
+        if self.columns() != other.columns() {
+            return false;
+        }
+        if self.columns() == 0 {
+            return true;
+        }
+        let nonzero = |f: &Features, row| f.row(row).filter(|(_, v)| *v != 0.0).collect::<Vec<_>>();
+        rows(self) == rows(other)
+            && (0..rows(self).unwrap_or(0)).all(|r| nonzero(self, r) == nonzero(other, r))
+    }
+}
+
+fn check_lengths(rows: usize, offsets: &[u64], indices: &[u32], values: Option<&[f32]>) -> Result<()> {
+    if offsets.len() as u64 != rows as u64 + 1 {
+        let (found, expected) = (offsets.len() as u64, rows as u64 + 1);
+        return Err(Problem::Length { what: "list of feature offsets".into(), found, expected }.into());
+    }
+    check_offsets("feature offsets", offsets, indices.len())?;
+    match values {
+        Some(values) if values.len() != indices.len() => {
+            let (found, expected) = (values.len() as u64, indices.len() as u64);
+            Err(Problem::Length { what: "list of feature values".into(), found, expected }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sort_rows(
+    offsets: &[u64],
+    indices: Buffer<u32>,
+    values: Option<Buffer<f32>>,
+) -> (Buffer<u32>, Option<Buffer<f32>>) {
+    let mut indices = indices.into_vec();
+    let mut values = values.map(Buffer::into_vec);
+    for w in offsets.windows(2) {
+        let range = w[0] as usize..w[1] as usize;
+        match &mut values {
+            None => indices[range].sort_unstable(),
+            Some(values) => {
+                let mut row: Vec<_> = indices[range.clone()]
+                    .iter()
+                    .copied()
+                    .zip(values[range.clone()].iter().copied())
+                    .collect();
+                row.sort_unstable_by_key(|&(column, _)| column);
+                for (at, (column, value)) in range.zip(row) {
+                    indices[at] = column;
+                    values[at] = value;
+                }
+            }
+        }
+    }
+    (indices.into(), values.map(Into::into))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sparse() -> Features {
+        let values = Some(vec![3.0, 2.0, 5.0].into());
+        Features::sparse(3, 4, vec![0, 2, 2, 3], vec![3, 1, 0], values).unwrap()
+    }
+
+    #[test]
+    fn dense_and_sparse_say_the_same() {
+        let dense = [0., 2., 0., 3., 0., 0., 0., 0., 5., 0., 0., 0.];
+        assert_eq!(sparse().to_dense(3), dense);
+        let other = Features::dense(3, 4, dense.to_vec()).unwrap();
+        assert_eq!(sparse(), other);
+        assert_eq!(sparse().select(&[2, 0]), other.select(&[2, 0]));
+        assert_eq!((sparse().nonzeros(), other.nonzeros()), (3, 3));
+        assert_ne!(sparse(), other.select(&[2, 1, 0]));
+    }
+
+    #[test]
+    fn compact_takes_the_smaller_form() {
+        let one_hot = (0..1000).map(|i| if i % 100 == i / 100 { 1.0 } else { 0.0 }).collect::<Vec<f32>>();
+        let compact = Features::dense(10, 100, one_hot.clone()).unwrap().compact(10);
+        assert!(matches!(compact, Features::Sparse { values: None, .. }));
+        assert_eq!(compact.to_dense(10), one_hot);
+        assert!(matches!(sparse().compact(3), Features::Dense { .. }));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let nan = Features::dense(2, 2, vec![0., 0., 0., f32::NAN]).unwrap_err();
+        assert_eq!(nan.place(), Some(&Place::Node(1)));
+        assert!(Features::dense(2, 2, vec![0.; 3]).is_err());
+        assert!(Features::sparse(1, 2, vec![0, 1], vec![2], None).is_err());
+        assert!(Features::sparse(1, 2, vec![0, 2], vec![1, 1], None).is_err());
+        assert!(Features::sparse(1, 2, vec![0, 3], vec![1], None).is_err());
+        assert!(Features::sparse(2, 2, vec![0, 1], vec![1], None).is_err());
+        let infinite =
+            Features::sparse(2, 2, vec![0, 1, 2], vec![1, 0], Some(vec![1.0, f32::INFINITY].into()));
+        assert_eq!(infinite.unwrap_err().place(), Some(&Place::Node(1)));
+    }
+}

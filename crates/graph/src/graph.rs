@@ -1,0 +1,453 @@
+//! The graph: who sends to whom, in compressed sparse rows.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::{Buffer, Error, Place, Problem, Result};
+
+/// A directed graph, stored by receiver: row `i` lists the senders `j` of the edges `j -> i`, ascending.
+///
+/// An undirected graph is stored as both directions. Four bytes an edge and eight a node. Repeated edges are
+/// kept as they came ([`crate::transform::deduplicate`] removes them).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    offsets: Buffer<u64>,
+    senders: Buffer<u32>,
+}
+
+impl Graph {
+    /// The most nodes a graph can have: ids are 32-bit.
+    pub const MAX_NODES: usize = u32::MAX as usize;
+
+    /// A graph from its rows: `senders[offsets[i]..offsets[i + 1]]` send to `i`.
+    ///
+    /// Rows that are not ascending are sorted. Offsets that do not rise from 0 to the number of edges, and
+    /// senders that are not nodes, are errors.
+    pub fn from_rows(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Result<Self> {
+        let graph = Graph { offsets: offsets.into(), senders: senders.into() };
+        match graph.check_rows()? {
+            RowOrder::Ascending => Ok(graph),
+            RowOrder::Mixed => {
+                let Graph { offsets, senders } = graph;
+                let mut senders = senders.into_vec();
+                row_blocks(&offsets, RowWidth::Edges, &mut senders, 64).into_par_iter().for_each(
+                    |(rows, block)| {
+                        let start = offsets[rows.start];
+                        for w in offsets[rows.start..=rows.end].windows(2) {
+                            block[(w[0] - start) as usize..(w[1] - start) as usize].sort_unstable();
+                        }
+                    },
+                );
+                Ok(Graph { offsets, senders: senders.into() })
+            }
+        }
+    }
+
+    /// A graph from parallel lists of sources and targets.
+    pub fn from_edges(nodes: usize, sources: &[u32], targets: &[u32]) -> Result<Self> {
+        if sources.len() != targets.len() {
+            let (found, expected) = (targets.len() as u64, sources.len() as u64);
+            return Err(Problem::Length { what: "list of targets".into(), found, expected }.into());
+        }
+        let mut builder = GraphBuilder::new(nodes)?;
+        for (&source, &target) in sources.iter().zip(targets) {
+            builder.count(source, target)?;
+        }
+        let mut filler = builder.fill();
+        for (&source, &target) in sources.iter().zip(targets) {
+            filler.place(source, target);
+        }
+        filler.finish()
+    }
+
+    /// A graph of which the caller knows that the rows are valid and ascending.
+    pub(crate) fn from_valid_rows(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Self {
+        let graph = Graph { offsets: offsets.into(), senders: senders.into() };
+        debug_assert!(matches!(graph.check_rows(), Ok(RowOrder::Ascending)));
+        graph
+    }
+
+    /// The number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The number of directed edges.
+    pub fn edges(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// The senders of the edges into `node`, ascending.
+    pub fn in_neighbours(&self, node: usize) -> &[u32] {
+        &self.senders[self.offsets[node] as usize..self.offsets[node + 1] as usize]
+    }
+
+    /// The number of edges into `node`.
+    pub fn in_degree(&self, node: usize) -> usize {
+        (self.offsets[node + 1] - self.offsets[node]) as usize
+    }
+
+    /// The largest number of edges into one node.
+    pub fn max_in_degree(&self) -> usize {
+        self.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
+    }
+
+    /// For each node the number of edges out of it.
+    pub fn out_degrees(&self) -> Vec<u32> {
+        let mut degrees = vec![0u32; self.nodes()];
+        for &sender in self.senders.iter() {
+            degrees[sender as usize] += 1;
+        }
+        degrees
+    }
+
+    /// Where each row starts, and where the last one ends.
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// The senders of all rows, one row after the other.
+    pub fn senders(&self) -> &[u32] {
+        &self.senders
+    }
+
+    /// Takes the graph apart into offsets and senders.
+    pub fn into_rows(self) -> (Buffer<u64>, Buffer<u32>) {
+        (self.offsets, self.senders)
+    }
+
+    /// All edges as (source, target), by target.
+    pub fn iter_edges(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+        (0..self.nodes()).flat_map(|i| self.in_neighbours(i).iter().map(move |&j| (j, i as u32)))
+    }
+
+    /// Every edge turned round.
+    pub fn transpose(&self) -> Graph {
+        let mut offsets = vec![0u64; self.nodes() + 1];
+        for &sender in self.senders.iter() {
+            offsets[sender as usize + 1] += 1;
+        }
+        for i in 0..self.nodes() {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut next = offsets.clone();
+        let mut senders = vec![0u32; self.edges()];
+        for (source, target) in self.iter_edges() {
+            let slot = &mut next[source as usize];
+            senders[*slot as usize] = target;
+            *slot += 1;
+        }
+        // Targets were visited in ascending order, so each row is ascending.
+        Graph::from_valid_rows(offsets, senders)
+    }
+
+    /// The first edge without an edge back, if there is one; `None` means that the graph is undirected.
+    ///
+    /// Receivers are visited in ascending order and rows are ascending, so the edge back must always be the
+    /// next one not yet seen in the sender's row: one pass, one cursor per node.
+    pub fn first_one_way_edge(&self) -> Option<(u32, u32)> {
+        let mut cursor = self.offsets[..self.nodes()].to_vec();
+        for (source, target) in self.iter_edges() {
+            let slot = &mut cursor[source as usize];
+            let end = self.offsets[source as usize + 1];
+            match (*slot < end).then(|| self.senders[*slot as usize]) {
+                Some(back) if back == target => *slot += 1,
+                // The sender's row holds an edge from an earlier node, which had no edge to that sender.
+                Some(back) if back < target => return Some((back, source)),
+                _ => return Some((source, target)),
+            }
+        }
+        None
+    }
+
+    /// Whether every edge has an edge back.
+    pub fn is_undirected(&self) -> bool {
+        self.first_one_way_edge().is_none()
+    }
+
+    /// How many edges lead from a node to itself.
+    pub fn self_loops(&self) -> usize {
+        (0..self.nodes()).map(|i| self.in_neighbours(i).iter().filter(|&&j| j as usize == i).count()).sum()
+    }
+
+    /// How many edges repeat another one.
+    pub fn repeated_edges(&self) -> usize {
+        (0..self.nodes()).map(|i| self.in_neighbours(i).windows(2).filter(|w| w[0] == w[1]).count()).sum()
+    }
+
+    /// How many nodes have no edge at all.
+    pub fn isolated_nodes(&self) -> usize {
+        let sends = self.out_degrees();
+        (0..self.nodes()).filter(|&i| self.in_degree(i) == 0 && sends[i] == 0).count()
+    }
+
+    /// Bytes held by the graph.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.offsets) + size_of_val(&*self.senders)
+    }
+
+    fn check_rows(&self) -> Result<RowOrder> {
+        check_offsets("offsets", &self.offsets, self.senders.len())?;
+        let nodes = self.nodes();
+        if nodes > Self::MAX_NODES {
+            return Err(too_many_nodes(nodes));
+        }
+        let rows: Vec<usize> = split_rows(&self.offsets, 64);
+        let checks: Vec<Result<RowOrder>> = rows
+            .par_windows(2)
+            .map(|w| {
+                let first = self.offsets[w[0]] as usize;
+                let senders = &self.senders[first..self.offsets[w[1]] as usize];
+                if let Some(at) = senders.iter().position(|&j| j as usize >= nodes) {
+                    let place = Place::Element { key: "senders".into(), index: (first + at) as u64 };
+                    let index = senders[at].to_string();
+                    return Err(Problem::IndexOutOfRange { index, limit: nodes as u64 }.at(place));
+                }
+                let ascending = (w[0]..w[1]).all(|i| self.in_neighbours(i).is_sorted());
+                Ok(if ascending { RowOrder::Ascending } else { RowOrder::Mixed })
+            })
+            .collect();
+        let mut order = RowOrder::Ascending;
+        for check in checks {
+            if let RowOrder::Mixed = check? {
+                order = RowOrder::Mixed;
+            }
+        }
+        Ok(order)
+    }
+}
+
+enum RowOrder {
+    Ascending,
+    Mixed,
+}
+
+/// Builds a graph from edges that are seen twice: counted first, then placed. Between the passes nothing but
+/// the rows themselves is held, so a stream that can be replayed needs no list of edges.
+#[derive(Debug)]
+pub struct GraphBuilder {
+    offsets: Vec<u64>,
+}
+
+impl GraphBuilder {
+    /// A builder for so many nodes.
+    pub fn new(nodes: usize) -> Result<Self> {
+        if nodes > Graph::MAX_NODES {
+            return Err(too_many_nodes(nodes));
+        }
+        Ok(GraphBuilder { offsets: vec![0; nodes + 1] })
+    }
+
+    /// Counts an edge.
+    pub fn count(&mut self, source: u32, target: u32) -> Result<()> {
+        let nodes = self.offsets.len() - 1;
+        let largest = source.max(target);
+        if largest as usize >= nodes {
+            let index = largest.to_string();
+            return Err(Problem::IndexOutOfRange { index, limit: nodes as u64 }.into());
+        }
+        self.offsets[target as usize + 1] += 1;
+        Ok(())
+    }
+
+    /// Ends counting.
+    pub fn fill(self) -> GraphFiller {
+        let mut offsets = self.offsets;
+        for i in 1..offsets.len() {
+            offsets[i] += offsets[i - 1];
+        }
+        let edges = offsets[offsets.len() - 1] as usize;
+        // Placing moves each row's start to its end, that is to the next row's start: shifting by one row at
+        // the end restores the starts, and no second array of cursors is needed.
+        GraphFiller { offsets, senders: vec![0; edges], placed: 0 }
+    }
+}
+
+/// The second pass of [`GraphBuilder`].
+#[derive(Debug)]
+pub struct GraphFiller {
+    offsets: Vec<u64>,
+    senders: Vec<u32>,
+    placed: usize,
+}
+
+impl GraphFiller {
+    /// Places an edge that was counted before.
+    ///
+    /// # Panics
+    /// If more edges go to `target` than there is room for in all, or `target` is not a node. Edges that
+    /// differ from the counted ones in any other way are an error of [`GraphFiller::finish`].
+    pub fn place(&mut self, source: u32, target: u32) {
+        let slot = &mut self.offsets[target as usize];
+        self.senders[*slot as usize] = source;
+        *slot += 1;
+        self.placed += 1;
+    }
+
+    /// The graph.
+    pub fn finish(self) -> Result<Graph> {
+        let GraphFiller { mut offsets, senders, placed } = self;
+        let nodes = offsets.len() - 1;
+        let edges = senders.len();
+        if placed != edges {
+            let what = "list of edges in its second pass".into();
+            return Err(Problem::Length { what, found: placed as u64, expected: edges as u64 }.into());
+        }
+        offsets.copy_within(0..nodes, 1);
+        offsets[0] = 0;
+        Graph::from_rows(offsets, senders)
+    }
+}
+
+/// Whether offsets rise from 0 to `length`.
+pub(crate) fn check_offsets(key: &str, offsets: &[u64], length: usize) -> Result<()> {
+    let key = || key.to_string();
+    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else {
+        return Err(Problem::Length { what: key(), found: 0, expected: 1 }.into());
+    };
+    if *first != 0 || *last != length as u64 {
+        let message = format!("the offsets run from {first} to {last}, not from 0 to {length}");
+        return Err(Problem::Corrupt(message).at(Place::Key(key())));
+    }
+    if let Some(row) = offsets.windows(2).position(|w| w[0] > w[1]) {
+        let message = format!("the offsets fall from {} to {}", offsets[row], offsets[row + 1]);
+        return Err(Problem::Corrupt(message).at(Place::Element { key: key(), index: row as u64 }));
+    }
+    Ok(())
+}
+
+fn too_many_nodes(nodes: usize) -> Error {
+    Problem::TooLarge(format!("{nodes} nodes are more than the {} a graph can have", Graph::MAX_NODES)).into()
+}
+
+/// Borders of about `parts` blocks of rows with about the same work each; a row counts as its edges plus a
+/// little, so that neither hubs nor millions of empty rows unbalance the blocks.
+pub(crate) fn split_rows(offsets: &[u64], parts: usize) -> Vec<usize> {
+    const ROW_COST: u64 = 4;
+    let rows = offsets.len() - 1;
+    let cost = |row: usize| offsets[row] + ROW_COST * row as u64;
+    let mut borders = vec![0];
+    for part in 1..=parts as u64 {
+        let target = (cost(rows) as u128 * part as u128 / parts as u128) as u64;
+        let last = borders[borders.len() - 1];
+        // The first row whose start is at or past the target.
+        let (mut low, mut high) = (last, rows);
+        while low < high {
+            let middle = (low + high) / 2;
+            if cost(middle) < target { low = middle + 1 } else { high = middle }
+        }
+        if low > last {
+            borders.push(low);
+        }
+    }
+    if borders[borders.len() - 1] != rows {
+        borders.push(rows);
+    }
+    borders
+}
+
+/// Cuts the values of all rows into blocks of about the same work, for editing: each comes with its rows.
+pub(crate) fn row_blocks<'a, T>(
+    offsets: &[u64],
+    width: RowWidth,
+    mut values: &'a mut [T],
+    parts: usize,
+) -> Vec<(Range<usize>, &'a mut [T])> {
+    let borders = split_rows(offsets, parts);
+    let mut blocks = Vec::with_capacity(borders.len());
+    for w in borders.windows(2) {
+        let length = match width {
+            RowWidth::Edges => (offsets[w[1]] - offsets[w[0]]) as usize,
+            RowWidth::Fixed(width) => (w[1] - w[0]) * width,
+        };
+        let (block, rest) = values.split_at_mut(length);
+        blocks.push((w[0]..w[1], block));
+        values = rest;
+    }
+    blocks
+}
+
+/// How many values a row of [`row_blocks`] has.
+#[derive(Clone, Copy)]
+pub(crate) enum RowWidth {
+    /// One for each edge of the row.
+    Edges,
+    /// The same number for each row.
+    Fixed(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn graph(nodes: usize, edges: &[(u32, u32)]) -> Graph {
+        let (sources, targets): (Vec<u32>, Vec<u32>) = edges.iter().copied().unzip();
+        Graph::from_edges(nodes, &sources, &targets).unwrap()
+    }
+
+    #[test]
+    fn rows_list_senders_in_order() {
+        let g = graph(4, &[(3, 1), (0, 1), (2, 0), (1, 1)]);
+        assert_eq!(g.in_neighbours(1), [0, 1, 3]);
+        assert_eq!(g.in_neighbours(0), [2]);
+        assert_eq!((g.edges(), g.self_loops(), g.isolated_nodes(), g.max_in_degree()), (4, 1, 0, 3));
+        assert_eq!(g.out_degrees(), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn forged_rows_are_refused() {
+        for (offsets, senders) in [
+            (vec![], vec![]),
+            (vec![1, 1], vec![0]),
+            (vec![0, 2, 1], vec![0]),
+            (vec![0, u64::MAX, 1], vec![0]),
+            (vec![0, 1], vec![7]),
+            (vec![0, 1], vec![]),
+        ] {
+            assert!(Graph::from_rows(offsets.clone(), senders.clone()).is_err(), "{offsets:?} {senders:?}");
+        }
+        assert!(Graph::from_edges(2, &[0], &[2]).is_err());
+        assert!(Graph::from_edges(2, &[0, 1], &[1]).is_err());
+    }
+
+    #[test]
+    fn the_first_one_way_edge_is_found() {
+        assert_eq!(graph(3, &[(0, 1), (1, 0), (2, 2)]).first_one_way_edge(), None);
+        assert_eq!(graph(3, &[(0, 1), (1, 0), (2, 1)]).first_one_way_edge(), Some((2, 1)));
+        assert_eq!(graph(3, &[(0, 2)]).first_one_way_edge(), Some((0, 2)));
+    }
+
+    proptest! {
+        #[test]
+        fn edges_survive_and_transposing_twice_is_nothing(
+            mut edges in proptest::collection::vec((0u32..20, 0u32..20), 0..200)
+        ) {
+            let g = graph(20, &edges);
+            let mut seen: Vec<_> = g.iter_edges().collect();
+            edges.sort_unstable();
+            seen.sort_unstable();
+            prop_assert_eq!(seen, edges.clone());
+            prop_assert_eq!(&g.transpose().transpose(), &g);
+            let mut back: Vec<_> = edges.iter().map(|&(a, b)| (b, a)).collect();
+            back.sort_unstable();
+            prop_assert_eq!(g.is_undirected(), back == edges);
+            if let Some((a, b)) = g.first_one_way_edge() {
+                let count = |pair| edges.iter().filter(|&&e| e == pair).count();
+                prop_assert!(count((a, b)) > count((b, a)));
+            }
+        }
+
+        #[test]
+        fn blocks_cover_all_rows_once(degrees in proptest::collection::vec(0u64..50, 1..300), parts in 1usize..40) {
+            let mut offsets = vec![0];
+            for d in degrees { offsets.push(offsets[offsets.len() - 1] + d); }
+            let borders = split_rows(&offsets, parts);
+            prop_assert_eq!(borders[0], 0);
+            prop_assert_eq!(borders[borders.len() - 1], offsets.len() - 1);
+            prop_assert!(borders.is_sorted_by(|a, b| a < b));
+            prop_assert!(borders.len() <= parts + 2);
+        }
+    }
+}
