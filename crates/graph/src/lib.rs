@@ -13,7 +13,7 @@
 //! ```
 #![deny(unsafe_code)]
 
-//pub mod aggregate;
+pub mod aggregate;
 mod atomic;
 pub mod buffer;
 mod dataset;
