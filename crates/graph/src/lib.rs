@@ -23,7 +23,8 @@ mod graph;
 mod ids;
 pub mod read;
 mod split;
-//pub mod store;
+pub mod store;
+pub mod summary;
 pub mod transform;
 
 pub use buffer::Buffer;
