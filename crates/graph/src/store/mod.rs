@@ -164,3 +164,63 @@ impl Sections {
         self.optional(name)?.ok_or_else(|| self.missing(name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file whose checksums are right, whatever it says.
+    fn forge(sections: &[(&'static str, Vec<u8>)]) -> Result<Dataset> {
+        let sections: Vec<_> = sections.iter().map(|(name, content)| Section::new(name, content)).collect();
+        let mut file = Vec::new();
+        layout::write(&sections, &mut file).expect("writing to memory");
+        from_bytes(file)
+    }
+
+    fn honest() -> Vec<(&'static str, Vec<u8>)> {
+        let meta = br#"{"name":"forged","class_names":["a","b"],"feature_columns":1}"#.to_vec();
+        vec![
+            ("meta", meta),
+            ("offsets", bytes(&[0u64, 1, 2]).to_vec()),
+            ("senders", bytes(&[1u32, 0]).to_vec()),
+            ("labels", bytes(&[0u32, 1]).to_vec()),
+            ("x_dense", bytes(&[0.5f32, 1.5]).to_vec()),
+            ("split", vec![0, 2]),
+        ]
+    }
+
+    #[test]
+    fn forged_content_with_right_checksums_is_refused() {
+        assert!(forge(&honest()).is_ok());
+        let forgeries: [(&'static str, Vec<u8>); 13] = [
+            ("meta", b"{}".to_vec()),
+            ("meta", br#"{"name":"f","class_names":[],"feature_columns":1}"#.to_vec()),
+            (
+                "meta",
+                br#"{"name":"f","class_names":["a","b"],"feature_columns":18446744073709551615}"#.to_vec(),
+            ),
+            ("offsets", vec![]),
+            ("offsets", bytes(&[0u64, u64::MAX, 2]).to_vec()),
+            ("offsets", bytes(&[0u64, 2]).to_vec()),
+            ("senders", bytes(&[1u32, 2]).to_vec()),
+            ("senders", vec![1, 2, 3]),
+            ("labels", bytes(&[0u32, 2]).to_vec()),
+            ("labels", bytes(&[0u32]).to_vec()),
+            ("x_dense", bytes(&[0.5f32, f32::NAN]).to_vec()),
+            ("split", vec![0, 4]),
+            ("split", vec![0]),
+        ];
+        for (name, content) in forgeries {
+            let mut sections = honest();
+            sections.iter_mut().filter(|(n, _)| *n == name).for_each(|(_, c)| c.clone_from(&content));
+            assert!(forge(&sections).is_err(), "{name} {content:?}");
+        }
+        for missing in 0..5 {
+            let mut sections = honest();
+            sections.remove(missing);
+            assert!(forge(&sections).is_err());
+        }
+        let twice = [honest(), honest()].concat();
+        assert!(forge(&twice).is_err());
+    }
+}
