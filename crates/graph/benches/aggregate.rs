@@ -4,12 +4,14 @@
 //! directed edges, width 16); `-- --edges 8500000 --nodes 110000` at another. Everything is compared within one
 //! run, as ratios: the machine may be busy. Each figure is the best of several alternating rounds.
 
+mod common;
+
 use std::hint::black_box;
 use std::time::Instant;
 
-use progap_graph::{Graph, GraphBuilder, aggregate};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use progap_graph::{Graph, aggregate};
+
+use common::{check_at_least, option, uniform_graph};
 
 const WIDTH: usize = 16;
 
@@ -19,8 +21,8 @@ fn main() {
     let rounds = option("--rounds").unwrap_or(5);
     println!("{nodes} nodes, {edges} directed edges, width {WIDTH}, best of {rounds} rounds");
 
-    let random = graph(nodes, edges, nodes);
-    let schools = graph(nodes, edges, nodes / 100);
+    let random = uniform_graph(nodes, edges, nodes);
+    let schools = uniform_graph(nodes, edges, nodes / 100);
     let floats = vec![0.5f32; nodes * WIDTH];
     let bytes = vec![3i8; nodes * WIDTH];
     let (mut float_sums, mut byte_sums) = (vec![0f32; nodes * WIDTH], vec![0i32; nodes * WIDTH]);
@@ -68,41 +70,11 @@ fn main() {
     row("f32, random graph, 2 threads", float_two);
     row("i8, random graph, 2 threads", byte_two);
     println!();
-    check("f32 kernel rate / gather rate", limit / float, 0.7);
-    check("f32 time / i8 time", float / byte, 1.0);
-    check("random time / schools time (f32)", float / school, 2.0);
-    check("f32, 1 thread / 2 threads", float / float_two, 1.7);
-    check("i8, 1 thread / 2 threads", byte / byte_two, 1.7);
-}
-
-fn check(what: &str, ratio: f64, goal: f64) {
-    let verdict = if ratio >= goal { "reached" } else { "MISSED" };
-    println!("{what:<36} {ratio:5.2}  (goal {goal}: {verdict})");
-}
-
-fn option(name: &str) -> Option<usize> {
-    let mut words = std::env::args().skip_while(|word| word != name);
-    words.next()?;
-    words.next()?.parse().ok()
-}
-
-/// Uniform senders within groups of `group` consecutive nodes.
-fn graph(nodes: usize, edges: usize, group: usize) -> Graph {
-    let replay = |visit: &mut dyn FnMut(u32, u32)| {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        for edge in 0..edges {
-            let target = edge * nodes / edges;
-            let first = target / group * group;
-            let size = group.min(nodes - first) as u64;
-            let source = first as u64 + ((u64::from(rng.next_u32()) * size) >> 32);
-            visit(source as u32, target as u32);
-        }
-    };
-    let mut builder = GraphBuilder::new(nodes).expect("few enough nodes");
-    replay(&mut |source, target| builder.count(source, target).expect("a node"));
-    let mut filler = builder.fill();
-    replay(&mut |source, target| filler.place(source, target));
-    filler.finish().expect("a graph")
+    check_at_least("f32 kernel rate / gather rate", limit / float, 0.7);
+    check_at_least("f32 time / i8 time", float / byte, 1.0);
+    check_at_least("random time / schools time (f32)", float / school, 2.0);
+    check_at_least("f32, 1 thread / 2 threads", float / float_two, 1.7);
+    check_at_least("i8, 1 thread / 2 threads", byte / byte_two, 1.7);
 }
 
 /// One whole cache line per edge, added up in registers: what any kernel must at least do on this graph.
