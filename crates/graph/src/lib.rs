@@ -24,6 +24,7 @@ mod ids;
 pub mod read;
 mod split;
 //pub mod store;
+pub mod synth;
 pub mod transform;
 
 pub use buffer::Buffer;
