@@ -55,7 +55,7 @@ impl Column {
 
     /// The number of values, and so of one-hot columns.
     pub fn values(&self) -> usize {
-        self.pools.iter().map(|pool| pool.values).sum()
+        self.pools.iter().map(|pool| pool.values).fold(0, usize::saturating_add)
     }
 
     /// A column of `values` values for any number of classes: a node has no value with chance `missing`, one

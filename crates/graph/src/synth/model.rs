@@ -104,7 +104,7 @@ impl Model {
     ) -> Result<Model> {
         let mut model = Model::new(people, ties);
         let pairs = edges as f64 / 2.0;
-        if model.people.cohort_count == 1 {
+        if model.people.cohort_count == 1 || edges == 0 {
             model.set_mixing(openness, 1.0);
             model.draws = model.pilot(labels).draws_for(pairs)?;
             return Ok(model);
@@ -175,7 +175,11 @@ impl Model {
             volumes.iter().zip(openness).map(|(v, o)| v * o).sum::<f64>() / self.total_weight;
         let outside: Vec<f64> =
             openness.iter().map(|o| ((1.0 - inside) * o / mean_openness).clamp(0.0, 1.0)).collect();
-        let closeness = |a: usize, b: usize| if a == b { 0.0 } else { power(CLASS_DECAY, a.abs_diff(b)) };
+        let mut by_distance = vec![0.0, 1.0];
+        for distance in 2..count {
+            by_distance.push(by_distance[distance - 1] * CLASS_DECAY);
+        }
+        let closeness = |a: usize, b: usize| by_distance[a.abs_diff(b)];
         // Factors of a symmetric matrix whose rows add up to what each cohort has outside; the square root
         // damps the steps, which would swing between two states without it.
         let mut factor: Vec<f64> = volumes.iter().map(|v| v.sqrt()).collect();
@@ -341,8 +345,10 @@ fn solve_draws(pairs: f64, most: f64, distinct: impl Fn(f64) -> f64) -> Result<f
         );
         return Err(Problem::TooLarge(message).into());
     }
-    let (mut low, mut high) = (0.0, most);
-    for _ in 0..30 {
+    // To 1 in 5000, which is less than the chance of the draws themselves leaves open.
+    const BISECTIONS: usize = 16;
+    let (mut low, mut high) = (pairs, most);
+    for _ in 0..BISECTIONS {
         let middle = (low + high) / 2.0;
         if distinct(middle) < pairs { low = middle } else { high = middle }
     }
@@ -395,9 +401,4 @@ fn cumulate(shares: impl Iterator<Item = f64>) -> Vec<f64> {
         *last = 1.0;
     }
     sums
-}
-
-/// An integer power by multiplication: the same bits everywhere.
-fn power(base: f64, exponent: usize) -> f64 {
-    (0..exponent.min(1000)).fold(1.0, |product, _| product * base)
 }

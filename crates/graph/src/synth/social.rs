@@ -83,6 +83,8 @@ impl SocialNetwork {
     pub const MAX_NODES: usize = 1 << 28;
     /// More directed edges than this are refused.
     pub const MAX_EDGES: usize = 1 << 33;
+    /// More one-hot features than this are refused.
+    pub const MAX_FEATURES: usize = 1 << 20;
     /// More classes than this are refused.
     pub const MAX_CLASSES: usize = 1024;
 
@@ -162,7 +164,8 @@ impl SocialNetwork {
         self
     }
 
-    /// The share of nodes whose friends are those of a neighbouring class; 0.1 by default.
+    /// The share of nodes whose friends are those of a neighbouring class (half as many in the first and the last
+    /// class, which have one neighbour); 0.1 by default.
     #[must_use]
     pub fn drift(mut self, share: f64) -> Self {
         self.drift = share;
@@ -205,14 +208,16 @@ impl SocialNetwork {
         let edges = self.check()?;
         let columns = match &self.features {
             Attributes::Columns(columns) => columns.clone(),
-            Attributes::Count(features) => usual_columns(*features, self.classes.len()),
+            Attributes::Count(features) => {
+                usual_columns((*features).min(Self::MAX_FEATURES + 1), self.classes.len())
+            }
         };
+        self.check_columns(&columns)?;
         let samplers = columns
             .iter()
             .enumerate()
             .map(|(number, column)| column.sampler(number, self.classes.len(), self.seed))
             .collect::<Result<Vec<_>>>()?;
-        self.check_groups(&columns)?;
 
         let labels = self.labels();
         let (features, feature_names) = one_hot(&columns, &samplers, &labels)?;
@@ -313,20 +318,23 @@ impl SocialNetwork {
         Ok(edges)
     }
 
-    /// There is a table for each pair of a community and a class or value: it must not dwarf the nodes.
-    fn check_groups(&self, columns: &[Column]) -> Result<()> {
-        const ALWAYS_ALLOWED: u64 = 1 << 20;
-        let limit = ALWAYS_ALLOWED.max(self.nodes as u64);
-        let values = columns.iter().map(|column| column.values() as u64).fold(0, u64::saturating_add);
+    fn check_columns(&self, columns: &[Column]) -> Result<()> {
         let ties: f64 = columns.iter().map(Column::tie_share).sum();
         if ties > 1.0 {
             let message = format!("the ties of the columns add up to {ties}, which is more than 1");
             return Err(Problem::Invalid(message).into());
         }
-        let largest = values.max(self.classes.len() as u64);
-        if largest.saturating_mul(self.communities as u64) > limit {
+        let features = columns.iter().map(Column::values).fold(0, usize::saturating_add);
+        if features > Self::MAX_FEATURES {
+            let message = format!("more than the {} one-hot features were asked for", Self::MAX_FEATURES);
+            return Err(Problem::TooLarge(message).into());
+        }
+        // There is a table for each pair of a community and a class or value: it must not dwarf the nodes.
+        const ALWAYS_ALLOWED: usize = 1 << 20;
+        let (limit, largest) = (ALWAYS_ALLOWED.max(self.nodes), features.max(self.classes.len()));
+        if largest.saturating_mul(self.communities) > limit {
             let message = format!(
-                "{} communities with {largest} classes or attribute values each are more than {limit} groups",
+                "{} communities with {largest} classes or features each are more than {limit} groups",
                 self.communities
             );
             return Err(Problem::TooLarge(message).into());
@@ -358,12 +366,12 @@ impl SocialNetwork {
         let last = self.classes.len() as u32 - 1;
         let cohort = |(node, &label): (usize, &u32)| {
             let mut stream = Stream::new(self.seed, Purpose::Cohort, node as u64);
-            let drifts = stream.unit() < self.drift;
-            let up = if label == 0 || label == last { label == 0 } else { stream.unit() < 0.5 };
-            match (drifts && last > 0, up) {
-                (false, _) => label as u16,
-                (true, true) => label as u16 + 1,
-                (true, false) => label as u16 - 1,
+            let (drifts, up) = (stream.unit() < self.drift, stream.unit() < 0.5);
+            // Where there is no further class, one stays in one's own.
+            match (drifts, up) {
+                (true, true) if label < last => label as u16 + 1,
+                (true, false) if label > 0 => label as u16 - 1,
+                _ => label as u16,
             }
         };
         labels.iter().enumerate().map(cohort).collect()
