@@ -1,6 +1,6 @@
 //! A graph with everything known about its nodes.
 
-use crate::{Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split};
+use crate::{Buffer, Features, Graph, NodeIds, Place, Problem, Ratios, Result, Split};
 
 /// A graph, the features and labels of its nodes, and (where the data came with one) a split.
 ///
@@ -145,16 +145,6 @@ impl Dataset {
     /// Takes the data set apart.
     pub fn into_parts(self) -> DatasetParts {
         self.0
-    }
-
-    /// The share of nodes of a part that belong to its most frequent class; `None` without such nodes.
-    pub fn majority_share(&self, part: Part) -> Option<f64> {
-        let mut counts = vec![0u64; self.classes()];
-        for node in self.split()?.nodes(part) {
-            counts[self.labels()[node] as usize] += 1;
-        }
-        let total: u64 = counts.iter().sum();
-        (total > 0).then(|| counts.iter().copied().max().unwrap_or(0) as f64 / total as f64)
     }
 
     /// The share of edges between nodes of the same class; `None` without edges.

@@ -187,7 +187,7 @@ impl Features {
     pub(crate) fn check(&self, rows: usize) -> Result<()> {
         let values = match self {
             Features::Dense { columns, values } => {
-                let expected = rows as u64 * *columns as u64;
+                let expected = (rows as u64).saturating_mul(*columns as u64);
                 if values.len() as u64 != expected {
                     let what = format!("feature matrix of {rows} rows and {columns} columns");
                     return Err(Problem::Length { what, found: values.len() as u64, expected }.into());

@@ -1,5 +1,7 @@
 //! What people call their nodes.
 
+use std::collections::HashMap;
+
 use crate::{Buffer, Problem, Result};
 
 /// The name of each node in the user's own files.
@@ -49,6 +51,11 @@ impl NodeIds {
                 String::from_utf8_lossy(text).into_owned()
             }
         }
+    }
+
+    /// Where each id stands, for looking nodes up by the user's names.
+    pub fn positions(&self, nodes: usize) -> HashMap<String, u32> {
+        (0..nodes).map(|node| (self.name(node), node as u32)).collect()
     }
 
     /// The ids of the nodes that are listed, in that order.

@@ -13,7 +13,7 @@
 //! ```
 #![deny(unsafe_code)]
 
-//pub mod aggregate;
+pub mod aggregate;
 mod atomic;
 pub mod buffer;
 mod dataset;
@@ -24,7 +24,8 @@ mod ids;
 pub mod prepare;
 pub mod read;
 mod split;
-//pub mod store;
+pub mod store;
+pub mod summary;
 pub mod transform;
 pub mod write;
 

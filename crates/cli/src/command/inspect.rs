@@ -1,0 +1,111 @@
+//! `progap inspect`: a data set in figures.
+
+use clap::Args;
+use progap_graph::summary::{Quantiles, Summary};
+
+use super::Outcome;
+use crate::source::Source;
+use crate::ui::{self, bytes, count, percent};
+
+/// Show a data set in figures: nodes, edges, features, classes, degrees, homophily, split, memory
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap inspect demo
+  progap inspect fb:Berkeley13 --data-dir ~/data
+  progap inspect nodes.csv --edges edges.csv --label diagnosis --undirected
+  progap inspect graph.npz --json | jq .edges")]
+pub struct Inspect {
+    #[command(flatten)]
+    source: Source,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl Inspect {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let dataset = {
+            let _spinner = ui::spinner(format!("loading {}", self.source.name()));
+            self.source.load_split()?
+        };
+        let summary = Summary::of(&dataset);
+        if self.json {
+            return ui::print(&serde_json::to_string_pretty(&summary)?);
+        }
+        ui::print(&table(&summary))
+    }
+}
+
+fn table(summary: &Summary) -> String {
+    let mut rows = vec![
+        ("nodes", count(summary.nodes)),
+        ("edges", edges(summary)),
+        ("features", features(summary)),
+        ("classes", count(summary.classes)),
+    ];
+    rows.extend(oddities(summary).map(|text| ("note", text)));
+    let Quantiles { mean, min, p10, p25, median, p75, p90, p99, max } = summary.in_degree;
+    rows.push(("in-degree", format!("mean {mean:.1}, median {median}, from {min} to {max}")));
+    rows.push(("", format!("10 % {p10}   25 % {p25}   75 % {p75}   90 % {p90}   99 % {p99}")));
+    if let Some(homophily) = summary.homophily {
+        let text = format!(
+            "{} of the edges join nodes of one class (by chance {})",
+            percent(homophily),
+            percent(summary.chance_homophily)
+        );
+        rows.push(("homophily", text));
+    }
+    if let (Some(train), Some(val), Some(test)) = (summary.train, summary.val, summary.test) {
+        let unused = summary.unused.filter(|&n| n > 0).map(|n| format!(", {} unused", count(n)));
+        let text = format!("{} train, {} validation, {} test", count(train), count(val), count(test));
+        rows.push(("split", text + &unused.unwrap_or_default()));
+    }
+    if let Some(accuracy) = summary.majority_baseline {
+        rows.push(("majority baseline", format!("{} test accuracy", percent(accuracy))));
+    }
+    let memory = summary.memory;
+    let text =
+        format!("{} (graph {}, features {})", bytes(memory.total), bytes(memory.graph), bytes(memory.features));
+    rows.push(("memory", text));
+
+    let largest = summary.class_counts.iter().map(|class| class.nodes).max().unwrap_or(1).max(1);
+    let classes = summary.class_counts.iter().map(|class| {
+        let share = class.nodes as f64 / summary.nodes as f64;
+        [class.name.clone(), count(class.nodes), percent(share), ui::bar(class.nodes as f64 / largest as f64, 24)]
+    });
+    let facts = ui::facts(&summary.name, &rows);
+    let classes = ui::table(["class", "nodes", "share", ""], classes);
+    format!("{facts}\n\n{classes}")
+}
+
+fn edges(summary: &Summary) -> String {
+    if summary.undirected {
+        format!("{} directed, {} undirected", count(summary.edges), count(summary.edges.div_ceil(2)))
+    } else {
+        format!("{} directed (some without an edge back)", count(summary.edges))
+    }
+}
+
+fn features(summary: &Summary) -> String {
+    match summary.feature_density {
+        None => "none".into(),
+        Some(density) => {
+            let storage = summary.feature_storage;
+            format!("{}, {storage}, {} of the values are not zero", count(summary.features), percent(density))
+        }
+    }
+}
+
+/// What a user should know before training on it.
+fn oddities(summary: &Summary) -> impl Iterator<Item = String> {
+    let note = |number: usize, what: &str| (number > 0).then(|| format!("{} {what}", count(number)));
+    [
+        note(summary.self_loops, "edges lead from a node to itself"),
+        note(summary.repeated_edges, "edges repeat another one"),
+        note(summary.isolated_nodes, "nodes have no edge"),
+    ]
+    .into_iter()
+    .flatten()
+}

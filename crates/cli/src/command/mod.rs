@@ -1,0 +1,7 @@
+//! One file per command.
+
+pub mod data;
+pub mod inspect;
+
+/// What a command comes to: nothing, or one sentence for the user.
+pub type Outcome = Result<(), Box<dyn std::error::Error>>;

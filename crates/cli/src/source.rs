@@ -1,0 +1,111 @@
+//! Which data set the user means.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use progap_graph::read::{self, Direction, LoadOptions};
+use progap_graph::{Dataset, Ratios, Result, named};
+
+use crate::transforms::Transforms;
+
+/// The folder for data sets where none is named.
+const DEFAULT_FOLDER: &str = "data";
+
+/// The folder that holds downloaded data sets.
+#[derive(Args, Clone)]
+pub struct DataFolder {
+    /// Folder that holds downloaded data sets (for example one with facebook100/Berkeley13.mat)
+    #[arg(long, env = "PROGAP_DATA", value_name = "DIR", default_value = DEFAULT_FOLDER)]
+    pub data_dir: PathBuf,
+}
+
+/// A data set by name or by files, with what its files do not say.
+#[derive(Args, Clone)]
+pub struct Source {
+    /// A name from `progap data list`, a folder or file of any known format, or a node table (with --edges)
+    #[arg(default_value = "demo")]
+    dataset: String,
+    /// The edge table that goes with a node table
+    #[arg(long, value_name = "FILE")]
+    edges: Option<PathBuf>,
+    #[command(flatten)]
+    folder: DataFolder,
+    /// Column of the node table that holds the ids [default: id]
+    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    id: Option<String>,
+    /// Column of the node table that holds the labels [default: label]
+    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    label: Option<String>,
+    /// Column of the node table that holds train, val or test [default: split, where there is one]
+    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    split: Option<String>,
+    /// Column of the edge table that holds the senders [default: source]
+    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    source: Option<String>,
+    /// Column of the edge table that holds the receivers [default: target]
+    #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    target: Option<String>,
+    /// Number columns that are categories all the same
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    categorical: Vec<String>,
+    /// The graph is undirected: check that, and add the edges back where each edge is listed once
+    #[arg(long, conflicts_with = "symmetrise", help_heading = "Graph")]
+    undirected: bool,
+    /// Add the edge back to every edge that has none
+    #[arg(long, help_heading = "Graph")]
+    symmetrise: bool,
+    /// Seed of the random split, where the data has none of its own
+    #[arg(long, default_value_t = 0, help_heading = "Graph")]
+    seed: u64,
+    /// Shares of validation and test nodes of a random split
+    #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, default_value = "0.10,0.15", help_heading = "Graph")]
+    ratios: Ratios,
+    #[command(flatten)]
+    transforms: Transforms,
+}
+
+impl Source {
+    /// Loads the data set, changed as asked, with its own split or none.
+    pub fn load(&self) -> Result<Dataset> {
+        self.transforms.apply(self.load_as_stored()?, self.ratios, self.seed)
+    }
+
+    fn load_as_stored(&self) -> Result<Dataset> {
+        let options = LoadOptions {
+            id_column: self.id.clone(),
+            label_column: self.label.clone(),
+            split_column: self.split.clone(),
+            source_column: self.source.clone(),
+            target_column: self.target.clone(),
+            categorical: self.categorical.clone(),
+            direction: match (self.undirected, self.symmetrise) {
+                (true, _) => Direction::Undirected,
+                (_, true) => Direction::Symmetrise,
+                _ => Direction::AsStored,
+            },
+            seed: self.seed,
+        };
+        let path = Path::new(&self.dataset);
+        match &self.edges {
+            Some(edges) => read::load_pair(path, edges, &options),
+            None if path.exists() => read::load(path, &options),
+            None => named::load(&self.dataset, &self.folder.data_dir, &options),
+        }
+    }
+
+    /// Loads the data set, split at random where it has no split of its own.
+    pub fn load_split(&self) -> Result<Dataset> {
+        self.load()?.or_random_split(self.ratios, self.seed)
+    }
+
+    /// What the user called it.
+    pub fn name(&self) -> &str {
+        &self.dataset
+    }
+}
+
+fn parse_ratios(text: &str) -> std::result::Result<Ratios, String> {
+    let parse = |share: &str| share.trim().parse::<f64>().map_err(|_| format!("{share:?} is not a share"));
+    let (val, test) = text.split_once(',').ok_or("give two shares, such as 0.10,0.15")?;
+    Ok(Ratios { val: parse(val)?, test: parse(test)? })
+}

@@ -1,0 +1,66 @@
+//! Changes to a data set between loading and use, in the order in which they are applied.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use progap_graph::{Dataset, Problem, Ratios, Result, transform};
+
+/// What to change.
+#[derive(Args, Clone)]
+pub struct Transforms {
+    /// Keep only the nodes whose ids are listed in this file, one per line
+    #[arg(long, value_name = "FILE", help_heading = "Transforms")]
+    keep_nodes: Option<PathBuf>,
+    /// Split at random even where the data has a split of its own
+    #[arg(long, help_heading = "Transforms")]
+    resplit: bool,
+    /// Keep the classes that have at least so many nodes
+    #[arg(long, value_name = "N", help_heading = "Transforms")]
+    min_class_count: Option<usize>,
+    /// Keep one of each set of equal edges
+    #[arg(long, help_heading = "Transforms")]
+    deduplicate: bool,
+    /// Remove the edges from a node to itself
+    #[arg(long, help_heading = "Transforms")]
+    remove_self_loops: bool,
+    /// Remove the nodes without edges
+    #[arg(long, help_heading = "Transforms")]
+    remove_isolated: bool,
+}
+
+impl Transforms {
+    /// Applies what was asked for.
+    pub fn apply(&self, mut dataset: Dataset, ratios: Ratios, seed: u64) -> Result<Dataset> {
+        if let Some(file) = &self.keep_nodes {
+            dataset = keep_nodes(&dataset, file)?;
+        }
+        if self.resplit {
+            dataset = dataset.with_random_split(ratios, seed)?;
+        }
+        if let Some(min_count) = self.min_class_count {
+            dataset = transform::keep_frequent_classes(&dataset, min_count)?;
+        }
+        if self.deduplicate {
+            dataset = transform::map_graph(dataset, transform::deduplicate)?;
+        }
+        if self.remove_self_loops {
+            dataset = transform::map_graph(dataset, transform::remove_self_loops)?;
+        }
+        if self.remove_isolated {
+            dataset = transform::remove_isolated_nodes(&dataset)?;
+        }
+        Ok(dataset)
+    }
+}
+
+fn keep_nodes(dataset: &Dataset, file: &std::path::Path) -> Result<Dataset> {
+    let list = std::fs::read_to_string(file).map_err(|e| progap_graph::Error::from(e).in_file(file))?;
+    let positions = dataset.node_ids().positions(dataset.nodes());
+    let mut nodes = Vec::new();
+    for (line, id) in list.lines().enumerate().filter(|(_, id)| !id.trim().is_empty()) {
+        let place = progap_graph::Place::Row(line as u64 + 1);
+        let unknown = || Problem::UnknownNode(id.trim().into()).at(place).in_file(file);
+        nodes.push(*positions.get(id.trim()).ok_or_else(unknown)?);
+    }
+    transform::induced_subgraph(dataset, &nodes).map_err(|e| e.in_file(file))
+}

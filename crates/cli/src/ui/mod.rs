@@ -1,0 +1,97 @@
+//! How things look in a terminal.
+
+mod progress;
+
+pub use progress::{Download, spinner};
+
+use std::io::{self, Write};
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+
+use crate::command::Outcome;
+
+/// Prints a text and a line end; a closed pipe is an error that `main` takes for a quiet end.
+pub fn print(text: &str) -> Outcome {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush())?;
+    Ok(())
+}
+
+/// Whether the reader of our output went away, as `head` does.
+pub fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A titled list of names and values.
+pub fn facts(title: &str, rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = format!("{title}\n{}", "─".repeat(title.chars().count()));
+    for (name, value) in rows {
+        text += &format!("\n{name:<width$}  {value}");
+    }
+    text
+}
+
+/// A table whose columns after the first are right-aligned where they look like numbers.
+pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    for row in rows {
+        table.add_row(row.map(|text| {
+            let number = text.starts_with(|c: char| c.is_ascii_digit())
+                && text.chars().all(|c| c.is_ascii_digit() || " ,.%".contains(c));
+            Cell::new(text).set_alignment(if number { CellAlignment::Right } else { CellAlignment::Left })
+        }));
+    }
+    table.to_string()
+}
+
+/// A number with thousands separated: 1,354,934.
+pub fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage, with enough digits for small ones.
+pub fn percent(share: f64) -> String {
+    if share > 0.0 && share < 0.01 { format!("{:.2} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
+}
+
+/// A size in bytes, in the unit people would use.
+pub fn bytes(size: usize) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (size as f64, 0);
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{size} bytes") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// A horizontal bar for a share between 0 and 1.
+pub fn bar(share: f64, width: usize) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{}{part}", "█".repeat(eighths / 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([count(0), count(999), count(1_354_934)], ["0", "999", "1,354,934"]);
+        assert_eq!([bytes(12), bytes(1536), bytes(5 << 30)], ["12 bytes", "1.5 KiB", "5.0 GiB"]);
+        assert_eq!([percent(0.2016), percent(0.00123)], ["20.2 %", "0.12 %"]);
+        assert_eq!(bar(0.5, 4), "██");
+    }
+}

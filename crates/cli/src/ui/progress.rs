@@ -1,0 +1,56 @@
+//! Progress on standard error, shown only where somebody can watch it.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A spinner that says what is being waited for; it goes away when dropped.
+pub fn spinner(message: String) -> Spinner {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(style("{spinner} {msg} ({elapsed})"));
+    bar.set_message(message);
+    // Nothing is drawn before the first tick: what is quick stays quiet.
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Spinner(bar)
+}
+
+/// A running [`spinner`].
+pub struct Spinner(ProgressBar);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A bar over bytes, with speed and time left.
+pub struct Download(ProgressBar);
+
+impl Download {
+    /// A bar for a file of that name.
+    pub fn new(name: &str) -> Self {
+        let bar = ProgressBar::no_length();
+        bar.set_style(style("{msg} {bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left"));
+        bar.set_message(name.to_string());
+        Download(bar)
+    }
+
+    /// So much of the whole is there.
+    pub fn set(&self, done: u64, total: Option<u64>) {
+        if let Some(total) = total {
+            self.0.set_length(total);
+        }
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // A template is a constant of this file: a mistake in it shows as the default style, never as a failure.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

@@ -1,0 +1,195 @@
+//! Header, section table and checksums.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use memmap2::Mmap;
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{Buffer, Error, Place, Problem, Result};
+
+pub(super) const MAGIC: [u8; 8] = *b"\x89PROGAP\n";
+const VERSION: u32 = 1;
+const HEADER: usize = 64;
+const ENTRY: usize = 48;
+const NAME: usize = 16;
+const ALIGNMENT: usize = 64;
+const CHUNK: usize = 4 << 20;
+/// More than any version of the format has; a forged count is refused early.
+const MAX_SECTIONS: usize = 64;
+
+#[cfg(target_endian = "big")]
+compile_error!("the .progap format is used in place and is little-endian");
+
+/// A named run of bytes.
+pub(super) struct Section<'a> {
+    name: &'static str,
+    content: &'a [u8],
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(name: &'static str, content: &'a [u8]) -> Self {
+        Section { name, content }
+    }
+}
+
+/// Writes header, table and sections.
+pub(super) fn write(sections: &[Section], out: &mut impl Write) -> io::Result<()> {
+    let mut table = Vec::with_capacity(sections.len() * ENTRY);
+    let mut end = HEADER + sections.len() * ENTRY;
+    for section in sections {
+        let start = end.next_multiple_of(ALIGNMENT);
+        let mut name = [0u8; NAME];
+        name[..section.name.len()].copy_from_slice(section.name.as_bytes());
+        table.extend_from_slice(&name);
+        for number in [start as u64, section.content.len() as u64, checksum(section.content), 0] {
+            table.extend_from_slice(&number.to_le_bytes());
+        }
+        end = start + section.content.len();
+    }
+    let mut header = Vec::with_capacity(HEADER);
+    header.extend_from_slice(&MAGIC);
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&(sections.len() as u32).to_le_bytes());
+    header.extend_from_slice(&(end as u64).to_le_bytes());
+    header.extend_from_slice(&header_checksum(&header, &table).to_le_bytes());
+    header.resize(HEADER, 0);
+    out.write_all(&header)?;
+    out.write_all(&table)?;
+    let mut end = HEADER + table.len();
+    for section in sections {
+        let start = end.next_multiple_of(ALIGNMENT);
+        out.write_all(&[0; ALIGNMENT][..start - end])?;
+        out.write_all(section.content)?;
+        end = start + section.content.len();
+    }
+    Ok(())
+}
+
+/// The bytes of a file, mapped or owned.
+pub(super) enum Source {
+    Mapped(Arc<Mmap>),
+    Owned(Vec<u8>),
+}
+
+impl Source {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Source::Mapped(map) => map,
+            Source::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// The sections of a file whose checksums are right.
+pub(super) struct Sections {
+    source: Source,
+    ranges: HashMap<String, Range<usize>>,
+}
+
+impl Sections {
+    /// Reads header and table and verifies every checksum.
+    pub(super) fn parse(source: Source) -> Result<Self> {
+        let file = source.bytes();
+        let truncated =
+            |what: &str| Problem::Truncated(format!("{} bytes are too few for {what}", file.len()));
+        let header: &[u8; HEADER] = file.first_chunk().ok_or_else(|| truncated("a header"))?;
+        if header[..8] != MAGIC {
+            return Err(Problem::Corrupt("it does not start as a .progap file does".into()).into());
+        }
+        let version = u32_at(header, 8);
+        if version != VERSION {
+            let message =
+                format!("the file has version {version} of the format; this build reads version {VERSION}");
+            return Err(Problem::Unsupported(message).into());
+        }
+        let count = u32_at(header, 12) as usize;
+        if count > MAX_SECTIONS {
+            return Err(Problem::Corrupt(format!("{count} sections are more than any file has")).into());
+        }
+        let table = file.get(HEADER..HEADER + count * ENTRY).ok_or_else(|| truncated("the section table"))?;
+        expect_checksum("header", u64_at(header, 24), header_checksum(&header[..24], table))?;
+        let length = u64_at(header, 16);
+        if length != file.len() as u64 {
+            let message = format!("it has {} bytes of {length}", file.len());
+            return Err(Problem::Truncated(message).into());
+        }
+        let mut ranges = HashMap::new();
+        for entry in table.chunks_exact(ENTRY) {
+            let name = String::from_utf8_lossy(&entry[..NAME]).trim_end_matches('\0').to_string();
+            let corrupt = |what: &str| Problem::Corrupt(what.into()).at(Place::Key(name.clone()));
+            let (start, length) = (u64_at(entry, 16), u64_at(entry, 24));
+            let end = start.checked_add(length).filter(|&end| end <= file.len() as u64);
+            let Some(end) = end else { return Err(corrupt("the section lies outside the file")) };
+            let range = start as usize..end as usize;
+            if range.start % ALIGNMENT != 0 {
+                return Err(corrupt("the section is not aligned"));
+            }
+            expect_checksum(&name, u64_at(entry, 32), checksum(&file[range.clone()]))?;
+            if ranges.insert(name.clone(), range).is_some() {
+                return Err(corrupt("the section stands twice in the table"));
+            }
+        }
+        Ok(Sections { source, ranges })
+    }
+
+    /// The bytes of a section.
+    pub(super) fn bytes(&self, name: &str) -> Result<&[u8]> {
+        let range = self.ranges.get(name).ok_or_else(|| self.missing(name))?;
+        Ok(&self.source.bytes()[range.clone()])
+    }
+
+    /// The values of a section, where it is there.
+    pub(super) fn optional<T: Pod>(&self, name: &str) -> Result<Option<Buffer<T>>> {
+        let Some(range) = self.ranges.get(name) else { return Ok(None) };
+        if range.len() % size_of::<T>() != 0 {
+            let message = format!("{} bytes are no whole number of values", range.len());
+            return Err(Problem::Corrupt(message).at(Place::Key(name.into())));
+        }
+        let buffer = match &self.source {
+            Source::Mapped(map) => Buffer::mapped(map.clone(), range.clone()),
+            Source::Owned(bytes) => {
+                Some(bytemuck::allocation::pod_collect_to_vec(&bytes[range.clone()]).into())
+            }
+        };
+        buffer
+            .map(Some)
+            .ok_or_else(|| Problem::Corrupt("the section is not aligned".into()).at(Place::Key(name.into())))
+    }
+
+    pub(super) fn missing(&self, name: &str) -> Error {
+        let mut found: Vec<_> = self.ranges.keys().map(String::as_str).collect();
+        found.sort_unstable();
+        Problem::Missing { what: format!("section {name:?}"), found: found.join(", ") }.into()
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|k| bytes[at + k]))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|k| bytes[at + k]))
+}
+
+fn header_checksum(start: &[u8], table: &[u8]) -> u64 {
+    xxh3_64(&[start, table].concat())
+}
+
+/// Hashes of the chunks, hashed: chunks can be verified by several threads.
+fn checksum(content: &[u8]) -> u64 {
+    let chunks: Vec<u64> = content.par_chunks(CHUNK).map(xxh3_64).collect();
+    xxh3_64(bytemuck::must_cast_slice(&chunks))
+}
+
+fn expect_checksum(what: &str, expected: u64, found: u64) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let [expected, found] = [expected, found].map(|sum| format!("{sum:016x}"));
+    Err(Problem::Checksum { expected, found }.at(Place::Key(what.into())))
+}

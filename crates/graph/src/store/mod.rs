@@ -1,0 +1,226 @@
+//! Our own format: a data set in one `.progap` file that is mapped, not parsed.
+//!
+//! All numbers are little-endian. Bytes 0 to 63 are the header, the section table follows, then the sections,
+//! each starting at a multiple of 64 bytes so that it can be used in place:
+//!
+//! | bytes | header |
+//! |---|---|
+//! | 0..8 | the magic `89 50 52 4F 47 41 50 0A` (`\x89PROGAP\n`) |
+//! | 8..12 | version, now 1 |
+//! | 12..16 | number of sections |
+//! | 16..24 | length of the file |
+//! | 24..32 | XXH3-64 of bytes 0..24 followed by the section table |
+//! | 32..64 | zero |
+//!
+//! | bytes | entry of the section table |
+//! |---|---|
+//! | 0..16 | name, padded with zeros |
+//! | 16..24 | where the section starts |
+//! | 24..32 | its length in bytes |
+//! | 32..40 | its checksum: XXH3-64 over the XXH3-64 of each 4 MiB of it |
+//! | 40..48 | zero |
+//!
+//! Sections: `meta` (JSON: name, class and feature names, number of feature columns), `offsets` (u64) and
+//! `senders` (u32), the graph by receiver; `labels` (u32); `x_dense` (f32) or `x_offsets` (u64), `x_columns`
+//! (u32) and, unless all values are 1, `x_values` (f32); optionally `split` (u8) and `ids` (i64) or `id_bytes`
+//! and `id_offsets` (u64).
+//!
+//! Checksums find damage, not malice; so everything a forged file could break is checked as well before a data
+//! set comes out.
+
+mod layout;
+#[allow(unsafe_code)]
+mod map;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic::AtomicFile;
+use crate::error::InFile;
+use crate::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split};
+use layout::{Section, Sections, Source};
+
+/// The ending of our files.
+pub const EXTENSION: &str = "progap";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Meta {
+    name: String,
+    class_names: Vec<String>,
+    feature_columns: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    feature_names: Vec<String>,
+}
+
+/// Writes a data set, whole or not at all.
+pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
+    let meta = Meta {
+        name: dataset.name().into(),
+        class_names: dataset.class_names().to_vec(),
+        feature_columns: dataset.features().columns(),
+        feature_names: dataset.feature_names().to_vec(),
+    };
+    let meta = serde_json::to_vec(&meta).map_err(std::io::Error::other).in_file(path)?;
+    let mut sections = vec![
+        Section::new("meta", &meta),
+        Section::new("offsets", bytes(dataset.graph().offsets())),
+        Section::new("senders", bytes(dataset.graph().senders())),
+        Section::new("labels", bytes(dataset.labels())),
+    ];
+    match dataset.features() {
+        Features::Dense { values, .. } => sections.push(Section::new("x_dense", bytes(values))),
+        Features::Sparse { offsets, indices, values, .. } => {
+            sections.push(Section::new("x_offsets", bytes(offsets)));
+            sections.push(Section::new("x_columns", bytes(indices)));
+            sections.extend(values.iter().map(|values| Section::new("x_values", bytes(values))));
+        }
+    }
+    sections.extend(dataset.split().map(|split| Section::new("split", split.codes())));
+    match dataset.node_ids() {
+        NodeIds::Position => {}
+        NodeIds::Integers(ids) => sections.push(Section::new("ids", bytes(ids))),
+        NodeIds::Text { bytes: text, offsets } => {
+            sections.push(Section::new("id_bytes", text));
+            sections.push(Section::new("id_offsets", bytes(offsets)));
+        }
+    }
+    let mut file = AtomicFile::create(path)?;
+    let written = layout::write(&sections, &mut file).and_then(|()| file.flush());
+    written.in_file(path)?;
+    file.commit()
+}
+
+/// Opens a file in place: its arrays are used where they lie in the page cache, and other processes that open
+/// it share them.
+///
+/// Everything is verified first. After that the file must not be changed in place while it is open (replacing
+/// it by another file, as [`write`] does, is fine); where that cannot be ruled out, use [`read`].
+pub fn open(path: &Path) -> Result<Dataset> {
+    let file = File::open(path).in_file(path)?;
+    let map = map::map(&file).in_file(path)?;
+    dataset(Source::Mapped(Arc::new(map))).in_file(path)
+}
+
+/// Reads a file into memory.
+pub fn read(path: &Path) -> Result<Dataset> {
+    let mut content = Vec::new();
+    File::open(path).and_then(|mut file| file.read_to_end(&mut content)).in_file(path)?;
+    from_bytes(content).in_file(path)
+}
+
+/// Reads a file's content.
+pub fn from_bytes(content: Vec<u8>) -> Result<Dataset> {
+    dataset(Source::Owned(content))
+}
+
+/// Whether a file that starts with these bytes is one of ours.
+pub fn is_ours(start: &[u8]) -> bool {
+    start.starts_with(&layout::MAGIC)
+}
+
+fn bytes<T: bytemuck::NoUninit>(values: &[T]) -> &[u8] {
+    bytemuck::must_cast_slice(values)
+}
+
+fn dataset(source: Source) -> Result<Dataset> {
+    let sections = Sections::parse(source)?;
+    let meta: Meta = serde_json::from_slice(sections.bytes("meta")?)
+        .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))?;
+    let graph = Graph::from_rows(sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?)?;
+    let columns = meta.feature_columns;
+    let features = match sections.optional("x_dense")? {
+        Some(values) => Features::Dense { columns, values },
+        None => Features::Sparse {
+            columns,
+            offsets: sections.required("x_offsets")?,
+            indices: sections.required("x_columns")?,
+            values: sections.optional("x_values")?,
+        },
+    };
+    let node_ids = match (sections.optional::<i64>("ids")?, sections.optional::<u8>("id_bytes")?) {
+        (Some(ids), _) => NodeIds::Integers(ids),
+        (None, Some(bytes)) => NodeIds::Text { bytes, offsets: sections.required("id_offsets")? },
+        (None, None) => NodeIds::Position,
+    };
+    Dataset::new(DatasetParts {
+        name: meta.name,
+        graph,
+        features,
+        labels: sections.required::<u32>("labels")?,
+        class_names: meta.class_names,
+        feature_names: meta.feature_names,
+        split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
+        node_ids,
+    })
+}
+
+impl Sections {
+    fn required<T: bytemuck::Pod>(&self, name: &str) -> Result<Buffer<T>> {
+        self.optional(name)?.ok_or_else(|| self.missing(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file whose checksums are right, whatever it says.
+    fn forge(sections: &[(&'static str, Vec<u8>)]) -> Result<Dataset> {
+        let sections: Vec<_> = sections.iter().map(|(name, content)| Section::new(name, content)).collect();
+        let mut file = Vec::new();
+        layout::write(&sections, &mut file).expect("writing to memory");
+        from_bytes(file)
+    }
+
+    fn honest() -> Vec<(&'static str, Vec<u8>)> {
+        let meta = br#"{"name":"forged","class_names":["a","b"],"feature_columns":1}"#.to_vec();
+        vec![
+            ("meta", meta),
+            ("offsets", bytes(&[0u64, 1, 2]).to_vec()),
+            ("senders", bytes(&[1u32, 0]).to_vec()),
+            ("labels", bytes(&[0u32, 1]).to_vec()),
+            ("x_dense", bytes(&[0.5f32, 1.5]).to_vec()),
+            ("split", vec![0, 2]),
+        ]
+    }
+
+    #[test]
+    fn forged_content_with_right_checksums_is_refused() {
+        assert!(forge(&honest()).is_ok());
+        let forgeries: [(&'static str, Vec<u8>); 13] = [
+            ("meta", b"{}".to_vec()),
+            ("meta", br#"{"name":"f","class_names":[],"feature_columns":1}"#.to_vec()),
+            (
+                "meta",
+                br#"{"name":"f","class_names":["a","b"],"feature_columns":18446744073709551615}"#.to_vec(),
+            ),
+            ("offsets", vec![]),
+            ("offsets", bytes(&[0u64, u64::MAX, 2]).to_vec()),
+            ("offsets", bytes(&[0u64, 2]).to_vec()),
+            ("senders", bytes(&[1u32, 2]).to_vec()),
+            ("senders", vec![1, 2, 3]),
+            ("labels", bytes(&[0u32, 2]).to_vec()),
+            ("labels", bytes(&[0u32]).to_vec()),
+            ("x_dense", bytes(&[0.5f32, f32::NAN]).to_vec()),
+            ("split", vec![0, 4]),
+            ("split", vec![0]),
+        ];
+        for (name, content) in forgeries {
+            let mut sections = honest();
+            sections.iter_mut().filter(|(n, _)| *n == name).for_each(|(_, c)| c.clone_from(&content));
+            assert!(forge(&sections).is_err(), "{name} {content:?}");
+        }
+        for missing in 0..5 {
+            let mut sections = honest();
+            sections.remove(missing);
+            assert!(forge(&sections).is_err());
+        }
+        let twice = [honest(), honest()].concat();
+        assert!(forge(&twice).is_err());
+    }
+}

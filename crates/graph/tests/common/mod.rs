@@ -1,0 +1,6 @@
+//! Shared by the tests of the readers and writers.
+#![allow(dead_code, reason = "every test binary uses its own part of this")]
+
+pub mod arbitrary;
+pub mod mutate;
+pub mod shared;

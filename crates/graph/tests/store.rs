@@ -1,0 +1,69 @@
+//! Our own format: what goes in comes out, and damage is noticed.
+
+mod common;
+
+use progap_graph::{Dataset, Problem, store};
+use proptest::prelude::*;
+
+fn round_trip(dataset: &Dataset) -> (Dataset, Dataset, Vec<u8>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("graph.progap");
+    store::write(dataset, &path).expect("written");
+    let content = std::fs::read(&path).expect("read back");
+    (store::open(&path).expect("opened"), store::read(&path).expect("read"), content)
+}
+
+fn sample() -> Vec<u8> {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    round_trip(&common::arbitrary::dataset().new_tree(&mut runner).expect("a data set").current()).2
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_goes_in_comes_out(dataset in common::arbitrary::dataset()) {
+        let (mapped, owned, _) = round_trip(&dataset);
+        prop_assert_eq!(&mapped, &dataset);
+        prop_assert_eq!(&owned, &dataset);
+    }
+}
+
+#[test]
+fn any_single_changed_byte_is_noticed_or_harmless() {
+    let original = sample();
+    let intact = store::from_bytes(original.clone()).expect("intact");
+    let mut noticed = 0;
+    for at in 0..original.len() {
+        let mut copy = original.clone();
+        copy[at] ^= 0x55;
+        match store::from_bytes(copy) {
+            Err(_) => noticed += 1,
+            // Only padding carries no checksum.
+            Ok(dataset) => assert_eq!(dataset, intact, "byte {at}"),
+        }
+    }
+    assert!(noticed * 2 > original.len(), "{noticed} of {}", original.len());
+}
+
+#[test]
+fn cut_and_mutated_files_are_refused_without_a_panic() {
+    let original = sample();
+    for length in 0..original.len() {
+        assert!(store::from_bytes(original[..length].to_vec()).is_err(), "{length} bytes");
+    }
+    for copy in common::mutate::mutations(&original, 2000, 7) {
+        let _ = store::from_bytes(copy);
+    }
+}
+
+#[test]
+fn a_newer_version_and_a_foreign_file_say_what_they_are() {
+    let mut newer = sample();
+    newer[8] = 9;
+    let error = store::from_bytes(newer).expect_err("a newer version");
+    assert!(matches!(error.problem(), Problem::Unsupported(m) if m.contains("version 9")), "{error}");
+    let error = store::from_bytes(vec![b'x'; 100]).expect_err("a foreign file");
+    assert!(matches!(error.problem(), Problem::Corrupt(_)), "{error}");
+}
