@@ -7,6 +7,7 @@
 `make` gives the same content every time; the archives' bytes depend on the version of zlib.
 """
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -81,14 +82,68 @@ def make(folder):
         np.savez(folder / f"{name}.npz", x=column, y=y, edge_index=edges.astype("int16"))
         expected[name] = describe(edges, column.astype(np.float32), y)
 
-    np.savez(folder / "pickled.npz", x=x, y=np.array([object()] * NODES).astype(str).astype(object), edge_index=edges)
+    np.savez(folder / "pickled.npz", x=x, y=np.array([None] * NODES, dtype=object), edge_index=edges)
 
     for layout in ["csr", "csc", "coo", "bsr", "dia"]:
         matrix = sp.coo_matrix((np.arange(edges.shape[1]) + 1, edges), shape=(NODES, NODES)).asformat(layout)
         sp.save_npz(folder / f"scipy_{layout}.npz", matrix, compressed=layout != "csc")
     expected["scipy"] = describe(edges, x, y)
 
-    (folder / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
+    expected["reddit"] = make_reddit(folder / "reddit")
+    expected["ogbn"] = make_ogbn(folder / "ogbn" / "raw")
+    (folder / "expected.json").write_text(json.dumps(expected, ensure_ascii=False) + "\n")
+
+
+def raw_graph(rng, nodes, edges):
+    """Labels of which the last class is rare, and edges with self-loops and nodes that lose all neighbours."""
+    y = rng.choice(4, size=nodes, p=[0.4, 0.3, 0.25, 0.05])
+    loops = np.array([[0, 7], [0, 7]])
+    pairs = np.unique(np.concatenate([rng.integers(0, nodes, size=(2, edges)), loops], axis=1), axis=1)
+    return y, pairs
+
+
+def published(edges, y, min_count):
+    """The recipe of the published experiments: frequent classes, no self-loops, no isolated nodes."""
+    kept = np.bincount(y)[y] >= min_count
+    edges = edges[:, kept[edges[0]] & kept[edges[1]] & (edges[0] != edges[1])]
+    nodes = np.unique(edges)
+    numbers = {int(node): at for at, node in enumerate(nodes)}
+    classes, renumbered = np.unique(y[nodes], return_inverse=True)
+    pairs = sorted((numbers[int(a)], numbers[int(b)]) for a, b in edges.T)
+    return {"min_count": min_count, "nodes": nodes.tolist(), "edges": pairs, "y": renumbered.tolist(),
+            "class_names": [str(c) for c in classes]}
+
+
+def make_reddit(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(1)
+    y, edges = raw_graph(rng, 60, 70)
+    edges = np.unique(np.concatenate([edges, edges[::-1]], axis=1), axis=1)
+    x = rng.normal(size=(60, 4))
+    ids = rng.permutation(60) + 1000
+    np.savez(folder / "reddit_data.npz", feature=x, label=y, node_ids=ids, node_types=rng.integers(1, 4, 60))
+    sp.save_npz(folder / "reddit_graph.npz", sp.coo_matrix((np.ones(edges.shape[1]), edges), shape=(60, 60)))
+    raw = describe(edges, x, y, node_ids=[str(i) for i in ids])
+    return {"raw": raw, "prepared": published(edges, y, 10)}
+
+
+def make_ogbn(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(2)
+    y, edges = raw_graph(rng, 80, 90)
+    x = (rng.normal(size=(80, 5)) * 10.0 ** rng.integers(-8, 3, size=(80, 5))).astype(np.float32)
+
+    def table(name, rows):
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        (folder / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+    table("num-node-list", [[80]])
+    table("num-edge-list", [[edges.shape[1]]])
+    table("edge", edges.T.tolist())
+    table("node-label", y[:, None].tolist())
+    table("node-feat", [[repr(float(str(v))) for v in row] for row in x])
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    return {"raw": describe(both, x, y), "prepared": published(both, y, 10)}
 
 
 def load(file):
