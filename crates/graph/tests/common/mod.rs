@@ -3,3 +3,5 @@
 
 pub mod arbitrary;
 pub mod mutate;
+pub mod npz;
+pub mod shared;
