@@ -21,6 +21,7 @@ mod error;
 mod features;
 mod graph;
 mod ids;
+pub mod prepare;
 pub mod read;
 mod split;
 //pub mod store;
