@@ -1,5 +1,8 @@
 //! Readers: one loader that recognises what it is given.
 
+pub mod facebook100;
+mod mat;
+
 use std::path::Path;
 
 use crate::error::InFile;
