@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::LoadOptions;
 use super::mat::{self, Array, Pattern, Table};
 use crate::error::InFile;
 use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, prepare, transform};
@@ -118,6 +119,19 @@ impl Recipe {
             missing: Missing::LowestIfZeroOccurs,
             ..Recipe::one_school()
         }
+    }
+
+    /// The recipe with what the user wants otherwise: the target, the threshold, the seed.
+    pub fn with_options(mut self, options: &LoadOptions) -> Result<Recipe> {
+        if let Some(name) = &options.label_column {
+            self.target = Attribute::from_name(name).ok_or_else(|| Problem::Missing {
+                what: format!("attribute {name:?}"),
+                found: Attribute::ALL.map(Attribute::name).join(", "),
+            })?;
+        }
+        self.min_class_count = options.min_class_count.or(self.min_class_count);
+        self.seed = options.seed;
+        Ok(self)
     }
 
     fn features(&self) -> BTreeSet<Attribute> {
@@ -234,6 +248,21 @@ pub fn schools_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// Loads a school from a `.mat` file, or all schools from a folder that holds some; `None` for other paths.
+pub(crate) fn recognise(path: &Path, options: &LoadOptions) -> Result<Option<Dataset>> {
+    if path.is_dir() {
+        let paths = schools_in(path)?;
+        return match paths.is_empty() {
+            true => Ok(None),
+            false => load(&paths, &Recipe::all_schools().with_options(options)?).map(Some),
+        };
+    }
+    if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mat")) {
+        return Ok(None);
+    }
+    load(&[path.to_path_buf()], &Recipe::one_school().with_options(options)?).map(Some)
+}
+
 /// Makes a data set from the files of schools, side by side in the order of the list.
 ///
 /// The nodes of one school are called by their position in its file, from 0; those of several
@@ -293,10 +322,10 @@ impl People {
         }
         let Classes { names, label_of } = Classes::new(&self.codes[recipe.target as usize], recipe.missing);
         let label = |node: usize| label_of.get(&self.codes[recipe.target as usize][node]).copied();
-        let nodes: Vec<u32> = (0..self.ends.len()).filter(|&n| label(n).is_some()).map(|n| n as u32).collect();
+        let nodes: Vec<u32> =
+            (0..self.ends.len()).filter(|&n| label(n).is_some()).map(|n| n as u32).collect();
         let labels: Vec<u32> = nodes.iter().filter_map(|&node| label(node as usize)).collect();
-        let min_count =
-            recipe.min_class_count.unwrap_or(Recipe::CLASS_COUNT_PER_SCHOOL * self.schools.len());
+        let min_count = recipe.min_class_count.unwrap_or(Recipe::CLASS_COUNT_PER_SCHOOL * self.schools.len());
         check_counts(recipe.target, &names, &labels, min_count)?;
 
         let (features, feature_names) = one_hot(&self.codes, &recipe.features(), &nodes)?;
@@ -352,7 +381,10 @@ impl Classes {
             }
         }
         let name = |&value: &i32| if value == 0 { "missing".to_string() } else { value.to_string() };
-        Classes { names: values.iter().map(name).collect(), label_of: (values.into_iter().zip(0..)).collect() }
+        Classes {
+            names: values.iter().map(name).collect(),
+            label_of: (values.into_iter().zip(0..)).collect(),
+        }
     }
 }
 

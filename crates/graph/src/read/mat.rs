@@ -168,11 +168,7 @@ fn split_tag(bytes: [u8; 8], order: Order) -> Result<Tag> {
 }
 
 /// An array that is a zlib stream: its end carries a checksum, which is verified for arrays that are wanted.
-fn read_compressed(
-    stream: &mut dyn Read,
-    order: Order,
-    names: &[&str],
-) -> Result<(String, Option<Array>)> {
+fn read_compressed(stream: &mut dyn Read, order: Order, names: &[&str]) -> Result<(String, Option<Array>)> {
     let mut tag = [0; 8];
     stream.read_exact(&mut tag)?;
     let tag = split_tag(tag, order)?;
@@ -258,7 +254,11 @@ fn read_full(elements: &mut Elements<'_>, rows: usize, columns: usize) -> Result
     let expected = rows as u64 * columns as u64;
     elements.numbers(|value| {
         values.push(value);
-        if values.len() as u64 > expected { Err(length("array", values.len() as u64, expected)) } else { Ok(()) }
+        if values.len() as u64 > expected {
+            Err(length("array", values.len() as u64, expected))
+        } else {
+            Ok(())
+        }
     })?;
     if values.len() as u64 != expected {
         return Err(length("array", values.len() as u64, expected));
@@ -360,7 +360,8 @@ impl Elements<'_> {
     fn small(&mut self, kind: u32, limit: u32) -> Result<Vec<u8>> {
         let tag = self.tag()?;
         if tag.kind != kind || tag.bytes > limit {
-            let message = format!("an element of type {} and {} bytes in the head of an array", tag.kind, tag.bytes);
+            let message =
+                format!("an element of type {} and {} bytes in the head of an array", tag.kind, tag.bytes);
             return Err(Problem::Corrupt(message).into());
         }
         if let Some(within) = tag.within {
@@ -379,7 +380,8 @@ impl Elements<'_> {
         macro_rules! numbers_of {
             ($type:ty) => {
                 self.values(&tag, |bytes| {
-                    let number = if little { <$type>::from_le_bytes(bytes) } else { <$type>::from_be_bytes(bytes) };
+                    let number =
+                        if little { <$type>::from_le_bytes(bytes) } else { <$type>::from_be_bytes(bytes) };
                     each(number as f64)
                 })
             };
@@ -395,7 +397,9 @@ impl Elements<'_> {
             9 => numbers_of!(f64),
             12 => numbers_of!(i64),
             13 => numbers_of!(u64),
-            kind => Err(Problem::Corrupt(format!("an element of type {kind} where numbers should be")).into()),
+            kind => {
+                Err(Problem::Corrupt(format!("an element of type {kind} where numbers should be")).into())
+            }
         }
     }
 

@@ -25,6 +25,9 @@ pub struct LoadOptions {
     pub categorical: Vec<String>,
     /// What the user says about directions.
     pub direction: Direction,
+    /// The number of nodes that a class needs to be kept, where data sets are prepared by a published recipe;
+    /// the recipe's own if not given.
+    pub min_class_count: Option<usize>,
     /// The seed of the split of data sets that are split while they are prepared.
     pub seed: u64,
 }
@@ -57,8 +60,11 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     }
 }
 
-fn read(path: &Path, _options: &LoadOptions) -> Result<Dataset> {
+fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     let _metadata = std::fs::metadata(path).in_file(path)?;
+    if let Some(dataset) = facebook100::recognise(path, options)? {
+        return Ok(dataset);
+    }
     Err(Problem::NotRecognised("unknown ending".into()).in_file(path))
 }
 
