@@ -25,6 +25,7 @@ pub mod prepare;
 pub mod read;
 mod split;
 //pub mod store;
+pub mod synth;
 pub mod transform;
 
 pub use buffer::Buffer;
