@@ -21,12 +21,14 @@ mod error;
 mod features;
 mod graph;
 mod ids;
+pub mod named;
 pub mod prepare;
 pub mod read;
 mod split;
 //pub mod store;
 pub mod synth;
 pub mod transform;
+pub mod write;
 
 pub use buffer::Buffer;
 pub use dataset::{Dataset, DatasetParts};

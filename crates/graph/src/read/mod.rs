@@ -1,7 +1,12 @@
 //! Readers: one loader that recognises what it is given.
 
 pub mod facebook100;
+mod labels;
 mod mat;
+pub(crate) mod npy;
+pub mod npz;
+pub mod ogbn;
+pub mod reddit;
 
 use std::path::Path;
 
@@ -61,11 +66,28 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Dataset> {
 }
 
 fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
-    let _metadata = std::fs::metadata(path).in_file(path)?;
+    let metadata = std::fs::metadata(path).in_file(path)?;
     if let Some(dataset) = facebook100::recognise(path, options)? {
         return Ok(dataset);
     }
+    if metadata.is_dir() {
+        if reddit::is_here(path) {
+            return reddit::read(path);
+        }
+        if ogbn::find(path).is_some() {
+            return ogbn::read(path);
+        }
+        if npz::find_pair(path)?.is_some() {
+            return npz::read(path);
+        }
+    } else if has_ending(path, "npz") {
+        return npz::read(path);
+    }
     Err(Problem::NotRecognised("unknown ending".into()).in_file(path))
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending))
 }
 
 /// The name that a path suggests: the file's name without its endings.

@@ -1,0 +1,77 @@
+//! Label numbers as people's arrays hold them, turned into classes.
+
+use crate::{Place, Problem, Result};
+
+/// The class of each node, and the name of each class.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Classes {
+    pub(crate) labels: Vec<u32>,
+    pub(crate) names: Vec<String>,
+}
+
+/// Classes from label numbers: the numbers that occur, ascending, each with its number as its name.
+///
+/// A negative number marks a missing label in many files; it is an error, at `place(position)`.
+pub(crate) fn classes_that_occur(numbers: &[i64], place: impl Fn(u64) -> Place) -> Result<Classes> {
+    let mut distinct = numbers.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let largest = distinct.last().copied().unwrap_or(-1);
+    check_range(numbers, u64::try_from(largest).map_or(0, |l| l + 1), &place)?;
+    let class_of = |number: &i64| distinct.partition_point(|other| other < number) as u32;
+    let labels = if largest.checked_add(1) == Some(distinct.len() as i64) {
+        // The numbers are 0, 1, 2 and so on without a gap; this many nodes fit 32 bits, so do their labels.
+        numbers.iter().map(|&number| number as u32).collect()
+    } else {
+        numbers.iter().map(class_of).collect()
+    };
+    Ok(Classes { labels, names: distinct.iter().map(i64::to_string).collect() })
+}
+
+/// Classes from label numbers that are positions in a list of names.
+pub(crate) fn classes_with_names(
+    numbers: &[i64],
+    names: Vec<String>,
+    place: impl Fn(u64) -> Place,
+) -> Result<Classes> {
+    check_range(numbers, names.len() as u64, &place)?;
+    Ok(Classes { labels: numbers.iter().map(|&number| number as u32).collect(), names })
+}
+
+fn check_range(numbers: &[i64], classes: u64, place: &impl Fn(u64) -> Place) -> Result<()> {
+    match numbers.iter().position(|&number| u64::try_from(number).map_or(true, |n| n >= classes)) {
+        None => Ok(()),
+        Some(at) => {
+            let missing = if numbers[at] < 0 { " (a missing label)" } else { "" };
+            let label = format!("{}{missing}", numbers[at]);
+            Err(Problem::LabelOutOfRange { label, classes }.at(place(at as u64)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_occur_become_classes() {
+        let classes = classes_that_occur(&[7, 3, 7, i64::MAX], Place::Node).unwrap();
+        assert_eq!(
+            (classes.labels, classes.names),
+            (vec![1, 0, 1, 2], ["3", "7", "9223372036854775807"].map(String::from).to_vec())
+        );
+        let plain = classes_that_occur(&[1, 0, 2], Place::Node).unwrap();
+        assert_eq!((plain.labels, plain.names.len()), (vec![1, 0, 2], 3));
+        let missing = classes_that_occur(&[1, 0, -1], Place::Node).unwrap_err();
+        assert_eq!(missing.place(), Some(&Place::Node(2)));
+        assert!(missing.to_string().contains("-1 (a missing label) is outside 0..2"), "{missing}");
+        assert!(classes_that_occur(&[-3], Place::Node).is_err());
+    }
+
+    #[test]
+    fn named_classes_may_be_empty_but_not_exceeded() {
+        let names = vec!["a".to_string(), "b".to_string()];
+        assert_eq!(classes_with_names(&[1, 1], names.clone(), Place::Node).unwrap().names, names);
+        assert!(classes_with_names(&[1, 2], names, Place::Node).is_err());
+    }
+}

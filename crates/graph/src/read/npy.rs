@@ -1,0 +1,775 @@
+//! NumPy's `.npy`: a short header in Python's notation, then the bare values.
+//!
+//! Values are decoded as they stream in. Nothing that a header announces is trusted: lists grow with the bytes
+//! that really arrive, and a header that announces more than that ends in an error.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use crate::{Error, Place, Problem, Result};
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// NumPy's own headers are 128 bytes; only records of very many fields, which we do not read, are longer.
+const MAX_HEADER: usize = 1 << 16;
+/// Texts of a fixed width beyond this are a forged header rather than names.
+pub(crate) const MAX_TEXT_BYTES: usize = 1 << 20;
+const CHUNK: usize = 1 << 16;
+
+/// A value, or what is wrong with it; where it stands is for the caller to say.
+pub(crate) type Checked<T> = std::result::Result<T, Problem>;
+
+/// What kind of values an array holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bool,
+    Signed,
+    Unsigned,
+    Float,
+    /// UTF-32, padded with zeros.
+    Unicode,
+    /// Bytes, padded with zeros.
+    Bytes,
+}
+
+/// What the header says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    kind: Kind,
+    /// Bytes of one value.
+    width: usize,
+    big_endian: bool,
+    fortran: bool,
+    shape: Vec<u64>,
+    /// The product of the shape.
+    len: u64,
+}
+
+/// An array whose header is read and whose values are still to come.
+pub(crate) struct Npy<R> {
+    key: String,
+    header: Header,
+    reader: R,
+    /// The bytes for which it is sane to make room before they arrive.
+    justified: u64,
+}
+
+impl<R: Read> Npy<R> {
+    /// Reads the header of the array that errors call `key`. `justified` is the size that the rest of the
+    /// stream plausibly has, judged by something other than the header.
+    pub(crate) fn open(key: &str, mut reader: R, justified: u64) -> Result<Self> {
+        let header = read_header(&mut reader).map_err(|e| e.at(Place::Key(key.into())))?;
+        Ok(Npy { key: key.into(), header, reader, justified })
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.header.kind
+    }
+
+    pub(crate) fn shape(&self) -> &[u64] {
+        &self.header.shape
+    }
+
+    /// The number of values.
+    pub(crate) fn len(&self) -> u64 {
+        self.header.len
+    }
+
+    /// The problem, with the array's name.
+    pub(crate) fn error(&self, problem: Problem) -> Error {
+        problem.at(Place::Key(self.key.clone()))
+    }
+
+    /// The array, if it has one dimension (or a second of length 1, as a column has) and `expected` values.
+    pub(crate) fn vector(self, what: &str, expected: Option<u64>) -> Result<Self> {
+        match *self.shape() {
+            [length] | [length, 1] if expected.is_none_or(|expected| expected == length) => Ok(self),
+            [found] | [found, 1] => {
+                let expected = expected.unwrap_or(found);
+                Err(self.error(Problem::Length { what: what.into(), found, expected }))
+            }
+            _ => {
+                let shape = self.header.shape_text();
+                Err(self
+                    .error(Problem::Invalid(format!("the {what} has shape {shape}, expected one dimension"))))
+            }
+        }
+    }
+
+    /// Rows and columns of an array of two dimensions.
+    pub(crate) fn matrix_shape(&self) -> Result<(u64, u64)> {
+        match *self.shape() {
+            [rows, columns] => Ok((rows, columns)),
+            _ => {
+                let message =
+                    format!("the array has shape {}, expected rows and columns", self.header.shape_text());
+                Err(self.error(Problem::Invalid(message)))
+            }
+        }
+    }
+
+    /// Calls `take` with each whole number, in the file's order.
+    pub(crate) fn each_integer(self, mut take: impl FnMut(i64) -> Checked<()>) -> Result<()> {
+        match self.kind() {
+            Kind::Float => self.each_float(|value| take(whole(value)?)),
+            _ => self.each_whole(take),
+        }
+    }
+
+    /// Calls `take` with each number, in the file's order.
+    pub(crate) fn each_number(self, mut take: impl FnMut(f64) -> Checked<()>) -> Result<()> {
+        match (self.kind(), self.header.width) {
+            (Kind::Float, _) => self.each_float(take),
+            (Kind::Unsigned, 8) => self.each(|b| take(u64::from_le_bytes(b) as f64)),
+            _ => self.each_whole(|value| take(value as f64)),
+        }
+    }
+
+    fn each_whole(self, mut take: impl FnMut(i64) -> Checked<()>) -> Result<()> {
+        match (self.kind(), self.header.width) {
+            (Kind::Bool, _) => self.each(|b: [u8; 1]| take((b[0] != 0).into())),
+            (Kind::Signed, 1) => self.each(|b| take(i8::from_le_bytes(b).into())),
+            (Kind::Signed, 2) => self.each(|b| take(i16::from_le_bytes(b).into())),
+            (Kind::Signed, 4) => self.each(|b| take(i32::from_le_bytes(b).into())),
+            (Kind::Signed, _) => self.each(|b| take(i64::from_le_bytes(b))),
+            (Kind::Unsigned, 1) => self.each(|b| take(u8::from_le_bytes(b).into())),
+            (Kind::Unsigned, 2) => self.each(|b| take(u16::from_le_bytes(b).into())),
+            (Kind::Unsigned, 4) => self.each(|b| take(u32::from_le_bytes(b).into())),
+            (Kind::Unsigned, _) => self.each(|b| {
+                let value = u64::from_le_bytes(b);
+                take(i64::try_from(value).map_err(|_| too_wide(value))?)
+            }),
+            (kind, _) => {
+                let message = format!("the array holds {kind}, expected whole numbers");
+                Err(self.error(Problem::Invalid(message)))
+            }
+        }
+    }
+
+    fn each_float(self, mut take: impl FnMut(f64) -> Checked<()>) -> Result<()> {
+        match self.header.width {
+            2 => self.each(|b| take(half(u16::from_le_bytes(b)))),
+            4 => self.each(|b| take(f32::from_le_bytes(b).into())),
+            _ => self.each(|b| take(f64::from_le_bytes(b))),
+        }
+    }
+
+    /// All whole numbers, row after row, each put through `convert`.
+    pub(crate) fn integers<T: Copy>(self, convert: impl Fn(i64) -> Checked<T>) -> Result<Vec<T>> {
+        let (transposed, mut values) = (self.header.transposed(), self.room());
+        self.each_integer(|value| push(&mut values, convert(value)?))?;
+        Ok(by_rows(values, transposed))
+    }
+
+    /// All whole numbers as indices below `limit`.
+    pub(crate) fn indices(self, limit: u64) -> Result<Vec<u32>> {
+        self.integers(|value| match u32::try_from(value) {
+            Ok(index) if u64::from(index) < limit => Ok(index),
+            _ => Err(Problem::IndexOutOfRange { index: value.to_string(), limit }),
+        })
+    }
+
+    /// All whole numbers as the offsets of compressed rows; their order is for the caller to check.
+    pub(crate) fn offsets(self) -> Result<Vec<u64>> {
+        let limit = u64::MAX / 2;
+        self.integers(|value| {
+            u64::try_from(value).map_err(|_| Problem::IndexOutOfRange { index: value.to_string(), limit })
+        })
+    }
+
+    /// All numbers, row after row, as features: finite, rounded to 32 bits.
+    pub(crate) fn features(self) -> Result<Vec<f32>> {
+        let (transposed, mut values) = (self.header.transposed(), self.room());
+        self.each_number(|value| push(&mut values, feature(value)?))?;
+        Ok(by_rows(values, transposed))
+    }
+
+    /// All values as true and false; numbers must be 0 or 1.
+    pub(crate) fn flags(self) -> Result<Vec<bool>> {
+        if !matches!(self.kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
+            let message = format!("the array holds {}, expected true and false", self.kind());
+            return Err(self.error(Problem::Invalid(message)));
+        }
+        self.integers(|value| match value {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Problem::Invalid(format!("the value {value} is neither true nor false"))),
+        })
+    }
+
+    /// All texts.
+    pub(crate) fn texts(mut self) -> Result<Vec<String>> {
+        if !matches!(self.kind(), Kind::Unicode | Kind::Bytes) {
+            let message = format!("the array holds {}, expected text", self.kind());
+            return Err(self.error(Problem::Invalid(message)));
+        }
+        let mut texts = Vec::new();
+        let mut bytes = vec![0; self.header.width];
+        for index in 0..self.len() {
+            let read = self.reader.read_exact(&mut bytes).map_err(Error::from);
+            let text = read.and_then(|()| Ok(self.text(&bytes)?));
+            texts.push(text.map_err(|e| e.at(self.place(index)))?);
+        }
+        self.finish()?;
+        Ok(texts)
+    }
+
+    fn text(&self, bytes: &[u8]) -> Checked<String> {
+        let not_text = || Problem::Corrupt("the value is not valid text".into());
+        if self.kind() == Kind::Bytes {
+            let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
+            return String::from_utf8(bytes[..end].to_vec()).map_err(|_| not_text());
+        }
+        let letters = bytes.chunks_exact(4).map(|b| {
+            let code = [b[0], b[1], b[2], b[3]];
+            let code =
+                if self.header.big_endian { u32::from_be_bytes(code) } else { u32::from_le_bytes(code) };
+            char::from_u32(code).ok_or_else(not_text)
+        });
+        let text: String = letters.collect::<Checked<_>>()?;
+        Ok(text.trim_end_matches('\0').to_string())
+    }
+
+    /// Calls `take` with the little-endian bytes of each value.
+    fn each<const WIDTH: usize>(mut self, mut take: impl FnMut([u8; WIDTH]) -> Checked<()>) -> Result<()> {
+        debug_assert_eq!(WIDTH, self.header.width);
+        let mut chunk = vec![0; CHUNK];
+        let mut done = 0;
+        while done < self.len() {
+            let values = (self.len() - done).min((CHUNK / WIDTH) as u64);
+            let bytes = &mut chunk[..values as usize * WIDTH];
+            if let Err(e) = self.reader.read_exact(bytes) {
+                return Err(self.stream_error(e));
+            }
+            let (values, _) = bytes.as_chunks_mut::<WIDTH>();
+            for (at, value) in values.iter_mut().enumerate() {
+                if self.header.big_endian {
+                    value.reverse();
+                }
+                take(*value).map_err(|problem| problem.at(self.place(done + at as u64)))?;
+            }
+            done += values.len() as u64;
+        }
+        self.finish()
+    }
+
+    /// Reads the stream's end, where archives notice a wrong checksum.
+    fn finish(mut self) -> Result<()> {
+        match self.reader.read(&mut [0]) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(self.error(Problem::Corrupt("bytes follow the array".into()))),
+            Err(e) => Err(self.stream_error(e)),
+        }
+    }
+
+    fn stream_error(&self, e: io::Error) -> Error {
+        match e.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                let shape = self.header.shape_text();
+                self.error(Problem::Truncated(format!("the array of shape {shape} ends early")))
+            }
+            _ => Error::from(e).at(Place::Key(self.key.clone())),
+        }
+    }
+
+    /// An empty list with as much room as is justified.
+    fn room<T>(&self) -> Vec<T> {
+        Vec::with_capacity(self.len().min(self.justified / self.header.width as u64) as usize)
+    }
+
+    /// Where the value stands that is `at` in the file's order.
+    fn place(&self, at: u64) -> Place {
+        let key = self.key.clone();
+        match self.header.shape[..] {
+            [rows, columns] if columns != 1 => {
+                let (row, column) =
+                    if self.header.fortran { (at % rows, at / rows) } else { (at / columns, at % columns) };
+                Place::Key(format!("{key}[{row}, {column}]"))
+            }
+            _ => Place::Element { key, index: at },
+        }
+    }
+}
+
+impl Header {
+    /// Rows and columns of an array that lies column after column in the file.
+    fn transposed(&self) -> Option<(usize, usize)> {
+        match self.shape[..] {
+            [rows, columns] if self.fortran && rows > 1 && columns > 1 => {
+                Some((rows as usize, columns as usize))
+            }
+            _ => None,
+        }
+    }
+
+    fn shape_text(&self) -> String {
+        let numbers: Vec<String> = self.shape.iter().map(u64::to_string).collect();
+        format!("({})", numbers.join(", "))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Bool => "true and false",
+            Kind::Signed | Kind::Unsigned => "whole numbers",
+            Kind::Float => "decimal numbers",
+            Kind::Unicode | Kind::Bytes => "text",
+        })
+    }
+}
+
+fn push<T>(values: &mut Vec<T>, value: T) -> Checked<()> {
+    values.push(value);
+    Ok(())
+}
+
+/// The same values row after row.
+fn by_rows<T: Copy>(values: Vec<T>, transposed: Option<(usize, usize)>) -> Vec<T> {
+    match transposed {
+        None => values,
+        Some((rows, columns)) => (0..rows)
+            .flat_map(|row| (0..columns).map(move |column| column * rows + row))
+            .map(|at| values[at])
+            .collect(),
+    }
+}
+
+/// A feature: a finite number, rounded to 32 bits.
+pub(crate) fn feature(value: f64) -> Checked<f32> {
+    let rounded = value as f32;
+    if rounded.is_finite() {
+        Ok(rounded)
+    } else if value.is_finite() {
+        Err(Problem::Invalid(format!("the value {value:e} is too large for a feature of 32 bits")))
+    } else {
+        Err(Problem::NotFinite(value))
+    }
+}
+
+/// A decimal number that stands for a whole one.
+pub(crate) fn whole(value: f64) -> Checked<i64> {
+    // Below 2^53 every whole number has its own decimal one.
+    if !value.is_finite() {
+        Err(Problem::NotFinite(value))
+    } else if value.fract() != 0.0 || value.abs() > (1u64 << 53) as f64 {
+        Err(Problem::Invalid(format!("{value} is not a whole number")))
+    } else {
+        Ok(value as i64)
+    }
+}
+
+fn too_wide(value: u64) -> Problem {
+    Problem::IndexOutOfRange { index: value.to_string(), limit: i64::MAX as u64 }
+}
+
+/// A number of 16 bits: 1 sign, 5 exponent and 10 fraction bits.
+fn half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    sign * match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (fraction + 1024.0) * 2f64.powi(exponent - 25),
+    }
+}
+
+fn read_header(reader: &mut impl Read) -> Result<Header> {
+    let corrupt = |message: &str| Problem::Corrupt(format!("the array has {message}"));
+    let mut start = [0; 8];
+    reader.read_exact(&mut start)?;
+    if start[..6] != *MAGIC {
+        return Err(corrupt("no NumPy header").into());
+    }
+    let length = match start[6] {
+        1 => {
+            let mut length = [0; 2];
+            reader.read_exact(&mut length)?;
+            u16::from_le_bytes(length).into()
+        }
+        2 | 3 => {
+            let mut length = [0; 4];
+            reader.read_exact(&mut length)?;
+            u32::from_le_bytes(length) as usize
+        }
+        other => return Err(Problem::Unsupported(format!("the .npy version {other} is unknown")).into()),
+    };
+    if length > MAX_HEADER {
+        return Err(corrupt("an oversized header").into());
+    }
+    let mut text = vec![0; length];
+    reader.read_exact(&mut text)?;
+    let text = std::str::from_utf8(&text).map_err(|_| corrupt("a header that is not text"))?;
+    let literal = Literal::parse(text).ok_or_else(|| corrupt("a header that is not a Python dictionary"))?;
+    header_from(&literal)
+}
+
+fn header_from(literal: &Literal) -> Result<Header> {
+    let missing = |key: &str| Problem::Corrupt(format!("the array's header has no usable {key:?}"));
+    let descr = match literal.get("descr") {
+        Some(Literal::Text(descr)) => descr,
+        Some(Literal::List(fields)) => {
+            let pickled = fields.iter().any(Literal::mentions_objects);
+            return Err(if pickled {
+                Problem::PickledObjects.into()
+            } else {
+                Problem::Unsupported("arrays of records are not read".into()).into()
+            });
+        }
+        _ => return Err(missing("descr").into()),
+    };
+    let (kind, width, big_endian) = dtype(descr)?;
+    let Some(Literal::Bool(fortran)) = literal.get("fortran_order") else {
+        return Err(missing("fortran_order").into());
+    };
+    let Some(Literal::Tuple(dimensions)) = literal.get("shape") else { return Err(missing("shape").into()) };
+    let shape: Option<Vec<u64>> = dimensions.iter().map(Literal::unsigned).collect();
+    let shape = shape.ok_or_else(|| missing("shape"))?;
+    // Zeros count as ones here, so that no product of the other dimensions overflows either.
+    let largest = shape.iter().try_fold(width as u64, |bytes, &d| bytes.checked_mul(d.max(1)));
+    if largest.is_none_or(|bytes| bytes > i64::MAX as u64) {
+        return Err(Problem::TooLarge(format!("the array announces the impossible shape {shape:?}")).into());
+    }
+    let len = shape.iter().product();
+    Ok(Header { kind, width, big_endian, fortran: *fortran, shape, len })
+}
+
+/// Kind, width and byte order of NumPy's type strings, for example `<f4`.
+fn dtype(descr: &str) -> Result<(Kind, usize, bool)> {
+    let unsupported = || Problem::Unsupported(format!("arrays of type {descr:?} are not read"));
+    let (order, rest) = match descr.strip_prefix(['<', '>', '|', '=']) {
+        Some(rest) => (descr.as_bytes()[0], rest),
+        None => (b'|', descr),
+    };
+    let mut letters = rest.chars();
+    let letter = letters.next().ok_or_else(unsupported)?;
+    if letter == 'O' {
+        return Err(Problem::PickledObjects.into());
+    }
+    let size: usize = letters.as_str().parse().map_err(|_| unsupported())?;
+    let (kind, width) = match (letter, size) {
+        ('b', 1) => (Kind::Bool, 1),
+        ('i', 1 | 2 | 4 | 8) => (Kind::Signed, size),
+        ('u', 1 | 2 | 4 | 8) => (Kind::Unsigned, size),
+        ('f', 2 | 4 | 8) => (Kind::Float, size),
+        ('U', 1..) if size <= MAX_TEXT_BYTES / 4 => (Kind::Unicode, size * 4),
+        ('S' | 'a', 1..) if size <= MAX_TEXT_BYTES => (Kind::Bytes, size),
+        _ => return Err(unsupported().into()),
+    };
+    Ok((kind, width, order == b'>'))
+}
+
+/// A value in Python's notation, as far as NumPy's headers use it.
+#[derive(Debug, PartialEq)]
+enum Literal {
+    Text(String),
+    Bool(bool),
+    Integer(i128),
+    Tuple(Vec<Literal>),
+    List(Vec<Literal>),
+    Dictionary(Vec<(Literal, Literal)>),
+}
+
+impl Literal {
+    /// The literal that is all of the text.
+    fn parse(text: &str) -> Option<Literal> {
+        let mut parser = LiteralParser { rest: text };
+        let literal = parser.literal(0)?;
+        parser.skip_space();
+        parser.rest.is_empty().then_some(literal)
+    }
+
+    /// The value of a dictionary's key.
+    fn get(&self, key: &str) -> Option<&Literal> {
+        let Literal::Dictionary(entries) = self else { return None };
+        entries
+            .iter()
+            .find(|(name, _)| matches!(name, Literal::Text(name) if name == key))
+            .map(|(_, value)| value)
+    }
+
+    fn unsigned(&self) -> Option<u64> {
+        match self {
+            Literal::Integer(value) => u64::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether a list of fields has one of Python objects.
+    fn mentions_objects(&self) -> bool {
+        match self {
+            Literal::Text(text) => text.trim_start_matches(['<', '>', '|', '=']).starts_with('O'),
+            Literal::Tuple(items) | Literal::List(items) => {
+                items.iter().skip(1).any(Literal::mentions_objects)
+            }
+            _ => false,
+        }
+    }
+}
+
+struct LiteralParser<'a> {
+    rest: &'a str,
+}
+
+impl LiteralParser<'_> {
+    const MAX_DEPTH: usize = 16;
+
+    fn literal(&mut self, depth: usize) -> Option<Literal> {
+        if depth > Self::MAX_DEPTH {
+            return None;
+        }
+        self.skip_space();
+        match self.rest.chars().next()? {
+            '\'' | '"' => self.text(),
+            '(' => {
+                let (items, comma) = self.items(')', |parser| parser.literal(depth + 1))?;
+                // Python's (3) is the number 3; only a comma makes it a tuple.
+                match items.len() {
+                    1 if !comma => items.into_iter().next(),
+                    _ => Some(Literal::Tuple(items)),
+                }
+            }
+            '[' => Some(Literal::List(self.items(']', |parser| parser.literal(depth + 1))?.0)),
+            '{' => {
+                let entry = |parser: &mut Self| {
+                    let key = parser.literal(depth + 1)?;
+                    parser.expect(":")?;
+                    Some((key, parser.literal(depth + 1)?))
+                };
+                Some(Literal::Dictionary(self.items('}', entry)?.0))
+            }
+            _ => self.word(),
+        }
+    }
+
+    /// Items between brackets, and whether a comma ends them.
+    fn items<T>(&mut self, close: char, item: impl Fn(&mut Self) -> Option<T>) -> Option<(Vec<T>, bool)> {
+        self.rest = self.rest.get(1..)?;
+        let mut items = Vec::new();
+        let mut comma = false;
+        loop {
+            self.skip_space();
+            if let Some(rest) = self.rest.strip_prefix(close) {
+                self.rest = rest;
+                return Some((items, comma));
+            }
+            if !items.is_empty() && !comma {
+                return None;
+            }
+            items.push(item(self)?);
+            comma = self.expect(",").is_some();
+        }
+    }
+
+    fn text(&mut self) -> Option<Literal> {
+        let quote = self.rest.chars().next()?;
+        let (text, rest) = self.rest[1..].split_once(quote)?;
+        // Type strings and the three keys need no escapes; field names with them are records, not read anyway.
+        self.rest = rest;
+        (!text.contains('\\')).then(|| Literal::Text(text.into()))
+    }
+
+    fn word(&mut self) -> Option<Literal> {
+        let end =
+            self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        match word {
+            "True" => Some(Literal::Bool(true)),
+            "False" => Some(Literal::Bool(false)),
+            // Python 2 wrote long numbers with an L.
+            _ => word.strip_suffix('L').unwrap_or(word).parse().ok().map(Literal::Integer),
+        }
+    }
+
+    fn expect(&mut self, mark: &str) -> Option<()> {
+        self.skip_space();
+        self.rest = self.rest.strip_prefix(mark)?;
+        Some(())
+    }
+
+    fn skip_space(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+}
+
+/// Numbers that a `.npy` can hold, as the writer gives them.
+pub(crate) trait NpyValue: Copy {
+    /// NumPy's name of the type.
+    const DESCR: &'static str;
+    type Bytes: AsRef<[u8]>;
+    fn to_bytes(self) -> Self::Bytes;
+}
+
+macro_rules! npy_values {
+    ($($type:ty => $descr:literal),*) => {
+        $(impl NpyValue for $type {
+            const DESCR: &'static str = $descr;
+            type Bytes = [u8; size_of::<$type>()];
+            fn to_bytes(self) -> Self::Bytes {
+                self.to_le_bytes()
+            }
+        })*
+    };
+}
+npy_values!(i32 => "<i4", i64 => "<i8", f32 => "<f4");
+
+impl NpyValue for bool {
+    const DESCR: &'static str = "|b1";
+    type Bytes = [u8; 1];
+    fn to_bytes(self) -> [u8; 1] {
+        [self.into()]
+    }
+}
+
+/// A header of version 1, padded as NumPy pads it.
+pub(crate) fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
+    let dimensions: String = shape.iter().map(|d| format!("{d}, ")).collect();
+    let dimensions = if shape.len() == 1 { dimensions.trim_end() } else { dimensions.trim_end_matches(", ") };
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}");
+    const PREFIX: usize = MAGIC.len() + 4;
+    let padded = (PREFIX + text.len() + 1).next_multiple_of(64);
+    text.extend(std::iter::repeat_n(' ', padded - PREFIX - text.len() - 1));
+    text.push('\n');
+    let length = (text.len() as u16).to_le_bytes();
+    [&MAGIC[..], &[1, 0], &length, text.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
+        let text = format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}}}\n");
+        let length = (text.len() as u16).to_le_bytes();
+        [&MAGIC[..], &[1, 0], &length, text.as_bytes(), values].concat()
+    }
+
+    fn open(bytes: &[u8]) -> Result<Npy<&[u8]>> {
+        Npy::open("a", bytes, 64)
+    }
+
+    #[test]
+    fn literals_of_python_are_read_and_nothing_else() {
+        let parse = Literal::parse;
+        assert_eq!(parse(" (3, 4L,) "), Some(Literal::Tuple(vec![Literal::Integer(3), Literal::Integer(4)])));
+        assert_eq!(parse("(3)"), Some(Literal::Integer(3)));
+        assert_eq!(parse("()"), Some(Literal::Tuple(vec![])));
+        assert_eq!(
+            parse("{\"a\": False, 'b': [True]}").unwrap().get("b"),
+            Some(&Literal::List(vec![Literal::Bool(true)]))
+        );
+        for bad in
+            ["", "(", "(,)", "(1 2)", "{1}", "{1:}", "'a", "1 2", "-", "(1,,)", "{'a': é}", "[1)", "'\\x41'"]
+        {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+        assert_eq!(parse(&"(".repeat(10_000)), None);
+    }
+
+    #[test]
+    fn every_width_and_order_of_bytes_is_read() {
+        for (descr, bytes) in [
+            ("'|i1'", &[254u8, 3][..]),
+            ("'<i2'", &[254, 255, 3, 0]),
+            ("'>i2'", &[255, 254, 0, 3]),
+            ("'>i4'", &[255, 255, 255, 254, 0, 0, 0, 3]),
+            ("'<i8'", &[254, 255, 255, 255, 255, 255, 255, 255, 3, 0, 0, 0, 0, 0, 0, 0]),
+            ("'>f4'", &[0xc0, 0, 0, 0, 0x40, 0x40, 0, 0]),
+            ("'<f2'", &[0, 0xc0, 0, 0x42]),
+        ] {
+            let file = npy(descr, "False", "(2,)", bytes);
+            assert_eq!(open(&file).unwrap().integers(Ok).unwrap(), [-2, 3], "{descr}");
+            assert_eq!(open(&file).unwrap().features().unwrap(), [-2.0, 3.0], "{descr}");
+        }
+        let unsigned = npy("'<u8'", "False", "(1,)", &[255; 8]);
+        assert!(open(&unsigned).unwrap().integers(Ok).is_err());
+        assert_eq!(open(&unsigned).unwrap().features().unwrap(), [u64::MAX as f32]);
+    }
+
+    #[test]
+    fn numbers_of_16_bits_have_their_ieee_values() {
+        for (bits, value) in [
+            (0x3c00, 1.0),
+            (0x3555, 0.333251953125),
+            (0x7bff, 65504.0),
+            (0x0001, 2f64.powi(-24)),
+            (0x0400, 2f64.powi(-14)),
+            (0xfc00, f64::NEG_INFINITY),
+        ] {
+            assert_eq!(half(bits), value);
+        }
+        assert!(half(0x7e00).is_nan());
+    }
+
+    #[test]
+    fn both_orders_of_a_matrix_give_rows() {
+        let values = [1u8, 2, 3, 4, 5, 6];
+        let c = npy("'|u1'", "False", "(2, 3)", &values);
+        let fortran = npy("'|u1'", "True", "(2, 3)", &[1, 4, 2, 5, 3, 6]);
+        assert_eq!(open(&c).unwrap().integers(Ok).unwrap(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(open(&fortran).unwrap().integers(Ok).unwrap(), [1, 2, 3, 4, 5, 6]);
+        let error = open(&fortran).unwrap().indices(5).unwrap_err();
+        assert_eq!(error.place(), Some(&Place::Key("a[1, 1]".into())));
+    }
+
+    #[test]
+    fn texts_are_read_without_their_padding() {
+        let letters: Vec<u8> = ['é', 'b', 'c', '\0'].iter().flat_map(|&c| (c as u32).to_be_bytes()).collect();
+        let file = npy("'>U2'", "False", "(2,)", &letters);
+        assert_eq!(open(&file).unwrap().texts().unwrap(), ["éb", "c"]);
+        let file = npy("'|S3'", "False", "()", b"csr");
+        assert_eq!(open(&file).unwrap().texts().unwrap(), ["csr"]);
+        assert!(open(&npy("'|S1'", "False", "(1,)", &[0xff])).unwrap().texts().is_err());
+        assert!(open(&npy("'<U1'", "False", "(1,)", &[0, 0xd8, 0, 0])).unwrap().texts().is_err());
+    }
+
+    #[test]
+    fn forged_headers_are_refused() {
+        let problem =
+            |descr: &str, shape: &str| open(&npy(descr, "False", shape, &[])).err().unwrap().to_string();
+        assert!(problem("'|O'", "(1,)").contains("pickled"));
+        assert!(problem("[('a', '|O'), ('b', '<i4')]", "(1,)").contains("pickled"));
+        assert!(problem("[('a', '<i4')]", "(1,)").contains("records"));
+        for descr in ["'<c8'", "'<i3'", "'<U0'", "'<U99999999'", "'<M8[s]'", "''", "'é'", "'<f16'"] {
+            assert!(problem(descr, "(1,)").contains("not read"), "{descr}");
+        }
+        for shape in ["(-1,)", "3", "('a',)", "(1.5,)", "(99999999999999999999999999999999999999999,)"] {
+            assert!(problem("'<i4'", shape).contains("corrupt"), "{shape}");
+        }
+        for shape in ["(18446744073709551615, 2)", "(0, 9223372036854775807, 4)", "(9223372036854775807,)"] {
+            assert!(problem("'<i4'", shape).contains("impossible"), "{shape}");
+        }
+        assert!(open(b"\x93NUMPY\x01\x00").is_err());
+        assert!(open(b"PK\x03\x04 no").is_err());
+        let mut oversized = b"\x93NUMPY\x02\x00".to_vec();
+        oversized.extend(u32::MAX.to_le_bytes());
+        assert!(open(&oversized).err().unwrap().to_string().contains("oversized"));
+    }
+
+    #[test]
+    fn a_huge_announced_array_ends_where_its_bytes_end() {
+        let file = npy("'<f8'", "False", "(1000000000000,)", &[0; 800]);
+        let error = Npy::open("a", &file[..], 800).unwrap().features().unwrap_err();
+        assert!(matches!(error.problem(), Problem::Truncated(_)), "{error}");
+        let texts = npy("'<U9'", "False", "(1000000000000,)", &[0; 72]);
+        assert!(Npy::open("a", &texts[..], 800).unwrap().texts().is_err());
+        let longer = npy("'|u1'", "False", "(3,)", &[0; 4]);
+        assert!(open(&longer).unwrap().integers(Ok).is_err());
+    }
+
+    #[test]
+    fn a_written_header_is_read_again() {
+        for shape in [&[][..], &[0], &[7], &[3, 4]] {
+            let bytes = header_bytes("<f4", shape);
+            assert_eq!(bytes.len() % 64, 0);
+            let array = open(&bytes).unwrap();
+            assert_eq!(array.shape(), shape.iter().map(|&d| d as u64).collect::<Vec<_>>());
+            assert_eq!((array.kind(), array.header.width), (Kind::Float, 4));
+        }
+    }
+}
