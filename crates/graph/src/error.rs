@@ -143,6 +143,19 @@ pub enum Problem {
     /// A value that contradicts the rest.
     #[error("{0}")]
     Invalid(String),
+    /// A file that could not be downloaded.
+    #[error(
+        "could not download {url} ({reason}); to do it by hand, download it where there is a network and save it \
+         as {target}", target = target.display()
+    )]
+    Download {
+        /// Where from.
+        url: String,
+        /// What went wrong.
+        reason: String,
+        /// Where the file belongs.
+        target: PathBuf,
+    },
     /// More than this build or machine can hold.
     #[error("{0}")]
     TooLarge(String),
@@ -178,6 +191,9 @@ impl Problem {
             Problem::Empty(_) => "give at least one labelled node",
             Problem::OneWayEdge { .. } => "add the missing direction, or drop the claim",
             Problem::Invalid(_) => "correct it and try again",
+            Problem::Download { .. } => {
+                "then, or when the network is back, run the command again: it goes on where it stopped"
+            }
             Problem::TooLarge(_) => "use a smaller graph or a larger machine",
         }
     }

@@ -21,6 +21,7 @@ mod error;
 mod features;
 mod graph;
 mod ids;
+pub mod named;
 pub mod prepare;
 pub mod read;
 mod split;

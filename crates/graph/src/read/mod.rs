@@ -1,6 +1,8 @@
 //! Readers: one loader that recognises what it is given.
 
+pub mod facebook100;
 mod labels;
+mod mat;
 pub(crate) mod npy;
 pub mod npz;
 pub mod ogbn;
@@ -28,6 +30,9 @@ pub struct LoadOptions {
     pub categorical: Vec<String>,
     /// What the user says about directions.
     pub direction: Direction,
+    /// The number of nodes that a class needs to be kept, where data sets are prepared by a published recipe;
+    /// the recipe's own if not given.
+    pub min_class_count: Option<usize>,
     /// The seed of the split of data sets that are split while they are prepared.
     pub seed: u64,
 }
@@ -60,8 +65,11 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     }
 }
 
-fn read(path: &Path, _options: &LoadOptions) -> Result<Dataset> {
+fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     let metadata = std::fs::metadata(path).in_file(path)?;
+    if let Some(dataset) = facebook100::recognise(path, options)? {
+        return Ok(dataset);
+    }
     if metadata.is_dir() {
         if reddit::is_here(path) {
             return reddit::read(path);
