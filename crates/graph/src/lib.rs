@@ -25,6 +25,7 @@ pub mod read;
 mod split;
 //pub mod store;
 pub mod transform;
+pub mod write;
 
 pub use buffer::Buffer;
 pub use dataset::{Dataset, DatasetParts};

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+pub mod table;
+
 use crate::error::InFile;
 use crate::{Dataset, Problem, Result, transform};
 
@@ -54,8 +56,11 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     }
 }
 
-fn read(path: &Path, _options: &LoadOptions) -> Result<Dataset> {
-    let _metadata = std::fs::metadata(path).in_file(path)?;
+fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
+    let metadata = std::fs::metadata(path).in_file(path)?;
+    if metadata.is_dir() && table::is_table_folder(path) {
+        return table::read_folder(path, options);
+    }
     Err(Problem::NotRecognised("unknown ending".into()).in_file(path))
 }
 

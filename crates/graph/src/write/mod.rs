@@ -1,0 +1,3 @@
+//! Writers: what they write, the readers read back.
+
+pub mod table;
