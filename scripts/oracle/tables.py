@@ -1,6 +1,6 @@
 """Makes the small tables that the tests read, with the tools that people make tables with.
 
-    python scripts/oracle/tables.py          (needs pandas and pyarrow)
+    python scripts/oracle/tables.py          (needs pandas, pyarrow and zstandard)
 
 Every folder under crates/graph/tests/data/tables tells the same story in another dialect: four people, two
 classes, three edges, and the features that `expected.json` lists.
@@ -87,14 +87,16 @@ def main():
         "id": pa.uint64(), "label": pa.large_string(), "split": pa.string(), "height": pa.float64(),
         "visits": pa.int16(), "member": pa.int8(), "town": pa.large_string(),
     }
-    widths = pa.table({name: pa.array(PEOPLE[name].to_list()).cast(kind) if name != "member"
-                       else pa.array(PEOPLE[name].astype("int8"), pa.int8()) for name, kind in schema.items()})
+    numbered = PEOPLE.astype({"member": "int8"})
+    widths = pa.table({name: pa.array(numbered[name], from_pandas=True).cast(kind) for name, kind in schema.items()})
     parquet("widths", widths, EDGES.astype(str))
 
     # CSV as pandas writes it.
-    for ending in ["csv", "csv.gz", "csv.zst"]:
-        PEOPLE.to_csv(folder(ending.replace(".", "-")) / f"nodes.{ending}", index=False)
-        EDGES.to_csv(folder(ending.replace(".", "-")) / f"edges.{ending}", index=False)
+    packings = {"csv": None, "csv.gz": {"method": "gzip", "mtime": 1}, "csv.zst": {"method": "zstd"}}
+    for ending, packing in packings.items():
+        for table, stem in [(PEOPLE, "nodes"), (EDGES, "edges")]:
+            path = folder(ending.replace(".", "-")) / f"{stem}.{ending}"
+            table.to_csv(path, index=False, compression=packing)
     # As a spreadsheet writes it: byte order mark, CRLF, every text quoted, other names of the edge columns.
     sheet = folder("spreadsheet")
     PEOPLE.to_csv(sheet / "nodes.csv", index=False, encoding="utf-8-sig", lineterminator="\r\n", quoting=2)
