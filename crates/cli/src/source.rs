@@ -83,6 +83,7 @@ impl Source {
                 (_, true) => Direction::Symmetrise,
                 _ => Direction::AsStored,
             },
+            min_class_count: self.transforms.min_class_count,
             seed: self.seed,
         };
         let path = Path::new(&self.dataset);

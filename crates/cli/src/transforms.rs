@@ -16,7 +16,7 @@ pub struct Transforms {
     resplit: bool,
     /// Keep the classes that have at least so many nodes
     #[arg(long, value_name = "N", help_heading = "Transforms")]
-    min_class_count: Option<usize>,
+    pub min_class_count: Option<usize>,
     /// Keep one of each set of equal edges
     #[arg(long, help_heading = "Transforms")]
     deduplicate: bool,

@@ -66,14 +66,23 @@ fn table(summary: &Summary) -> String {
         rows.push(("majority baseline", format!("{} test accuracy", percent(accuracy))));
     }
     let memory = summary.memory;
-    let text =
-        format!("{} (graph {}, features {})", bytes(memory.total), bytes(memory.graph), bytes(memory.features));
+    let text = format!(
+        "{} (graph {}, features {})",
+        bytes(memory.total),
+        bytes(memory.graph),
+        bytes(memory.features)
+    );
     rows.push(("memory", text));
 
     let largest = summary.class_counts.iter().map(|class| class.nodes).max().unwrap_or(1).max(1);
     let classes = summary.class_counts.iter().map(|class| {
         let share = class.nodes as f64 / summary.nodes as f64;
-        [class.name.clone(), count(class.nodes), percent(share), ui::bar(class.nodes as f64 / largest as f64, 24)]
+        [
+            class.name.clone(),
+            count(class.nodes),
+            percent(share),
+            ui::bar(class.nodes as f64 / largest as f64, 24),
+        ]
     });
     let facts = ui::facts(&summary.name, &rows);
     let classes = ui::table(["class", "nodes", "share", ""], classes);

@@ -62,7 +62,11 @@ pub fn count(number: usize) -> String {
 
 /// A share as a percentage, with enough digits for small ones.
 pub fn percent(share: f64) -> String {
-    if share > 0.0 && share < 0.01 { format!("{:.2} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
+    if share > 0.0 && share < 0.01 {
+        format!("{:.2} %", share * 100.0)
+    } else {
+        format!("{:.1} %", share * 100.0)
+    }
 }
 
 /// A size in bytes, in the unit people would use.

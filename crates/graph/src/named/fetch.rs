@@ -71,7 +71,8 @@ pub fn fetch(
         fetched.extend(fetch_file(file, data_dir, options, progress)?);
     }
     // Without a published checksum, the counts tell whether these are the right files.
-    let unsure = |fetched: &Fetched| fetched.downloaded && super::known_checksum(&entry, &fetched.path).is_none();
+    let unsure =
+        |fetched: &Fetched| fetched.downloaded && super::known_checksum(&entry, &fetched.path).is_none();
     if let Some(expected) = entry.expected
         && fetched.iter().any(unsure)
         && matches!(presence(&entry, data_dir), Presence::Present(_))
@@ -104,7 +105,9 @@ fn fetch_file(
 ) -> Result<Vec<Fetched>> {
     let here: Option<Vec<PathBuf>> = file.targets().iter().map(|target| locate(target, data_dir)).collect();
     if let Some(paths) = here
-        && paths.iter().all(|path| checksum::verify(path, file.sha256.filter(|_| file.members.is_empty())).is_ok())
+        && paths
+            .iter()
+            .all(|path| checksum::verify(path, file.sha256.filter(|_| file.members.is_empty())).is_ok())
     {
         return Ok(paths.into_iter().map(|path| Fetched { path, downloaded: false }).collect());
     }
@@ -144,7 +147,8 @@ fn unpack(archive: &Path, name: &str, target: &Path) -> Result<()> {
         zip::result::ZipError::Io(e) => crate::Error::from(e).in_file(archive),
         e => Problem::Corrupt(e.to_string()).in_file(archive),
     };
-    let mut zip = zip::ZipArchive::new(io::BufReader::new(File::open(archive).in_file(archive)?)).map_err(corrupt)?;
+    let mut zip =
+        zip::ZipArchive::new(io::BufReader::new(File::open(archive).in_file(archive)?)).map_err(corrupt)?;
     let at = zip.file_names().position(|member| member.rsplit('/').next() == Some(name));
     let Some(at) = at else {
         let found = zip.file_names().take(20).collect::<Vec<_>>().join(", ");
@@ -154,7 +158,8 @@ fn unpack(archive: &Path, name: &str, target: &Path) -> Result<()> {
     let mut output = AtomicFile::create(target)?;
     let mut member = zip.by_index(at).map_err(corrupt)?;
     let size = member.size();
-    let copied = io::copy(&mut Read::take(&mut member, size.saturating_add(1)), &mut output).in_file(archive)?;
+    let copied =
+        io::copy(&mut Read::take(&mut member, size.saturating_add(1)), &mut output).in_file(archive)?;
     if copied != size {
         let what = format!("file {name}");
         return Err(Problem::Length { what, found: copied, expected: size }.in_file(archive));
@@ -267,7 +272,9 @@ impl Download {
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let start = match response.status() {
             StatusCode::OK => 0,
-            StatusCode::PARTIAL_CONTENT if header("content-range").and_then(range_start) == Some(have) => have,
+            StatusCode::PARTIAL_CONTENT if header("content-range").and_then(range_start) == Some(have) => {
+                have
+            }
             StatusCode::PARTIAL_CONTENT => return Err(Stop::Stale),
             // Everything is here already, or what is here is longer than the file.
             StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -286,7 +293,8 @@ impl Download {
         {
             return Err(Stop::Failed(self.wrong_size(announced, size)));
         }
-        let open = OpenOptions::new().create(true).write(true).truncate(start == 0).append(start > 0).open(part);
+        let open =
+            OpenOptions::new().create(true).write(true).truncate(start == 0).append(start > 0).open(part);
         let failed = |e: io::Error| Stop::Failed(crate::Error::from(e).in_file(part));
         let mut output = open.map_err(failed)?;
         let (mut body, mut done) = (response.into_body().into_reader(), start);

@@ -7,11 +7,13 @@ pub(crate) mod npy;
 pub mod npz;
 pub mod ogbn;
 pub mod reddit;
+pub mod table;
 
+use std::io::Read;
 use std::path::Path;
 
 use crate::error::InFile;
-use crate::{Dataset, Problem, Result, transform};
+use crate::{Dataset, Problem, Result, store, transform};
 
 /// What the user knows about the files and the files do not say.
 #[derive(Debug, Clone, Default)]
@@ -52,7 +54,16 @@ pub enum Direction {
 
 /// Loads a data set from a file or folder of any known format.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Dataset> {
-    let dataset = read(path, options)?;
+    finish(read(path, options)?, path, options)
+}
+
+/// Loads a data set from a node table and an edge table.
+pub fn load_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Dataset> {
+    finish(table::read_pair(nodes, edges, options)?, nodes, options)
+}
+
+/// Names the data set after its path where it has no name, and takes the user's word on directions.
+fn finish(dataset: Dataset, path: &Path, options: &LoadOptions) -> Result<Dataset> {
     let named = if dataset.name().is_empty() { dataset.named(name_of(path)) } else { dataset };
     match options.direction {
         Direction::AsStored => Ok(named),
@@ -70,20 +81,42 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     if let Some(dataset) = facebook100::recognise(path, options)? {
         return Ok(dataset);
     }
-    if metadata.is_dir() {
-        if reddit::is_here(path) {
-            return reddit::read(path);
-        }
-        if ogbn::find(path).is_some() {
-            return ogbn::read(path);
-        }
-        if npz::find_pair(path)?.is_some() {
-            return npz::read(path);
-        }
-    } else if has_ending(path, "npz") {
+    if metadata.is_dir() { read_folder(path, options) } else { read_file(path) }
+}
+
+fn read_folder(path: &Path, options: &LoadOptions) -> Result<Dataset> {
+    if table::is_table_folder(path) {
+        table::read_folder(path, options)
+    } else if reddit::is_here(path) {
+        reddit::read(path)
+    } else if ogbn::find(path).is_some() {
+        ogbn::read(path)
+    } else if npz::find_pair(path)?.is_some() {
+        npz::read(path)
+    } else {
+        Err(Problem::NotRecognised("the folder holds no files that belong together".into()).in_file(path))
+    }
+}
+
+fn read_file(path: &Path) -> Result<Dataset> {
+    if has_ending(path, "npz") {
         return npz::read(path);
     }
-    Err(Problem::NotRecognised("unknown ending".into()).in_file(path))
+    if has_ending(path, store::EXTENSION) || starts_as_ours(path)? {
+        return store::open(path);
+    }
+    let message = if table::is_table(path) {
+        "a node table needs its edge table: give it with --edges, or give the folder that holds both"
+    } else {
+        "neither its ending nor its first bytes are known"
+    };
+    Err(Problem::NotRecognised(message.into()).in_file(path))
+}
+
+fn starts_as_ours(path: &Path) -> Result<bool> {
+    let mut start = Vec::new();
+    std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).in_file(path)?;
+    Ok(store::is_ours(&start))
 }
 
 fn has_ending(path: &Path, ending: &str) -> bool {

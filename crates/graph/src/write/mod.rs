@@ -1,3 +1,4 @@
-//! Writers: what was read comes out again.
+//! Writers: what they write, the readers read back.
 
 pub mod npz;
+pub mod table;

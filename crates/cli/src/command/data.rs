@@ -1,0 +1,329 @@
+//! `progap data`: data sets by name, conversions, synthetic graphs.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use progap_graph::named::fetch::{self, FetchOptions};
+use progap_graph::named::{self, Entry, Presence, Source as Origin};
+use progap_graph::synth::SocialNetwork;
+use progap_graph::write::{self, table::TableFormat};
+use progap_graph::{Dataset, store};
+use serde::Serialize;
+
+use super::Outcome;
+use crate::source::{DataFolder, Source};
+use crate::ui::{self, Download, bytes, count};
+
+/// List, download, convert and make data sets
+#[derive(Subcommand)]
+pub enum Data {
+    List(List),
+    Fetch(Fetch),
+    Convert(Convert),
+    Synth(Synth),
+}
+
+impl Data {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        match self {
+            Data::List(list) => list.run(),
+            Data::Fetch(fetch) => fetch.run(),
+            Data::Convert(convert) => convert.run(),
+            Data::Synth(synth) => synth.run(),
+        }
+    }
+}
+
+/// Show the data sets that have a name, where they come from and whether they are here
+#[derive(Args)]
+pub struct List {
+    #[command(flatten)]
+    folder: DataFolder,
+    /// Show every school of Facebook100 as well
+    #[arg(long)]
+    all: bool,
+    /// Print a JSON list instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    name: &'a str,
+    summary: &'a str,
+    source: &'a str,
+    licence: &'a str,
+    nodes: Option<usize>,
+    edges: Option<usize>,
+    features: Option<usize>,
+    classes: Option<usize>,
+    download_bytes: Option<u64>,
+    verified_by: Option<&'static str>,
+    present: bool,
+    files_present: usize,
+    files: usize,
+}
+
+impl List {
+    fn run(self) -> Outcome {
+        let entries = named::list(&self.folder.data_dir);
+        if self.json {
+            let listed: Vec<_> = entries.iter().map(|(entry, presence)| listed(entry, presence)).collect();
+            return ui::print(&serde_json::to_string_pretty(&listed)?);
+        }
+        let is_school = |entry: &Entry| entry.name.starts_with("fb:");
+        let here = |presence: &Presence| matches!(presence, Presence::Present(_));
+        let shown =
+            entries.iter().filter(|(entry, presence)| self.all || !is_school(entry) || here(presence));
+        let rows = shown.map(|(entry, presence)| {
+            let size = match entry.expected {
+                Some(expected) => format!("{} nodes, {} edges", count(expected.nodes), count(expected.edges)),
+                None => String::new(),
+            };
+            let listed = listed(entry, presence);
+            let download = listed.download_bytes.map(|size| bytes(size as usize)).unwrap_or_default();
+            [entry.name.clone(), state(presence), size, download, entry.summary.clone()]
+        });
+        let table = ui::table(["name", "here", "size", "download", "what it is"], rows);
+        let mut notes = String::new();
+        let mut told = Vec::new();
+        for (entry, _) in entries.iter().filter(|(entry, _)| !told_before(&mut told, entry)) {
+            notes += &format!("\n  {}: {}\n    licence: {}", short(&entry.name), entry.origin, entry.licence);
+            if let Some(file) = entry.files.first() {
+                notes += &format!("\n    download: {}; {}", file.url, file.verification());
+            }
+        }
+        let schools = "fb:<School> is any school of Facebook100 (--all lists them)";
+        let folder = self.folder.data_dir.display();
+        ui::print(&format!(
+            "{table}\nlooked for in {folder} (--data-dir, PROGAP_DATA); {schools}\nsources{notes}"
+        ))
+    }
+}
+
+/// Whether the source of an entry stands in the notes already.
+fn told_before(told: &mut Vec<&'static str>, entry: &Entry) -> bool {
+    let before = told.contains(&entry.origin);
+    if !before {
+        told.push(entry.origin);
+    }
+    before
+}
+
+fn short(name: &str) -> &str {
+    if name == "facebook" { "facebook, fb:<School>, fb-100, fb-100-clean" } else { name }
+}
+
+fn state(presence: &Presence) -> String {
+    match presence {
+        Presence::Generated => "built in".into(),
+        Presence::Present(_) => "yes".into(),
+        Presence::Partly { present, of } => format!("{} of {of} files", present.len()),
+        Presence::Absent => "no".into(),
+    }
+}
+
+fn listed<'a>(entry: &'a Entry, presence: &Presence) -> Listed<'a> {
+    let expected = entry.expected;
+    let size = |file: &named::RemoteFile| file.size.or(file.about);
+    let files_present = match presence {
+        Presence::Present(files) | Presence::Partly { present: files, .. } => files.len(),
+        Presence::Generated | Presence::Absent => 0,
+    };
+    let present = match presence {
+        Presence::Generated | Presence::Present(_) => true,
+        // `fb-100` takes the schools that are there.
+        Presence::Partly { .. } => matches!(entry.source, Origin::AllSchools { .. }),
+        Presence::Absent => false,
+    };
+    Listed {
+        name: &entry.name,
+        summary: &entry.summary,
+        source: entry.origin,
+        licence: entry.licence,
+        nodes: expected.map(|e| e.nodes),
+        edges: expected.map(|e| e.edges),
+        features: expected.map(|e| e.features),
+        classes: expected.map(|e| e.classes),
+        download_bytes: entry.files.iter().map(size).sum::<Option<u64>>().filter(|&size| size > 0),
+        verified_by: entry.files.first().map(named::RemoteFile::verification),
+        present,
+        files_present,
+        files: entry.files.len(),
+    }
+}
+
+/// Download a data set; goes on where it stopped, and verifies what it gets
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap data fetch facebook
+  progap data fetch fb:Cornell5 --data-dir ~/data
+  progap data fetch fb-100 --mirror https://mirror.example/facebook100")]
+pub struct Fetch {
+    /// A name from `progap data list`
+    name: String,
+    #[command(flatten)]
+    folder: DataFolder,
+    /// Another address that has the same files by their names
+    #[arg(long, value_name = "URL")]
+    mirror: Option<String>,
+}
+
+impl Fetch {
+    fn run(self) -> Outcome {
+        let options = FetchOptions { mirror: self.mirror, ..FetchOptions::default() };
+        let mut bar: Option<(PathBuf, Download)> = None;
+        let fetched = fetch::fetch(&self.name, &self.folder.data_dir, &options, &mut |progress| {
+            if bar.as_ref().is_none_or(|(file, _)| file != progress.file) {
+                let name = progress.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                bar = Some((progress.file.to_path_buf(), Download::new(&name)));
+            }
+            if let Some((_, bar)) = &bar {
+                bar.set(progress.done, progress.total);
+            }
+        })?;
+        drop(bar);
+        if fetched.is_empty() {
+            return ui::print(&format!("{} is built in: there is nothing to download", self.name));
+        }
+        let new = fetched.iter().filter(|file| file.downloaded).count();
+        let lines = fetched.iter().map(|file| {
+            let how = if file.downloaded { "downloaded and verified" } else { "here already, verified" };
+            format!("{}: {how}", file.path.display())
+        });
+        let lines: Vec<_> = if fetched.len() > 10 {
+            vec![format!("{} files: {new} downloaded, all verified", fetched.len())]
+        } else {
+            lines.collect()
+        };
+        ui::print(&lines.join("\n"))
+    }
+}
+
+/// Write a data set in another format
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap data convert my-graph/ my-graph.progap      loads in an instant
+  progap data convert fb:Cornell5 cornell.npz        for NumPy
+  progap data convert demo tables/ --format parquet  tables of nodes and edges")]
+pub struct Convert {
+    #[command(flatten)]
+    source: Source,
+    /// A file that ends in .progap or .npz, or a folder for tables
+    output: PathBuf,
+    /// How tables are written
+    #[arg(long, value_enum, default_value_t = Tables::Csv)]
+    format: Tables,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Tables {
+    Csv,
+    #[value(name = "csv.gz")]
+    CsvGz,
+    #[value(name = "csv.zst")]
+    CsvZst,
+    Parquet,
+}
+
+impl Tables {
+    fn format(self) -> TableFormat {
+        match self {
+            Tables::Csv => TableFormat::Csv,
+            Tables::CsvGz => TableFormat::CsvGz,
+            Tables::CsvZst => TableFormat::CsvZst,
+            Tables::Parquet => TableFormat::Parquet,
+        }
+    }
+}
+
+impl Convert {
+    fn run(self) -> Outcome {
+        let dataset = {
+            let _spinner = ui::spinner(format!("loading {}", self.source.name()));
+            self.source.load()?
+        };
+        save(&dataset, &self.output, self.format)
+    }
+}
+
+/// Writes a data set in the format that the output's ending names.
+fn save(dataset: &Dataset, output: &Path, tables: Tables) -> Outcome {
+    {
+        let _spinner = ui::spinner(format!("writing {}", output.display()));
+        match output.extension().and_then(|ending| ending.to_str()) {
+            Some(store::EXTENSION) => store::write(dataset, output)?,
+            Some("npz") => write::npz::write(dataset, output)?,
+            None => write::table::write_folder(dataset, output, tables.format())?,
+            Some(other) => {
+                let name = output.display();
+                return Err(format!(
+                    "{name}: no writer for .{other}; give a file that ends in .progap or .npz, or a folder for tables"
+                )
+                .into());
+            }
+        }
+    }
+    let (nodes, edges) = (count(dataset.nodes()), count(dataset.graph().edges()));
+    ui::print(&format!("{}: {nodes} nodes, {edges} directed edges", output.display()))
+}
+
+/// Make a synthetic social network of any size, up to 2 million nodes and 100 million edges
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap data synth small.progap --nodes 5000 --edges 200000
+  progap data synth large.progap --nodes 1100000 --edges 85000000 --communities 100")]
+pub struct Synth {
+    /// A file that ends in .progap or .npz, or a folder for tables
+    output: PathBuf,
+    /// How many nodes
+    #[arg(long, default_value_t = 20_000)]
+    nodes: usize,
+    /// How many directed edges, about; an undirected edge counts twice
+    #[arg(long, default_value_t = 1_300_000)]
+    edges: usize,
+    /// How many classes
+    #[arg(long, default_value_t = 6)]
+    classes: usize,
+    /// Share of edges between nodes of one class
+    #[arg(long)]
+    homophily: Option<f64>,
+    /// How many communities (such as schools) most edges stay in
+    #[arg(long, default_value_t = 1)]
+    communities: usize,
+    /// How many one-hot feature columns, about
+    #[arg(long)]
+    features: Option<usize>,
+    /// The seed; the same seed gives the same graph
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How tables are written
+    #[arg(long, value_enum, default_value_t = Tables::Csv)]
+    format: Tables,
+}
+
+impl Synth {
+    fn run(self) -> Outcome {
+        let mut network = SocialNetwork::new(self.nodes)
+            .name("synthetic")
+            .edges(self.edges)
+            .classes(self.classes)
+            .communities(self.communities)
+            .seed(self.seed);
+        if let Some(share) = self.homophily {
+            network = network.homophily(share);
+        }
+        if let Some(features) = self.features {
+            network = network.feature_count(features);
+        }
+        let dataset = {
+            let _spinner = ui::spinner(format!("making {} edges", count(self.edges)));
+            network.generate()?
+        };
+        save(&dataset, &self.output, self.format)
+    }
+}

@@ -1,0 +1,179 @@
+//! Tables as separated text.
+
+use std::cell::Cell as Counter;
+use std::io::{self, Read};
+use std::rc::Rc;
+use std::str;
+
+use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
+
+use super::cell::{Cell, Checked};
+use super::index::NodeIndex;
+use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
+use super::{edge_columns, in_cell};
+use crate::read::LoadOptions;
+use crate::{Error, Place, Problem, Result};
+
+/// No row is longer; a quote that is never closed would otherwise gather the whole file into one cell.
+const MAX_ROW: u64 = 64 << 20;
+
+/// Reads a table of nodes; `open` begins it anew.
+pub(super) fn read_nodes<'a>(
+    open: &dyn Fn() -> Result<Box<dyn Read + 'a>>,
+    separator: u8,
+    options: &LoadOptions,
+) -> Result<Nodes> {
+    let mut rows = Rows::new(open()?, separator);
+    let names = rows.header()?;
+    let mut table = NodeTable::new(names, RowNumbers::from(2), options)?;
+    while rows.advance()? {
+        let row = rows.number();
+        table.rows.push(row)?;
+        for (at, bytes) in rows.record.iter().enumerate() {
+            if let Err(problem) = cell(bytes).and_then(|cell| table.columns_mut()[at].push(cell)) {
+                return Err(in_cell(problem, row, table.name(at)));
+            }
+        }
+    }
+    table.finish(|column, again| read_column(Rows::new(open()?, separator), column, again))
+}
+
+/// Reads one column of a table that was read before.
+fn read_column(mut rows: Rows, column: usize, into: &mut Column) -> Result<()> {
+    let names = rows.header()?;
+    while rows.advance()? {
+        let bytes = rows.record.get(column).unwrap_or_default();
+        if let Err(problem) = cell(bytes).and_then(|cell| into.push(cell)) {
+            let name = names.get(column).map(String::as_str).unwrap_or_default();
+            return Err(in_cell(problem, rows.number(), name));
+        }
+    }
+    Ok(())
+}
+
+fn cell(bytes: &[u8]) -> Checked<Cell<'_>> {
+    match str::from_utf8(bytes) {
+        Ok("") => Ok(Cell::Empty),
+        Ok(text) => Ok(Cell::Untyped(text)),
+        Err(_) => Err(not_utf8()),
+    }
+}
+
+fn not_utf8() -> Problem {
+    Problem::Invalid("the text is not UTF-8".into())
+}
+
+/// Reads a table of edges, as lists of senders and receivers.
+pub(super) fn read_edges(
+    bytes: Box<dyn Read + '_>,
+    separator: u8,
+    options: &LoadOptions,
+    index: &NodeIndex,
+) -> Result<(Vec<u32>, Vec<u32>)> {
+    let mut rows = Rows::new(bytes, separator);
+    let names = rows.header()?;
+    let (source, target) = edge_columns(&names, options)?;
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    while rows.advance()? {
+        let node = |column: usize| {
+            // Every row is as long as the header, so the column is there.
+            let id = &rows.record[column];
+            index.find_text(id).ok_or_else(|| {
+                let problem = match str::from_utf8(id) {
+                    Ok("") => Problem::EmptyCell,
+                    Ok(id) => Problem::UnknownNode(id.to_string()),
+                    Err(_) => not_utf8(),
+                };
+                in_cell(problem, rows.number(), &names[column])
+            })
+        };
+        sources.push(node(source)?);
+        targets.push(node(target)?);
+    }
+    Ok((sources, targets))
+}
+
+/// The rows of a text table, one after the other.
+struct Rows<'a> {
+    reader: Reader<Bounded<'a>>,
+    record: ByteRecord,
+    since_row: Rc<Counter<u64>>,
+    /// The line on which the row before this one ended.
+    started: u64,
+    /// The reader counts a line feed with the row it ends, but one after a carriage return with the next row.
+    ends_in_line_feed: bool,
+}
+
+impl<'a> Rows<'a> {
+    fn new(bytes: Box<dyn Read + 'a>, separator: u8) -> Self {
+        let since_row = Rc::new(Counter::new(0));
+        let bounded = Bounded { inner: bytes, since_row: since_row.clone() };
+        let mut builder = ReaderBuilder::new();
+        builder.has_headers(false).delimiter(separator).buffer_capacity(1 << 18);
+        Rows {
+            reader: builder.from_reader(bounded),
+            record: ByteRecord::new(),
+            since_row,
+            started: 1,
+            ends_in_line_feed: true,
+        }
+    }
+
+    /// The names of the columns.
+    fn header(&mut self) -> Result<Vec<String>> {
+        if !self.advance()? {
+            let (what, found) = ("header row".into(), "an empty table".into());
+            return Err(Problem::Missing { what, found }.into());
+        }
+        let broken_lines = line_feeds(&self.record);
+        self.ends_in_line_feed = self.reader.position().line() > 1 + broken_lines;
+        let name = |bytes| str::from_utf8(bytes).map(str::to_string);
+        self.record.iter().map(|bytes| name(bytes).map_err(|_| not_utf8().at(Place::Row(1)))).collect()
+    }
+
+    /// Reads the next row; `false` after the last.
+    fn advance(&mut self) -> Result<bool> {
+        self.since_row.set(0);
+        self.started = self.reader.position().line();
+        self.reader.read_byte_record(&mut self.record).map_err(|e| self.error(e))
+    }
+
+    /// The line on which the row begins.
+    fn number(&self) -> u64 {
+        let ended = self.reader.position().line() - u64::from(self.ends_in_line_feed);
+        ended.saturating_sub(line_feeds(&self.record)).max(self.started)
+    }
+
+    fn error(&self, error: csv::Error) -> Error {
+        match error.into_kind() {
+            ErrorKind::Io(e) => e.into(),
+            ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                let message = format!("the row has {len} cells, the header {expected_len}");
+                Problem::Invalid(message).at(Place::Row(self.number()))
+            }
+            other => Problem::Corrupt(format!("{other:?}")).at(Place::Row(self.number())),
+        }
+    }
+}
+
+fn line_feeds(record: &ByteRecord) -> u64 {
+    record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Bytes that end with an error when they form a row beyond all measure.
+struct Bounded<'a> {
+    inner: Box<dyn Read + 'a>,
+    since_row: Rc<Counter<u64>>,
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.since_row.set(self.since_row.get() + read as u64);
+        if self.since_row.get() > MAX_ROW {
+            let message = format!("a row is longer than {MAX_ROW} bytes; is a quote left open?");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(read)
+    }
+}

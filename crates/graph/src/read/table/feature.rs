@@ -1,0 +1,304 @@
+//! A column of features: numbers, truth values or names, decided while it is read.
+
+use super::category::Categories;
+use super::cell::Cell;
+use crate::Problem;
+
+/// A feature column that is being read.
+///
+/// A column is a column of numbers if every cell is one. A text among numbers is an error while numbers are
+/// the majority (somebody wrote "n/a"), and makes the numbers names where they are not (a code such as "3A").
+#[derive(Debug)]
+pub(super) struct FeatureColumn {
+    values: Values,
+    declared_names: bool,
+    rows: usize,
+    numbers: usize,
+    switches: usize,
+    texts: usize,
+    first_empty: Option<usize>,
+    first_unusable: Option<(usize, Problem)>,
+    first_text: Option<(usize, String)>,
+    first_switch: Option<(usize, String)>,
+}
+
+#[derive(Debug)]
+enum Values {
+    Numbers(Numbers),
+    Names(Categories),
+    /// Numbers turned out to be names after their spelling was gone.
+    Lost,
+}
+
+/// What a feature column is.
+#[derive(Debug)]
+pub(super) enum Finished {
+    Numbers(Numbers),
+    Names(Categories),
+    /// Names, of which the first were taken for numbers: the column must be read again as names.
+    ReadAgain,
+}
+
+enum Meaning {
+    Number(f32),
+    Unusable(Problem),
+    Switch(bool),
+    Text,
+}
+
+impl FeatureColumn {
+    /// A column whose meaning its cells decide.
+    pub(super) fn new() -> Self {
+        Self::with(Values::Numbers(Numbers::default()), false)
+    }
+
+    /// A column of names, whatever its cells look like.
+    pub(super) fn names() -> Self {
+        Self::with(Values::Names(Categories::default()), true)
+    }
+
+    fn with(values: Values, declared_names: bool) -> Self {
+        FeatureColumn {
+            values,
+            declared_names,
+            rows: 0,
+            numbers: 0,
+            switches: 0,
+            texts: 0,
+            first_empty: None,
+            first_unusable: None,
+            first_text: None,
+            first_switch: None,
+        }
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, cell: Cell) {
+        if self.declared_names {
+            cell.named(|name| self.push_name(name));
+        } else {
+            match cell {
+                Cell::Empty => {
+                    self.first_empty.get_or_insert(self.rows);
+                    match &mut self.values {
+                        Values::Numbers(numbers) => numbers.push(0.0),
+                        Values::Names(names) => names.push(None),
+                        Values::Lost => {}
+                    }
+                }
+                Cell::Untyped(text) => self.push_meaning(meaning(text), text),
+                Cell::Text(text) => self.push_meaning(Meaning::Text, text),
+                Cell::Integer(value) => self.push_meaning(Meaning::Number(value as f32), ""),
+                Cell::Unsigned(value) => self.push_meaning(Meaning::Number(value as f32), ""),
+                Cell::Number(value) => self.push_meaning(usable(value), ""),
+                Cell::Bool(value) => {
+                    let text = if value { "true" } else { "false" };
+                    self.push_meaning(Meaning::Switch(value), text);
+                }
+            }
+        }
+        self.rows += 1;
+    }
+
+    fn push_name(&mut self, name: Option<&str>) {
+        if let Values::Names(names) = &mut self.values {
+            names.push(name);
+        }
+    }
+
+    fn push_meaning(&mut self, meaning: Meaning, text: &str) {
+        let rows = self.rows;
+        let known = self.numbers + self.switches;
+        let number = match meaning {
+            Meaning::Number(value) => {
+                self.numbers += 1;
+                Some(value)
+            }
+            Meaning::Unusable(problem) => {
+                self.numbers += 1;
+                self.first_unusable.get_or_insert((rows, problem));
+                Some(0.0)
+            }
+            Meaning::Switch(value) => {
+                self.switches += 1;
+                self.first_switch.get_or_insert_with(|| (rows, text.to_string()));
+                Some(f32::from(value))
+            }
+            Meaning::Text => {
+                self.texts += 1;
+                self.first_text.get_or_insert_with(|| (rows, text.to_string()));
+                None
+            }
+        };
+        match (&mut self.values, number) {
+            (Values::Numbers(numbers), Some(value)) => numbers.push(value),
+            (Values::Numbers(_), None) if known == 0 => {
+                let mut names = Categories::with_empty_rows(rows);
+                names.push(Some(text));
+                self.values = Values::Names(names);
+            }
+            (Values::Numbers(_), None) => self.values = Values::Lost,
+            (Values::Names(names), _) => names.push(Some(text)),
+            (Values::Lost, _) => {}
+        }
+    }
+
+    /// What the column is; an error comes with the row (from 0) that it concerns.
+    pub(super) fn finish(self) -> Result<Finished, (usize, Problem)> {
+        if self.declared_names {
+            return Ok(self.as_names());
+        }
+        // Truth values among numbers are as much out of place as any other text.
+        let misfits = self.texts + if self.numbers > 0 { self.switches } else { 0 };
+        if misfits > 0 {
+            if self.numbers <= misfits {
+                return Ok(self.as_names());
+            }
+            let FeatureColumn { first_text, first_switch, .. } = self;
+            let first = [first_text, first_switch].into_iter().flatten().min();
+            let (row, text) = first.unwrap_or_default();
+            return Err((row, Problem::NotANumber(text)));
+        }
+        if self.numbers + self.switches == 0 {
+            return Ok(Finished::Names(Categories::with_empty_rows(self.rows)));
+        }
+        match (self.first_unusable, self.first_empty) {
+            (Some((row, problem)), empty) if empty.is_none_or(|empty| row < empty) => Err((row, problem)),
+            (_, Some(row)) => Err((row, Problem::EmptyCell)),
+            _ => match self.values {
+                Values::Numbers(numbers) => Ok(Finished::Numbers(numbers)),
+                Values::Names(names) => Ok(Finished::Names(names)),
+                Values::Lost => Ok(Finished::ReadAgain),
+            },
+        }
+    }
+
+    fn as_names(self) -> Finished {
+        match self.values {
+            Values::Names(names) => Finished::Names(names),
+            Values::Numbers(_) | Values::Lost => Finished::ReadAgain,
+        }
+    }
+}
+
+fn meaning(text: &str) -> Meaning {
+    let trimmed = text.trim_ascii();
+    match trimmed.parse::<f32>() {
+        Ok(value) if value.is_finite() => Meaning::Number(value),
+        Ok(_) => usable(trimmed.parse().unwrap_or(f64::NAN)),
+        Err(_) if trimmed.eq_ignore_ascii_case("true") => Meaning::Switch(true),
+        Err(_) if trimmed.eq_ignore_ascii_case("false") => Meaning::Switch(false),
+        Err(_) => Meaning::Text,
+    }
+}
+
+fn usable(value: f64) -> Meaning {
+    if !value.is_finite() {
+        return Meaning::Unusable(Problem::NotFinite(value));
+    }
+    let single = value as f32;
+    if single.is_finite() {
+        Meaning::Number(single)
+    } else {
+        Meaning::Unusable(Problem::Invalid(format!("the value {value:e} does not fit 32-bit numbers")))
+    }
+}
+
+/// A column of numbers: all of them, or those that are not zero while these are few.
+#[derive(Debug)]
+pub(super) enum Numbers {
+    Dense(Vec<f32>),
+    Sparse { length: usize, rows: Vec<u32>, values: Vec<f32> },
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers::Sparse { length: 0, rows: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl Numbers {
+    fn push(&mut self, value: f32) {
+        match self {
+            Numbers::Dense(values) => values.push(value),
+            Numbers::Sparse { length, rows, values } => {
+                if value != 0.0 {
+                    rows.push(*length as u32);
+                    values.push(value);
+                }
+                *length += 1;
+                // From half on, the list of rows costs more than the zeros.
+                if value != 0.0 && values.len() > 1024 && values.len() * 2 > *length {
+                    let mut dense = vec![0.0; *length];
+                    for (&row, &value) in rows.iter().zip(values.iter()) {
+                        dense[row as usize] = value;
+                    }
+                    *self = Numbers::Dense(dense);
+                }
+            }
+        }
+    }
+
+    /// The values that are not zero, with their rows.
+    pub(super) fn nonzeros(&self) -> impl Iterator<Item = (usize, f32)> + '_ {
+        let (dense, rows, values) = match self {
+            Numbers::Dense(values) => (&values[..], &[][..], &[][..]),
+            Numbers::Sparse { rows, values, .. } => (&[][..], &rows[..], &values[..]),
+        };
+        let sparse = rows.iter().map(|&row| row as usize).zip(values.iter().copied());
+        dense.iter().copied().enumerate().filter(|(_, value)| *value != 0.0).chain(sparse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(cells: &[&str]) -> Result<Finished, (usize, Problem)> {
+        let mut column = FeatureColumn::new();
+        for &cell in cells {
+            column.push(if cell.is_empty() { Cell::Empty } else { Cell::Untyped(cell) });
+        }
+        column.finish()
+    }
+
+    #[test]
+    fn numbers_and_truth_values_are_numbers() {
+        let Ok(Finished::Numbers(numbers)) = read(&["1", "0", " -2.5", "1e3", "0.0"]) else { panic!() };
+        assert_eq!(numbers.nonzeros().collect::<Vec<_>>(), [(0, 1.0), (2, -2.5), (3, 1000.0)]);
+        let Ok(Finished::Numbers(numbers)) = read(&["true", "False"]) else { panic!() };
+        assert_eq!(numbers.nonzeros().collect::<Vec<_>>(), [(0, 1.0)]);
+    }
+
+    #[test]
+    fn what_is_no_number_among_numbers_is_named() {
+        assert!(matches!(read(&["1", "nan", ""]), Err((1, Problem::NotFinite(_)))));
+        assert!(matches!(read(&["1", "", "inf"]), Err((1, Problem::EmptyCell))));
+        assert!(matches!(read(&["1", "1e39"]), Err((1, Problem::Invalid(_)))));
+        assert!(
+            matches!(read(&["1", "2", "n/a", "3"]), Err((2, Problem::NotANumber(text))) if text == "n/a")
+        );
+        assert!(matches!(read(&["n/a", "2", "3"]), Err((0, Problem::NotANumber(_)))));
+        assert!(matches!(read(&["1", "2", "true"]), Err((2, Problem::NotANumber(_)))));
+    }
+
+    #[test]
+    fn names_stay_names_and_numbers_among_them_are_read_again() {
+        assert!(matches!(read(&["", "a", "", "nan"]), Ok(Finished::Names(_))));
+        assert!(matches!(read(&["", ""]), Ok(Finished::Names(_))));
+        assert!(matches!(read(&["1", "a", "b"]), Ok(Finished::ReadAgain)));
+        assert!(matches!(read(&["true", "maybe"]), Ok(Finished::ReadAgain)));
+    }
+
+    #[test]
+    fn a_long_column_keeps_its_values_in_either_form() {
+        for every in [1, 2, 3, 50] {
+            let mut column = FeatureColumn::new();
+            (0..5000).for_each(|i| column.push(Cell::Integer(if i % every == 0 { i } else { 0 })));
+            let Ok(Finished::Numbers(numbers)) = column.finish() else { panic!() };
+            assert_eq!(matches!(numbers, Numbers::Dense(_)), every == 1, "{every}");
+            let expected = (1..5000).filter(|i| i % every == 0).map(|i| (i as usize, i as f32));
+            assert!(numbers.nonzeros().eq(expected));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Tables: a table of nodes and a table of edges, as CSV or Parquet.
+//!
+//! The node table has a column `id`, a column `label`, where people have one a column `split` (`train`, `val`,
+//! `test` or `none`), and features: numbers stay numbers, truth values become 0 and 1, and every value of a
+//! text column becomes a one-hot feature `column=value` (an empty cell sets none of them). The edge table has
+//! the columns `source` and `target` (or `src` and `dst`, or `from` and `to`); its other columns are not read.
+//! [`LoadOptions`] gives columns other names. Ids are integers or text.
+//!
+//! Errors name rows as a text editor counts them, the header being row 1; rows of a Parquet file, which has no
+//! header row, count from 1.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::LoadOptions;
+use crate::error::InFile;
+use crate::{Dataset, DatasetParts, Error, Graph, Place, Problem, Result};
+
+mod category;
+mod cell;
+mod csv;
+mod feature;
+mod index;
+mod nodes;
+mod parquet;
+
+use self::index::{Duplicate, NodeIndex};
+use self::nodes::{Nodes, check_names, find, find_required, missing};
+
+/// Reads a folder that holds `nodes.*` and `edges.*`.
+///
+/// ```
+/// use progap_graph::read::{LoadOptions, table};
+///
+/// let folder = tempfile::tempdir()?;
+/// std::fs::write(folder.path().join("nodes.csv"), "id,label,age\nann,x,30\nbob,y,40\n")?;
+/// std::fs::write(folder.path().join("edges.csv"), "source,target\nann,bob\n")?;
+/// let dataset = table::read_folder(folder.path(), &LoadOptions::default())?;
+/// assert_eq!((dataset.nodes(), dataset.classes(), dataset.graph().edges()), (2, 2, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_folder(folder: &Path, options: &LoadOptions) -> Result<Dataset> {
+    let nodes = required_table(folder, "nodes")?;
+    let edges = required_table(folder, "edges")?;
+    Ok(read_pair(&nodes, &edges, options)?.named(super::name_of(folder)))
+}
+
+/// Reads a table of nodes and a table of edges.
+pub fn read_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Dataset> {
+    let source = |path| Format::of(path).map(|format| Source { origin: Origin::File(path), format });
+    let node_source = source(nodes)?;
+    let edge_source = source(edges)?;
+    let table = node_source.read_nodes(options).in_file(nodes)?;
+    assemble(table, |index, nodes| edge_source.read_edges(options, index, nodes).in_file(edges))
+        .map_err(|e| e.in_file(nodes))
+        .map(|dataset| dataset.named(super::name_of(nodes)))
+}
+
+/// Reads tables that lie in memory; the format of each is told by a file name, such as `nodes.csv.gz`.
+pub fn read_bytes(nodes: (&str, &[u8]), edges: (&str, &[u8]), options: &LoadOptions) -> Result<Dataset> {
+    let source = |(name, bytes)| {
+        Format::of(Path::new(name)).map(|format| Source { origin: Origin::Bytes(bytes), format })
+    };
+    let node_source = source(nodes)?;
+    let edge_source = source(edges)?;
+    let table = node_source.read_nodes(options).in_file(Path::new(nodes.0))?;
+    assemble(table, |index, count| edge_source.read_edges(options, index, count).in_file(Path::new(edges.0)))
+        .map_err(|e| e.in_file(Path::new(nodes.0)))
+}
+
+/// Whether a folder holds a table of nodes or of edges.
+pub(super) fn is_table_folder(folder: &Path) -> bool {
+    ["nodes", "edges"].iter().any(|stem| tables_called(folder, stem).is_ok_and(|tables| !tables.is_empty()))
+}
+
+fn assemble(table: Nodes, read_edges: impl FnOnce(&NodeIndex, usize) -> Result<Graph>) -> Result<Dataset> {
+    let Nodes { ids, labels, class_names, split, features, feature_names, rows } = table;
+    let index = ids.index().map_err(|Duplicate { first, second }| {
+        let place = Place::Row(rows.row(second));
+        Problem::DuplicateNode { id: ids.name(first), first_row: rows.row(first) }.at(place)
+    })?;
+    let graph = read_edges(&index, ids.len())?;
+    drop(index);
+    Dataset::new(DatasetParts {
+        name: String::new(),
+        graph,
+        features,
+        labels: labels.into(),
+        class_names,
+        feature_names,
+        split,
+        node_ids: ids.into_ids(),
+    })
+}
+
+/// The endings of tables, with what they mean.
+const ENDINGS: [(&str, Format); 7] = [
+    (".csv", Format::Text { separator: b',', packing: Packing::None }),
+    (".csv.gz", Format::Text { separator: b',', packing: Packing::Gzip }),
+    (".csv.zst", Format::Text { separator: b',', packing: Packing::Zstd }),
+    (".tsv", Format::Text { separator: b'\t', packing: Packing::None }),
+    (".tsv.gz", Format::Text { separator: b'\t', packing: Packing::Gzip }),
+    (".tsv.zst", Format::Text { separator: b'\t', packing: Packing::Zstd }),
+    (".parquet", Format::Parquet),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Format {
+    Text { separator: u8, packing: Packing },
+    Parquet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Packing {
+    None,
+    Gzip,
+    Zstd,
+}
+
+/// Whether a file is called as a table is.
+pub(crate) fn is_table(path: &Path) -> bool {
+    Format::of(path).is_ok()
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Format> {
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        let known = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
+        known.map(|(_, format)| *format).ok_or_else(|| {
+            let endings = ENDINGS.map(|(ending, _)| ending).join(", ");
+            Problem::NotRecognised(format!("a table ends in one of {endings}")).in_file(path)
+        })
+    }
+}
+
+/// The tables in a folder that are called `stem`, by name.
+pub(crate) fn tables_called(folder: &Path, stem: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).in_file(folder)? {
+        let path = entry.in_file(folder)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let ending = name.strip_prefix(stem);
+        if ENDINGS.iter().any(|(known, _)| ending == Some(known)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn required_table(folder: &Path, stem: &str) -> Result<PathBuf> {
+    let mut tables = tables_called(folder, stem)?;
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    match tables.len() {
+        1 => Ok(tables.remove(0)),
+        0 => {
+            let mut found = std::fs::read_dir(folder).in_file(folder)?;
+            let mut files: Vec<String> =
+                found.by_ref().take(100).filter_map(|entry| Some(name(&entry.ok()?.path()))).collect();
+            files.sort();
+            files.truncate(12);
+            let found = if files.is_empty() { "nothing".into() } else { files.join(", ") };
+            let what = format!("{stem} table ({stem}.csv, {stem}.csv.gz, {stem}.csv.zst or {stem}.parquet)");
+            Err(Problem::Missing { what, found }.in_file(folder))
+        }
+        _ => {
+            let both = tables.iter().map(name).collect::<Vec<_>>().join(" and ");
+            let message = format!("the folder holds {both}, and only one of them can be its table of {stem}");
+            Err(Problem::Invalid(message).in_file(folder))
+        }
+    }
+}
+
+/// A table that can be read, more than once.
+struct Source<'a> {
+    origin: Origin<'a>,
+    format: Format,
+}
+
+enum Origin<'a> {
+    File(&'a Path),
+    Bytes(&'a [u8]),
+}
+
+impl Source<'_> {
+    fn read_nodes(&self, options: &LoadOptions) -> Result<Nodes> {
+        match self.format {
+            Format::Text { separator, .. } => csv::read_nodes(&|| self.open(), separator, options),
+            Format::Parquet => parquet::read_nodes(&self.origin, options),
+        }
+    }
+
+    fn read_edges(&self, options: &LoadOptions, index: &NodeIndex, nodes: usize) -> Result<Graph> {
+        let (sources, targets) = match self.format {
+            Format::Text { separator, .. } => csv::read_edges(self.open()?, separator, options, index)?,
+            Format::Parquet => parquet::read_edges(&self.origin, options, index)?,
+        };
+        Graph::from_edges(nodes, &sources, &targets)
+    }
+
+    /// The bytes of a text table, unpacked.
+    fn open(&self) -> Result<Box<dyn Read + '_>> {
+        let bytes: Box<dyn Read + '_> = match self.origin {
+            Origin::File(path) => Box::new(File::open(path)?),
+            Origin::Bytes(bytes) => Box::new(bytes),
+        };
+        let packed = |bytes| BufReader::with_capacity(1 << 16, bytes);
+        Ok(match self.format {
+            Format::Text { packing: Packing::Gzip, .. } => {
+                Box::new(flate2::bufread::MultiGzDecoder::new(packed(bytes)))
+            }
+            Format::Text { packing: Packing::Zstd, .. } => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(bytes))?;
+                // What the command line tool takes by default: a forged window asks for no more.
+                decoder.window_log_max(27)?;
+                Box::new(decoder)
+            }
+            _ => bytes,
+        })
+    }
+}
+
+/// Which columns of an edge table name the sender and the receiver.
+fn edge_columns(names: &[String], options: &LoadOptions) -> Result<(usize, usize)> {
+    check_names(names)?;
+    let (source, target) = (options.source_column.as_deref(), options.target_column.as_deref());
+    if source.is_none() && target.is_none() {
+        let spellings = [("source", "target"), ("src", "dst"), ("from", "to")];
+        let found = spellings.iter().find_map(|(s, t)| Some((find(names, s)?, find(names, t)?)));
+        return match found {
+            Some(columns) => Ok(columns),
+            None if find(names, "source").is_some() => Err(missing("target column", "target", names)),
+            None => Err(missing("source column", "source", names)),
+        };
+    }
+    let source = find_required(names, "source column", source, "source")?;
+    let target = find_required(names, "target column", target, "target")?;
+    if source == target {
+        let message = "source and target must be two different columns".to_string();
+        return Err(Problem::Invalid(message).at(Place::Column(names[source].clone())));
+    }
+    Ok((source, target))
+}
+
+/// An error that names a cell.
+fn in_cell(problem: Problem, row: u64, column: &str) -> Error {
+    problem.at(Place::Cell { row, column: column.to_string() })
+}

@@ -1,0 +1,256 @@
+//! Tables as Parquet files.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::cell::Cell;
+use super::feature::FeatureColumn;
+use super::index::NodeIndex;
+use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
+use super::{Origin, edge_columns, in_cell};
+use crate::read::LoadOptions;
+use crate::{Error, Graph, Place, Problem, Result};
+
+/// How many values are decoded at a time.
+const BATCH: usize = 8192;
+
+/// How many rows a byte of a file can stand for.
+const MAX_ROWS_PER_BYTE: u128 = 4096;
+
+/// Reads a table of nodes.
+pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes> {
+    let file = open(origin)?;
+    let names = column_names(&file)?;
+    let mut table = NodeTable::new(names, RowNumbers::from(1), options)?;
+    let rows = file.metadata().file_metadata().num_rows();
+    if rows > Graph::MAX_NODES as i64 {
+        let message = format!("{rows} nodes are more than the {} a graph can have", Graph::MAX_NODES);
+        return Err(Problem::TooLarge(message).into());
+    }
+    for at in 0..table.columns_mut().len() {
+        let name = table.name(at).to_string();
+        let column = &mut table.columns_mut()[at];
+        if let Column::Ignored = column {
+            continue;
+        }
+        let kind = Kind::of(&file.metadata().file_metadata().schema_descr().column(at))?;
+        if let (Column::Feature(feature), Kind::Text) = (&mut *column, kind) {
+            *feature = FeatureColumn::names();
+        }
+        let mut row = 0;
+        read_column(&file, at, kind, &mut |cell| {
+            row += 1;
+            column.push(cell).map_err(|problem| in_cell(problem, row, &name))
+        })?;
+    }
+    table.finish(|_, _| Err(Problem::Corrupt("a column of numbers holds text".into()).into()))
+}
+
+/// Reads a table of edges, as lists of senders and receivers.
+pub(super) fn read_edges(
+    origin: &Origin,
+    options: &LoadOptions,
+    index: &NodeIndex,
+) -> Result<(Vec<u32>, Vec<u32>)> {
+    let file = open(origin)?;
+    let names = column_names(&file)?;
+    let (source, target) = edge_columns(&names, options)?;
+    let read = |at: usize| {
+        let kind = Kind::of(&file.metadata().file_metadata().schema_descr().column(at))?;
+        let mut nodes = Vec::new();
+        read_column(&file, at, kind, &mut |cell| {
+            let node = index.find(cell);
+            nodes.push(node.map_err(|problem| in_cell(problem, nodes.len() as u64 + 1, &names[at]))?);
+            Ok(())
+        })?;
+        Ok::<_, Error>(nodes)
+    };
+    Ok((read(source)?, read(target)?))
+}
+
+type Table = Arc<dyn FileReader>;
+
+fn open(origin: &Origin) -> Result<Table> {
+    let (file, length): (Table, u64) = match origin {
+        Origin::File(path) => {
+            let file = File::open(path)?;
+            let length = file.metadata()?.len();
+            (Arc::new(guarded(|| SerializedFileReader::new(file).map_err(broken))?), length)
+        }
+        Origin::Bytes(bytes) => {
+            let copy = Bytes::copy_from_slice(bytes);
+            (Arc::new(guarded(|| SerializedFileReader::new(copy).map_err(broken))?), bytes.len() as u64)
+        }
+    };
+    // Run lengths let a few bytes stand for any number of rows, but no table of distinct ids is that regular.
+    let rows: u128 = file.metadata().row_groups().iter().map(|group| group.num_rows().max(0) as u128).sum();
+    if rows > MAX_ROWS_PER_BYTE * u128::from(length) {
+        let message = format!("a file of {length} bytes claims {rows} rows");
+        return Err(Problem::TooLarge(message).into());
+    }
+    Ok(file)
+}
+
+/// Runs code of the Parquet library. It asserts what a damaged file may violate, so a panic means a damaged
+/// file and nothing that outlives the call is touched by it.
+fn guarded<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(Problem::Corrupt("its parts contradict each other".into()).into()))
+}
+
+fn broken(error: ParquetError) -> Error {
+    match error {
+        ParquetError::EOF(message) => Problem::Truncated(message).into(),
+        ParquetError::NYI(message) => Problem::Unsupported(message).into(),
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(e) => (*e).into(),
+            Err(other) => Problem::Corrupt(other.to_string()).into(),
+        },
+        ParquetError::General(message) => Problem::Corrupt(message).into(),
+        other => Problem::Corrupt(other.to_string()).into(),
+    }
+}
+
+fn column_names(file: &Table) -> Result<Vec<String>> {
+    let schema = file.metadata().file_metadata().schema_descr();
+    for column in schema.columns() {
+        if column.path().parts().len() > 1 || column.max_rep_level() > 0 || column.max_def_level() > 1 {
+            let message = "the column is nested, and only plain columns can be features".to_string();
+            return Err(Problem::Unsupported(message).at(Place::Column(column.path().string())));
+        }
+    }
+    Ok(schema.columns().iter().map(|column| column.name().to_string()).collect())
+}
+
+/// What the values of a column mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Signed,
+    Unsigned,
+    Number,
+    Bool,
+    Text,
+}
+
+impl Kind {
+    fn of(column: &ColumnDescriptor) -> Result<Kind> {
+        use ConvertedType as C;
+        let unsupported = |what: String| {
+            let message = format!("the column holds {what}, which is neither number, truth value nor text");
+            Err(Problem::Unsupported(message).at(Place::Column(column.name().to_string())))
+        };
+        let logical = column.logical_type_ref();
+        let converted = column.converted_type();
+        let signed = match logical {
+            Some(LogicalType::Integer(integer)) => integer.is_signed,
+            Some(LogicalType::Unknown) | Some(LogicalType::String) | Some(LogicalType::Enum) | None => {
+                !matches!(converted, C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64)
+            }
+            Some(LogicalType::Json) => true,
+            Some(other) => return unsupported(format!("values of the type {other:?}")),
+        };
+        let plain = matches!(converted, C::NONE | C::UTF8 | C::ENUM | C::JSON | C::INT_8 | C::INT_16)
+            || matches!(converted, C::INT_32 | C::INT_64 | C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64);
+        if !plain {
+            return unsupported(format!("values of the type {converted}"));
+        }
+        match column.physical_type() {
+            Physical::BOOLEAN => Ok(Kind::Bool),
+            Physical::INT32 | Physical::INT64 if signed => Ok(Kind::Signed),
+            Physical::INT32 | Physical::INT64 => Ok(Kind::Unsigned),
+            Physical::FLOAT | Physical::DOUBLE => Ok(Kind::Number),
+            Physical::BYTE_ARRAY => Ok(Kind::Text),
+            other => unsupported(format!("values of the type {other}")),
+        }
+    }
+}
+
+/// Reads all cells of a column, in order.
+fn read_column(file: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) -> Result<()>) -> Result<()> {
+    for group in 0..file.num_row_groups() {
+        let expected = file.metadata().row_group(group).num_rows().max(0) as u64;
+        let reader = guarded(|| {
+            let group = file.get_row_group(group).map_err(broken)?;
+            group.get_column_reader(at).map_err(broken)
+        })?;
+        let signed = kind != Kind::Unsigned;
+        let read = match reader {
+            ColumnReader::BoolColumnReader(r) => batches(r, put, &mut |v, put| put(Cell::Bool(*v))),
+            ColumnReader::Int32ColumnReader(r) if signed => {
+                batches(r, put, &mut |v, put| put(Cell::Integer((*v).into())))
+            }
+            ColumnReader::Int32ColumnReader(r) => {
+                batches(r, put, &mut |v, put| put(Cell::Integer((*v as u32).into())))
+            }
+            ColumnReader::Int64ColumnReader(r) if signed => {
+                batches(r, put, &mut |v, put| put(Cell::Integer(*v)))
+            }
+            ColumnReader::Int64ColumnReader(r) => {
+                batches(r, put, &mut |v, put| put(Cell::Unsigned(*v as u64)))
+            }
+            ColumnReader::FloatColumnReader(r) => {
+                batches(r, put, &mut |v, put| put(Cell::Number((*v).into())))
+            }
+            ColumnReader::DoubleColumnReader(r) => batches(r, put, &mut |v, put| put(Cell::Number(*v))),
+            ColumnReader::ByteArrayColumnReader(r) => {
+                batches(r, put, &mut |v: &ByteArray, put| match v.as_utf8() {
+                    Ok("") => put(Cell::Empty),
+                    Ok(text) => put(Cell::Text(text)),
+                    Err(_) => Err(Problem::Invalid("the text is not UTF-8".into()).into()),
+                })
+            }
+            _ => Err(Problem::Unsupported("the column is of no known type".into()).into()),
+        };
+        let name = || Place::Column(file.metadata().file_metadata().schema_descr().column(at).name().into());
+        let read = read.map_err(|e| e.at(name()))?;
+        if read != expected {
+            let message = format!("the column ends after {read} of {expected} rows of a group");
+            return Err(Problem::Corrupt(message).at(name()));
+        }
+    }
+    Ok(())
+}
+
+type Put<'a> = dyn FnMut(Cell) -> Result<()> + 'a;
+
+/// Reads the cells of a column in one group of rows, and says how many there were.
+fn batches<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    put: &mut Put,
+    with: &mut dyn FnMut(&T::T, &mut Put) -> Result<()>,
+) -> Result<u64> {
+    let mut values: Vec<T::T> = Vec::with_capacity(BATCH);
+    let mut levels: Vec<i16> = Vec::with_capacity(BATCH);
+    let mut rows = 0;
+    loop {
+        values.clear();
+        levels.clear();
+        let (records, found, _) =
+            guarded(|| reader.read_records(BATCH, Some(&mut levels), None, &mut values).map_err(broken))?;
+        if records == 0 {
+            return Ok(rows);
+        }
+        rows += records as u64;
+        if levels.is_empty() {
+            values.iter().take(found).try_for_each(|value| with(value, put))?;
+            continue;
+        }
+        let mut values = values.iter().take(found);
+        for &level in &levels {
+            match values.len() {
+                _ if level <= 0 => put(Cell::Empty)?,
+                0 => return Err(Problem::Corrupt("a value is missing".into()).into()),
+                _ => values.next().map_or(Ok(()), |value| with(value, put))?,
+            }
+        }
+    }
+}
