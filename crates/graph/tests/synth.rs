@@ -1,6 +1,7 @@
 //! Synthetic networks are what they promise to be, whichever machine and however many threads make them.
 
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use progap_graph::synth::{self, Class, Column, SocialNetwork};
 use progap_graph::{Dataset, Features, Part, Problem, Ratios};
@@ -126,7 +127,10 @@ fn demo_resembles_a_school() {
 
 #[test]
 fn demo_never_changes() {
+    let start = Instant::now();
     let one = on_threads(1, || synth::demo().unwrap());
+    // A quarter of a second of one core: only a mistake in the method, not a busy machine, takes so long.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     assert_eq!(one, *DEMO);
     assert_eq!(checksum(&one), 0x87fc67cd658452d7);
 }

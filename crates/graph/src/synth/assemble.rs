@@ -11,8 +11,8 @@ use crate::{Graph, Problem, Result};
 pub(super) trait Friendships: Sync {
     /// The number of nodes.
     fn nodes(&self) -> usize;
-    /// Calls `visit` with each node that `node` befriends: never itself, perhaps one twice.
-    fn visit_friends(&self, node: u32, visit: impl FnMut(u32));
+    /// Adds to `friends` each node that `node` befriends: never itself, perhaps one twice.
+    fn list_friends(&self, node: u32, friends: &mut Vec<u32>);
 }
 
 /// The undirected graph of the friendships, each stored once in both directions.
@@ -22,18 +22,24 @@ pub(super) trait Friendships: Sync {
 pub(super) fn assemble(stream: &impl Friendships) -> Result<Graph> {
     const NODES_AT_ONCE: u32 = 1024;
     let nodes = stream.nodes();
-    let visit_all = |visit: &(dyn Fn(u32, u32) + Sync)| {
+    let for_each_list = |visit: &(dyn Fn(u32, &[u32]) + Sync)| {
         (0..nodes as u32).into_par_iter().step_by(NODES_AT_ONCE as usize).for_each(|first| {
+            let mut friends = Vec::new();
             for node in first..first.saturating_add(NODES_AT_ONCE).min(nodes as u32) {
-                stream.visit_friends(node, |friend| visit(node, friend));
+                friends.clear();
+                stream.list_friends(node, &mut friends);
+                visit(node, &friends);
             }
         });
     };
 
+    // First the length of each row, then how much room is left in it.
     let room: Vec<AtomicU32> = (0..nodes).map(|_| AtomicU32::new(0)).collect();
-    visit_all(&|a, b| {
-        room[a as usize].fetch_add(1, Relaxed);
-        room[b as usize].fetch_add(1, Relaxed);
+    for_each_list(&|node, friends| {
+        room[node as usize].fetch_add(friends.len() as u32, Relaxed);
+        for &friend in friends {
+            room[friend as usize].fetch_add(1, Relaxed);
+        }
     });
     let mut offsets = Vec::with_capacity(nodes + 1);
     offsets.push(0u64);
@@ -47,10 +53,18 @@ pub(super) fn assemble(stream: &impl Friendships) -> Result<Graph> {
         return Err(Problem::TooLarge(format!("{entries} directed edges do not fit into memory")).into());
     }
     rows.resize_with(entries, || AtomicU32::new(0));
-    visit_all(&|a, b| {
-        for (node, friend) in [(a, b), (b, a)] {
-            let slot = room[node as usize].fetch_sub(1, Relaxed) - 1;
-            rows[offsets[node as usize] as usize + slot as usize].store(friend, Relaxed);
+    let claim = |node: u32, slots: usize| {
+        let left = room[node as usize].fetch_sub(slots as u32, Relaxed) as usize - slots;
+        let start = offsets[node as usize] as usize + left;
+        &rows[start..start + slots]
+    };
+    for_each_list(&|node, friends| {
+        claim(node, friends.len())
+            .iter()
+            .zip(friends)
+            .for_each(|(slot, &friend)| slot.store(friend, Relaxed));
+        for &friend in friends {
+            claim(friend, 1)[0].store(node, Relaxed);
         }
     });
     drop(room);
@@ -115,8 +129,8 @@ mod tests {
             self.0.len()
         }
 
-        fn visit_friends(&self, node: u32, visit: impl FnMut(u32)) {
-            self.0[node as usize].iter().copied().for_each(visit);
+        fn list_friends(&self, node: u32, friends: &mut Vec<u32>) {
+            friends.extend_from_slice(&self.0[node as usize]);
         }
     }
 

@@ -9,6 +9,18 @@ use crate::{Dataset, Result};
 /// years, attribute frequencies and missing values are round numbers near those of four schools (Berkeley13,
 /// Cornell5, UNC28, Tennessee95, prepared as `fb:<School>`); no record of a real person went into it.
 ///
+/// | | `demo` | Berkeley13 |
+/// |---|---|---|
+/// | nodes, directed edges, one-hot features | 20,000, 1.30 M, 428 | 18,939, 1.35 M, 437 |
+/// | degree quantiles 5, 25, 50, 75, 95, 99 % | 5, 25, 50, 85, 181, 285 | 5, 26, 54, 97, 192, 305 |
+/// | edges within a year | 0.55 | 0.52 |
+/// | accuracy: largest class | 0.22 | 0.20 |
+/// | accuracy: logistic regression on the features | 0.50 | 0.51 |
+/// | accuracy: the same with shares of training labels among friends | 0.87 | 0.85 |
+///
+/// Unlike at a school, friends of friends are seldom friends beyond what years, majors and dormitories explain:
+/// the clustering coefficient is 0.02, not 0.2.
+///
 /// It is the same on every machine and never changes within a major version: its checksum is pinned by a test.
 pub fn demo() -> Result<Dataset> {
     // name, share of the people, relative degree, relative share of friends from other years: the youngest

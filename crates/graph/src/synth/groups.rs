@@ -62,7 +62,7 @@ impl Groups {
     pub(super) fn pick(&self, group: usize, stream: &mut Stream) -> Option<u32> {
         let slots = &self.slots[self.starts[group] as usize..self.starts[group + 1] as usize];
         let bits = stream.bits();
-        let slot = slots.get(((bits >> 32) * slots.len() as u64 >> 32) as usize)?;
+        let slot = slots.get((((bits >> 32) * slots.len() as u64) >> 32) as usize)?;
         Some(if (bits as u32) < slot.keep { slot.own } else { slot.other })
     }
 }

@@ -129,7 +129,7 @@ impl Model {
         }
         for _ in 0..4 {
             let slope = (high.1 - low.1) / (high.0 - low.0);
-            if !(slope > 1e-9) {
+            if slope.is_nan() || slope <= 1e-9 {
                 break;
             }
             let inside = (low.0 + (homophily - low.1) / slope).clamp(low.0, high.0);
@@ -290,14 +290,12 @@ impl Friendships for Model {
         self.people.weights.len()
     }
 
-    fn visit_friends(&self, node: u32, mut visit: impl FnMut(u32)) {
+    fn list_friends(&self, node: u32, friends: &mut Vec<u32>) {
         let mut stream = Stream::new(self.people.seed, Purpose::Friends, node.into());
         let mean = self.draws * f64::from(self.people.weights[node as usize]) / self.total_weight;
         let draws = (mean + stream.unit()) as u64;
         for _ in 0..draws {
-            if let Some(friend) = self.friend_in_the_end(node as usize, &mut stream) {
-                visit(friend);
-            }
+            friends.extend(self.friend_in_the_end(node as usize, &mut stream));
         }
     }
 }
@@ -377,13 +375,13 @@ impl Friendships for Uniform {
         self.nodes
     }
 
-    fn visit_friends(&self, node: u32, mut visit: impl FnMut(u32)) {
+    fn list_friends(&self, node: u32, friends: &mut Vec<u32>) {
         let mut stream = Stream::new(self.seed, Purpose::Friends, node.into());
         let draws = (self.draws_per_node + stream.unit()) as u64;
         for _ in 0..draws {
             // One of the others: the last one stands in for the node itself.
             let other = stream.below(self.nodes - 1) as u32;
-            visit(if other == node { self.nodes as u32 - 1 } else { other });
+            friends.push(if other == node { self.nodes as u32 - 1 } else { other });
         }
     }
 }

@@ -9,6 +9,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// What a stream is for: streams of different purposes are independent.
 #[derive(Clone, Copy)]
+#[repr(u64)]
 pub(super) enum Purpose {
     Labels = 1,
     Cohort = 2,
