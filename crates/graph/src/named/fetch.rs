@@ -12,7 +12,7 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::StatusCode;
 
-use super::{Counts, Presence, RemoteFile, Source, checksum, find, load, locate, presence};
+use super::{Counts, Presence, RemoteFile, checksum, find, load, locate, presence};
 use crate::atomic::AtomicFile;
 use crate::error::InFile;
 use crate::read::LoadOptions;
@@ -71,26 +71,24 @@ pub fn fetch(
         fetched.extend(fetch_file(file, data_dir, options, progress)?);
     }
     // Without a published checksum, the counts tell whether these are the right files.
-    let unsure = |fetched: &Fetched| fetched.downloaded && super::known_checksum(&entry, &fetched.path).is_none();
+    let unsure =
+        |fetched: &Fetched| fetched.downloaded && super::known_checksum(&entry, &fetched.path).is_none();
     if let Some(expected) = entry.expected
         && fetched.iter().any(unsure)
         && matches!(presence(&entry, data_dir), Presence::Present(_))
     {
-        let counts = Counts::of(&load(name, data_dir, &LoadOptions::default())?);
-        if counts != expected {
+        let found = load(name, data_dir, &LoadOptions::default()).and_then(|dataset| {
+            let found = Counts::of(&dataset);
+            let message = format!("the files of {name} give {found:?}, but published are {expected:?}");
+            if found == expected { Ok(()) } else { Err(Problem::Invalid(message).into()) }
+        });
+        if let Err(e) = found {
             for path in fetched.iter().filter(|fetched| unsure(fetched)).map(|fetched| &fetched.path) {
                 remove(path)?;
                 remove(&checksum::note_path(path))?;
             }
-            let message = format!(
-                "what was downloaded for {name} gives {counts:?}, but the published experiments had \
-                 {expected:?}; it was removed"
-            );
-            return Err(Problem::Invalid(message).into());
+            return Err(e);
         }
-    }
-    if entry.source == Source::Generated {
-        debug_assert!(fetched.is_empty());
     }
     Ok(fetched)
 }
@@ -104,7 +102,9 @@ fn fetch_file(
 ) -> Result<Vec<Fetched>> {
     let here: Option<Vec<PathBuf>> = file.targets().iter().map(|target| locate(target, data_dir)).collect();
     if let Some(paths) = here
-        && paths.iter().all(|path| checksum::verify(path, file.sha256.filter(|_| file.members.is_empty())).is_ok())
+        && paths
+            .iter()
+            .all(|path| checksum::verify(path, file.sha256.filter(|_| file.members.is_empty())).is_ok())
     {
         return Ok(paths.into_iter().map(|path| Fetched { path, downloaded: false }).collect());
     }
@@ -117,7 +117,8 @@ fn fetch_file(
         }
     };
     // An archive that someone put there by hand is as good as a download, if it can be unpacked.
-    if file.members.is_empty() || !target.is_file() {
+    let by_hand = !file.members.is_empty() && target.is_file();
+    if !by_hand {
         let download = Download { url, target: target.clone(), size: file.size, sha256: file.sha256 };
         download.run(options, progress)?;
     }
@@ -130,7 +131,12 @@ fn fetch_file(
     let mut fetched = Vec::new();
     for (name, path) in &file.members {
         let path = data_dir.join(path);
-        unpack(&target, name, &path)?;
+        if let Err(e) = unpack(&target, name, &path) {
+            if !by_hand {
+                remove(&target)?;
+            }
+            return Err(e);
+        }
         checksum::note(&path)?;
         fetched.push(Fetched { path, downloaded: true });
     }
@@ -144,17 +150,20 @@ fn unpack(archive: &Path, name: &str, target: &Path) -> Result<()> {
         zip::result::ZipError::Io(e) => crate::Error::from(e).in_file(archive),
         e => Problem::Corrupt(e.to_string()).in_file(archive),
     };
-    let mut zip = zip::ZipArchive::new(io::BufReader::new(File::open(archive).in_file(archive)?)).map_err(corrupt)?;
-    let at = zip.file_names().position(|member| member.rsplit('/').next() == Some(name));
-    let Some(at) = at else {
-        let found = zip.file_names().take(20).collect::<Vec<_>>().join(", ");
+    let mut zip =
+        zip::ZipArchive::new(io::BufReader::new(File::open(archive).in_file(archive)?)).map_err(corrupt)?;
+    let names = zip.file_names().map(|name| name.map(|name| name.into_owned()));
+    let names: Vec<String> = names.collect::<std::result::Result<_, _>>().map_err(corrupt)?;
+    let Some(at) = names.iter().position(|member| member.rsplit('/').next() == Some(name)) else {
+        let found = names[..names.len().min(20)].join(", ");
         return Err(Problem::Missing { what: format!("file {name}"), found }.in_file(archive));
     };
     create_folder(target)?;
     let mut output = AtomicFile::create(target)?;
     let mut member = zip.by_index(at).map_err(corrupt)?;
     let size = member.size();
-    let copied = io::copy(&mut Read::take(&mut member, size.saturating_add(1)), &mut output).in_file(archive)?;
+    let copied =
+        io::copy(&mut Read::take(&mut member, size.saturating_add(1)), &mut output).in_file(archive)?;
     if copied != size {
         let what = format!("file {name}");
         return Err(Problem::Length { what, found: copied, expected: size }.in_file(archive));
@@ -267,7 +276,9 @@ impl Download {
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let start = match response.status() {
             StatusCode::OK => 0,
-            StatusCode::PARTIAL_CONTENT if header("content-range").and_then(range_start) == Some(have) => have,
+            StatusCode::PARTIAL_CONTENT if header("content-range").and_then(range_start) == Some(have) => {
+                have
+            }
             StatusCode::PARTIAL_CONTENT => return Err(Stop::Stale),
             // Everything is here already, or what is here is longer than the file.
             StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -286,7 +297,8 @@ impl Download {
         {
             return Err(Stop::Failed(self.wrong_size(announced, size)));
         }
-        let open = OpenOptions::new().create(true).write(true).truncate(start == 0).append(start > 0).open(part);
+        let open =
+            OpenOptions::new().create(true).write(true).truncate(start == 0).append(start > 0).open(part);
         let failed = |e: io::Error| Stop::Failed(crate::Error::from(e).in_file(part));
         let mut output = open.map_err(failed)?;
         let (mut body, mut done) = (response.into_body().into_reader(), start);

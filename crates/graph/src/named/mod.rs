@@ -150,7 +150,9 @@ pub enum Presence {
 /// The data folder: what the user says, else the environment's `PROGAP_DATA`, else `data`.
 pub fn data_dir(explicit: Option<&Path>) -> PathBuf {
     explicit.map(Path::to_path_buf).unwrap_or_else(|| {
-        std::env::var_os("PROGAP_DATA").filter(|folder| !folder.is_empty()).map_or("data".into(), PathBuf::from)
+        std::env::var_os("PROGAP_DATA")
+            .filter(|folder| !folder.is_empty())
+            .map_or("data".into(), PathBuf::from)
     })
 }
 
@@ -174,8 +176,10 @@ pub fn find(name: &str) -> Result<Entry> {
         let message = "the data set wenet is not public: ask its owners, and load the files by their path";
         return Err(Problem::NotRecognised(message.into()).into());
     }
-    let mut nearest: Vec<(usize, &str)> =
-        entries.iter().map(|entry| (distance(&wanted, &entry.name.to_ascii_lowercase()), &*entry.name)).collect();
+    let mut nearest: Vec<(usize, &str)> = entries
+        .iter()
+        .map(|entry| (distance(&wanted, &entry.name.to_ascii_lowercase()), &*entry.name))
+        .collect();
     nearest.sort_unstable();
     let nearest: Vec<&str> = nearest.iter().take(3).map(|&(_, name)| name).collect();
     let message = format!("no data set is called {name:?}; the nearest names are {}", nearest.join(", "));
@@ -210,7 +214,8 @@ pub fn load(name: &str, data_dir: &Path, options: &LoadOptions) -> Result<Datase
     let presence = presence(&entry, data_dir);
     let paths = match (&entry.source, presence) {
         (Source::Generated, _) => return synth::demo(),
-        (_, Presence::Present(paths)) | (Source::AllSchools { .. }, Presence::Partly { present: paths, .. }) => paths,
+        (_, Presence::Present(paths))
+        | (Source::AllSchools { .. }, Presence::Partly { present: paths, .. }) => paths,
         (_, Presence::Partly { present, .. }) => return Err(absent(&entry, data_dir, &present)),
         (_, _) => return Err(absent(&entry, data_dir, &[])),
     };
@@ -317,7 +322,8 @@ fn entries() -> Vec<Entry> {
         all_schools_entry("fb-100-clean", true),
         Entry {
             name: "reddit".into(),
-            summary: "posts of September 2014, connected by common commenters, to predict the community".into(),
+            summary: "posts of September 2014, connected by common commenters, to predict the community"
+                .into(),
             source: Source::Reddit,
             origin: "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, NeurIPS 2017, \
                      as repackaged by DGL",
@@ -336,7 +342,8 @@ fn entries() -> Vec<Entry> {
         },
         Entry {
             name: "amazon".into(),
-            summary: "products, connected when bought together, to predict the category (ogbn-products)".into(),
+            summary: "products, connected when bought together, to predict the category (ogbn-products)"
+                .into(),
             source: Source::Amazon,
             origin: "Hu et al.: Open Graph Benchmark, NeurIPS 2020; data of Bhatia et al., Extreme \
                      Classification Repository",
@@ -385,10 +392,14 @@ fn all_schools_entry(name: &str, clean: bool) -> Entry {
     Entry {
         name: name.into(),
         summary: match clean {
-            false => "friendships at all schools that are present, to predict the year; as published, so a \
-                      missing year is a class of its own",
-            true => "friendships at all schools that are present, to predict the year, without people whose year \
-                     is missing",
+            false => {
+                "friendships at all schools that are present, to predict the year; as published, so a \
+                      missing year is a class of its own"
+            }
+            true => {
+                "friendships at all schools that are present, to predict the year, without people whose year \
+                     is missing"
+            }
         }
         .into(),
         source: Source::AllSchools { clean },
@@ -428,7 +439,8 @@ mod tests {
             assert!(find(name).is_ok(), "{name}");
         }
         assert_eq!(find("facebook").unwrap().files, find("fb:UIllinois20").unwrap().files);
-        for (typed, meant) in [("redit", "reddit"), ("fb:Berkeley", "fb:Berkeley13"), ("facebok", "facebook")] {
+        for (typed, meant) in [("redit", "reddit"), ("fb:Berkeley", "fb:Berkeley13"), ("facebok", "facebook")]
+        {
             let message = find(typed).unwrap_err().to_string();
             assert!(message.contains(&format!("nearest names are {meant},")), "{message}");
         }
