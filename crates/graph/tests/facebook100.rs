@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use progap_graph::named::{self, Counts, Presence};
 use progap_graph::read::facebook100::{self, Attribute, Missing, Recipe, School};
 use progap_graph::read::{self, LoadOptions};
 use progap_graph::{Dataset, Part, Place, Problem};
@@ -111,23 +112,31 @@ fn real_schools_agree_with_scipy_and_the_published_counts() {
 
 #[test]
 fn all_real_schools_together_agree_with_scipy() {
-    let Some(folder) = shared("data/facebook100") else { return };
+    let Some(folder) = shared("data") else { return };
     let oracle = oracle();
-    let paths = facebook100::schools_in(&folder).unwrap();
-    if paths.len() != oracle.all_clean.schools {
-        eprintln!("skipped: {} schools, not the {} compared", paths.len(), oracle.all_clean.schools);
-        return;
-    }
-    let published = Recipe::all_schools();
-    let clean = Recipe { missing: Missing::NotPositive, ..Recipe::all_schools() };
-    for (recipe, expected) in [(published, oracle.all_as_published), (clean, oracle.all_clean)] {
-        let dataset = facebook100::load(&paths, &recipe).unwrap();
+    for (name, expected) in [("fb-100", oracle.all_as_published), ("fb-100-clean", oracle.all_clean)] {
+        let presence = named::presence(&named::find(name).unwrap(), &folder);
+        let Presence::Partly { present, of: 100 } = presence else { panic!("{name}: {presence:?}") };
+        if present.len() != expected.schools {
+            eprintln!("skipped: {} schools, not the {} compared", present.len(), expected.schools);
+            return;
+        }
+        let dataset = named::load(name, &folder, &LoadOptions::default()).unwrap();
         assert_eq!(
             (dataset.nodes(), dataset.graph().edges(), dataset.features().columns()),
             (expected.nodes, expected.edges, expected.features)
         );
-        assert_eq!(dataset.class_names(), expected.classes);
+        assert_eq!((dataset.name(), dataset.class_names()), (name, &expected.classes[..]));
         assert!(dataset.node_ids().name(0).starts_with("American75:"));
+    }
+}
+
+#[test]
+fn schools_with_published_counts_have_them() {
+    let Some(folder) = shared("data") else { return };
+    for name in ["fb:Berkeley13", "fb:Cornell5"] {
+        let dataset = named::load(name, &folder, &LoadOptions::default()).unwrap();
+        assert_eq!(Some(Counts::of(&dataset)), named::find(name).unwrap().expected, "{name}");
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::StatusCode;
 
-use super::{Counts, Presence, RemoteFile, Source, checksum, find, load, locate, presence};
+use super::{Counts, Presence, RemoteFile, checksum, find, load, locate, presence};
 use crate::atomic::AtomicFile;
 use crate::error::InFile;
 use crate::read::LoadOptions;
@@ -77,21 +77,18 @@ pub fn fetch(
         && fetched.iter().any(unsure)
         && matches!(presence(&entry, data_dir), Presence::Present(_))
     {
-        let counts = Counts::of(&load(name, data_dir, &LoadOptions::default())?);
-        if counts != expected {
+        let found = load(name, data_dir, &LoadOptions::default()).and_then(|dataset| {
+            let found = Counts::of(&dataset);
+            let message = format!("the files of {name} give {found:?}, but published are {expected:?}");
+            if found == expected { Ok(()) } else { Err(Problem::Invalid(message).into()) }
+        });
+        if let Err(e) = found {
             for path in fetched.iter().filter(|fetched| unsure(fetched)).map(|fetched| &fetched.path) {
                 remove(path)?;
                 remove(&checksum::note_path(path))?;
             }
-            let message = format!(
-                "what was downloaded for {name} gives {counts:?}, but the published experiments had \
-                 {expected:?}; it was removed"
-            );
-            return Err(Problem::Invalid(message).into());
+            return Err(e);
         }
-    }
-    if entry.source == Source::Generated {
-        debug_assert!(fetched.is_empty());
     }
     Ok(fetched)
 }
@@ -120,7 +117,8 @@ fn fetch_file(
         }
     };
     // An archive that someone put there by hand is as good as a download, if it can be unpacked.
-    if file.members.is_empty() || !target.is_file() {
+    let by_hand = !file.members.is_empty() && target.is_file();
+    if !by_hand {
         let download = Download { url, target: target.clone(), size: file.size, sha256: file.sha256 };
         download.run(options, progress)?;
     }
@@ -133,7 +131,12 @@ fn fetch_file(
     let mut fetched = Vec::new();
     for (name, path) in &file.members {
         let path = data_dir.join(path);
-        unpack(&target, name, &path)?;
+        if let Err(e) = unpack(&target, name, &path) {
+            if !by_hand {
+                remove(&target)?;
+            }
+            return Err(e);
+        }
         checksum::note(&path)?;
         fetched.push(Fetched { path, downloaded: true });
     }
@@ -149,9 +152,10 @@ fn unpack(archive: &Path, name: &str, target: &Path) -> Result<()> {
     };
     let mut zip =
         zip::ZipArchive::new(io::BufReader::new(File::open(archive).in_file(archive)?)).map_err(corrupt)?;
-    let at = zip.file_names().position(|member| member.rsplit('/').next() == Some(name));
-    let Some(at) = at else {
-        let found = zip.file_names().take(20).collect::<Vec<_>>().join(", ");
+    let names = zip.file_names().map(|name| name.map(|name| name.into_owned()));
+    let names: Vec<String> = names.collect::<std::result::Result<_, _>>().map_err(corrupt)?;
+    let Some(at) = names.iter().position(|member| member.rsplit('/').next() == Some(name)) else {
+        let found = names[..names.len().min(20)].join(", ");
         return Err(Problem::Missing { what: format!("file {name}"), found }.in_file(archive));
     };
     create_folder(target)?;
