@@ -70,12 +70,13 @@ fn a_matrix_loads_with_a_file_about_its_nodes() {
     assert!(load(folder.path()).unwrap_err().to_string().contains("beside it"));
 }
 
-fn bits(features: &Features) -> (Option<Vec<u64>>, Option<Vec<u32>>, Option<Vec<u32>>) {
+/// Offsets, columns and the bits of the values, as they are stored; dense features have no offsets.
+fn bits(features: &Features) -> (Vec<u64>, Vec<u32>, Option<Vec<u32>>) {
     let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect();
     match features {
-        Features::Dense { values, .. } => (None, None, Some(bits(values))),
+        Features::Dense { values, .. } => (vec![], vec![], Some(bits(values))),
         Features::Sparse { offsets, indices, values, .. } => {
-            (Some(offsets.to_vec()), Some(indices.to_vec()), values.as_deref().map(bits))
+            (offsets.to_vec(), indices.to_vec(), values.as_deref().map(bits))
         }
     }
 }

@@ -148,11 +148,9 @@ impl<R: Read + Seek> Archive<R> {
 
     /// The array of that name; what it holds is named in the error if there is none.
     pub(super) fn require(&mut self, key: &str, what: &str) -> Result<Npy<ZipFile<'_, R>>> {
-        if !self.has(key) {
-            return Err(self.missing(&format!("array {key:?} ({what})")));
-        }
-        let missing = || Problem::Missing { what: format!("array {key:?}"), found: "nothing".into() };
-        self.get(key)?.ok_or_else(|| missing().into())
+        // Made first, as an array that is found borrows the archive.
+        let missing = self.missing(&format!("array {key:?} ({what})"));
+        self.get(key)?.ok_or(missing)
     }
 
     pub(super) fn missing(&self, what: &str) -> Error {
@@ -214,14 +212,11 @@ fn read_nodes<R: Read + Seek>(archive: &mut Archive<R>, graph: Option<Graph>) ->
         }
         Some(graph) => graph,
     };
-    if let Some(claim) = archive.get("undirected")? {
-        let flag_of_one = claim.len() == 1;
-        let claimed =
-            if flag_of_one { claim.flags()? == [true] } else { return Err(one_value(claim.key())) };
-        if let Some((from, to)) = claimed.then(|| graph.first_one_way_edge()).flatten() {
-            let problem = Problem::OneWayEdge { from: from.into(), to: to.into() };
-            return Err(problem.at(Place::Key("undirected".into())));
-        }
+    if says_undirected(archive)?
+        && let Some((from, to)) = graph.first_one_way_edge()
+    {
+        let problem = Problem::OneWayEdge { from: from.into(), to: to.into() };
+        return Err(problem.at(Place::Key("undirected".into())));
     }
     let features = read_features(archive, nodes)?;
     let columns = features.columns() as u64;
@@ -241,8 +236,12 @@ fn read_nodes<R: Read + Seek>(archive: &mut Archive<R>, graph: Option<Graph>) ->
     })
 }
 
-fn one_value(key: &str) -> Error {
-    Problem::Invalid("expected one value, true or false".into()).at(Place::Key(key.into()))
+fn says_undirected<R: Read + Seek>(archive: &mut Archive<R>) -> Result<bool> {
+    match archive.get("undirected")? {
+        None => Ok(false),
+        Some(claim) if claim.len() == 1 => Ok(claim.flags()? == [true]),
+        Some(claim) => Err(claim.error(Problem::Invalid("expected one value, true or false".into()))),
+    }
 }
 
 /// Label numbers: one dimension, or one column.

@@ -53,33 +53,16 @@ pub fn read(folder: &Path) -> Result<Dataset> {
         open(&path).and_then(|table| read_size(table.reader)).in_file(&path)
     };
     let (nodes, edges) = (sizes("num-node-list")?, sizes("num-edge-list")?);
-    if nodes == 0 {
-        return Err(Problem::Empty("nodes").in_file(&path("num-node-list")?));
-    }
-    if nodes > Graph::MAX_NODES as u64 {
-        let message = format!("{nodes} nodes are more than a graph can have");
-        return Err(Problem::TooLarge(message).in_file(&path("num-node-list")?));
-    }
+    check_nodes(nodes).in_file(&path("num-node-list")?)?;
     // Labels come first: as many lines as nodes prove that the announced number is not forged.
     let label_path = path("node-label")?;
-    let Classes { labels, names } =
-        open(&label_path).and_then(|table| read_labels(table, nodes)).in_file(&label_path)?;
+    let classes = open(&label_path).and_then(|table| read_labels(table, nodes)).in_file(&label_path)?;
     let edge_path = path("edge")?;
     let graph = open(&edge_path).and_then(|table| read_edges(table, nodes, edges)).in_file(&edge_path)?;
     let feature_path = path("node-feat")?;
     let features =
         open(&feature_path).and_then(|table| read_features(table, nodes)).in_file(&feature_path)?;
-    let parts = DatasetParts {
-        name: super::name_of(folder),
-        graph,
-        features,
-        labels: labels.into(),
-        class_names: names,
-        feature_names: vec![],
-        split: None,
-        node_ids: NodeIds::Position,
-    };
-    Dataset::new(parts).in_file(folder)
+    assemble(super::name_of(folder), graph, features, classes).in_file(folder)
 }
 
 /// The tables of a folder in memory, for tests and fuzzing.
@@ -101,18 +84,30 @@ pub struct Tables<'a> {
 pub fn read_tables(tables: Tables) -> Result<Dataset> {
     let plain = |text| Table { reader: text, room: <[u8]>::len(text) as u64 };
     let (nodes, edges) = (read_size(tables.num_nodes)?, read_size(tables.num_edges)?);
-    if nodes > Graph::MAX_NODES as u64 {
-        return Err(Problem::TooLarge(format!("{nodes} nodes are more than a graph can have")).into());
-    }
-    let Classes { labels, names } = read_labels(plain(tables.labels), nodes)?;
+    check_nodes(nodes)?;
+    let classes = read_labels(plain(tables.labels), nodes)?;
     let graph = read_edges(plain(tables.edges), nodes, edges)?;
     let features = read_features(plain(tables.features), nodes)?;
+    assemble(String::new(), graph, features, classes)
+}
+
+fn check_nodes(nodes: u64) -> Result<()> {
+    match nodes {
+        0 => Err(Problem::Empty("nodes").into()),
+        nodes if nodes > Graph::MAX_NODES as u64 => {
+            Err(Problem::TooLarge(format!("{nodes} nodes are more than a graph can have")).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn assemble(name: String, graph: Graph, features: Features, classes: Classes) -> Result<Dataset> {
     Dataset::new(DatasetParts {
-        name: String::new(),
+        name,
         graph,
         features,
-        labels: labels.into(),
-        class_names: names,
+        labels: classes.labels.into(),
+        class_names: classes.names,
         feature_names: vec![],
         split: None,
         node_ids: NodeIds::Position,

@@ -21,6 +21,26 @@ const DEFLATE_BELOW: u64 = 256 << 20;
 /// Everything but the data set's name is kept (the file's own name takes its place). Edges are sparse rows by
 /// source, `adj_indptr` and `adj_indices`; sparse features are `x_indptr`, `x_indices`, `x_data` and `x_shape`,
 /// dense ones `x`. Names of classes, features and nodes are left out where they only repeat positions.
+///
+/// ```
+/// use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, read, write};
+///
+/// let pair = Dataset::new(DatasetParts {
+///     name: "pair".into(),
+///     graph: Graph::from_edges(2, &[0, 1], &[1, 0])?,
+///     features: Features::dense(2, 1, vec![0.5, -1.0])?,
+///     labels: vec![0, 1].into(),
+///     class_names: vec!["0".into(), "1".into()],
+///     feature_names: vec![],
+///     split: None,
+///     node_ids: NodeIds::Position,
+/// })?;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("pair.npz");
+/// write::npz::write(&pair, &path)?;
+/// assert_eq!(read::npz::read(&path)?, pair);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     write_to(dataset, &mut file).in_file(path)?;
