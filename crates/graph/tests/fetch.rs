@@ -76,6 +76,15 @@ fn a_cut_download_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_cut_download_goes_on_after_a_redirection() {
+    let (ranges, redirect, cuts) = (true, true, vec![100_000]);
+    let case = Case::new(Behaviour { content: content(), ranges, redirect, cuts, ..Default::default() });
+    case.run().unwrap();
+    case.assert_right();
+    assert_eq!(case.server.starts(), [None, Some(100_000)]);
+}
+
+#[test]
 fn an_earlier_run_is_continued_by_the_next() {
     let case = Case::new(Behaviour { content: content(), ranges: true, ..Default::default() });
     let part = case.folder.path().join("file.bin.part");

@@ -287,8 +287,10 @@ fn locate(target: &Path, data_dir: &Path) -> Option<PathBuf> {
         _ => &[],
     };
     let places = std::iter::once(own).chain(folders.iter().map(|folder| data_dir.join(folder).join(name)));
-    let spaced = |path: &PathBuf| schools::with_space(path);
-    places.flat_map(|path| [spaced(&path), Some(path)]).flatten().find(|path| path.is_file())
+    // Tables may be unpacked.
+    let plain = |path: &Path| path.extension().is_some_and(|e| e == "gz").then(|| path.with_extension(""));
+    let spellings = |path: PathBuf| [plain(&path), schools::with_space(&path), Some(path)].into_iter().rev();
+    places.flat_map(spellings).flatten().find(|path| path.is_file())
 }
 
 /// A file's name without spaces: the original archive has `Johns Hopkins55.mat`.
@@ -468,10 +470,12 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "content").unwrap();
         };
-        ["facebook100/Reed98.mat", "Amherst41.mat", "facebook100/Johns Hopkins55.mat"].map(put);
+        ["facebook100/Reed98.mat", "Amherst41.mat", "facebook100/Johns Hopkins55.mat"]
+            .into_iter()
+            .for_each(put);
         put("reddit/reddit_data.npz");
         let names = "edge node-feat node-label num-node-list num-edge-list";
-        names.split(' ').for_each(|name| put(&format!("amazon/raw/{name}.csv.gz")));
+        names.split(' ').for_each(|name| put(&format!("amazon/raw/{name}.csv")));
         let presence = |name: &str| presence(&find(name).unwrap(), folder.path());
         for name in ["fb:Reed98", "fb:Amherst41", "fb:JohnsHopkins55", "amazon"] {
             assert!(matches!(presence(name), Presence::Present(_)), "{name}");

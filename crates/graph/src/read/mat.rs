@@ -61,10 +61,7 @@ pub(crate) fn read_arrays(
     while let Some(tag) = read_top_tag(reader, order)? {
         let mut body = Read::take(&mut *reader, tag.bytes.into());
         let (name, array) = match tag.kind {
-            COMPRESSED => {
-                let stream = ZlibDecoder::new(&mut body);
-                read_compressed(&mut Budget::new(stream, tag.bytes.into()), order, names)?
-            }
+            COMPRESSED => read_compressed(&mut Budget(ZlibDecoder::new(&mut body)), order, names)?,
             MATRIX => read_matrix(&mut body, order, names)?,
             kind => {
                 let message = format!("an element of type {kind} where an array should begin");
@@ -430,27 +427,22 @@ impl Elements<'_> {
 
 /// A zlib stream that may expand so far and no further, so that a small forged file cannot fill the memory.
 ///
-/// The files of real graphs expand tenfold; deflate could do a thousandfold.
-struct Budget<R> {
-    stream: R,
-    left: u64,
-}
+/// The files of real graphs expand tenfold; deflate could do a thousandfold. What counts is the bytes that
+/// really came, not the length that the element announces.
+struct Budget<R>(ZlibDecoder<R>);
 
 impl<R> Budget<R> {
     const FREE: u64 = 32 << 20;
     const EXPANSION: u64 = 200;
-
-    fn new(stream: R, compressed: u64) -> Self {
-        Budget { stream, left: Self::FREE + Self::EXPANSION * compressed }
-    }
 }
 
 impl<R: Read> Read for Budget<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.stream.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, "a compressed array that expands more than 200-fold")
-        })?;
+        let read = self.0.read(buffer)?;
+        if self.0.total_out() > Self::FREE + Self::EXPANSION * self.0.total_in() {
+            let message = "a compressed array expands more than 200-fold";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
         Ok(read)
     }
 }

@@ -13,14 +13,18 @@ pub struct Behaviour {
     pub ranges: bool,
     /// After how many bytes of content the first connections are cut.
     pub cuts: Vec<usize>,
+    /// Whether to send clients on to another path first, as file hosts do.
+    pub redirect: bool,
     /// The status to answer instead of content.
     pub status: Option<u16>,
 }
 
+/// For each request for content, where it asked to begin.
+type Log = Arc<Mutex<Vec<Option<usize>>>>;
+
 pub struct Server {
     pub address: String,
-    /// For each request the path, and where it asked to begin.
-    pub requests: Arc<Mutex<Vec<(String, Option<usize>)>>>,
+    log: Log,
 }
 
 impl Server {
@@ -28,28 +32,28 @@ impl Server {
     pub fn start(behaviour: Behaviour) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let log = requests.clone();
+        let log = Log::default();
+        let written = log.clone();
         std::thread::spawn(move || {
             let mut cuts = behaviour.cuts.clone().into_iter();
             for stream in listener.incoming().flatten() {
                 // A client that hangs up early is part of the test.
-                let _ = answer(stream, &behaviour, cuts.next(), &log);
+                let _ = answer(stream, &behaviour, &mut cuts, &written);
             }
         });
-        Server { address, requests }
+        Server { address, log }
     }
 
     pub fn starts(&self) -> Vec<Option<usize>> {
-        self.requests.lock().unwrap().iter().map(|(_, start)| *start).collect()
+        self.log.lock().unwrap().clone()
     }
 }
 
 fn answer(
     mut stream: TcpStream,
     behaviour: &Behaviour,
-    cut: Option<usize>,
-    log: &Mutex<Vec<(String, Option<usize>)>>,
+    cuts: &mut impl Iterator<Item = usize>,
+    log: &Log,
 ) -> std::io::Result<()> {
     let (mut path, mut start) = (String::new(), None);
     for line in BufReader::new(stream.try_clone()?).lines() {
@@ -64,7 +68,12 @@ fn answer(
             start = range.trim_end_matches('-').parse().ok();
         }
     }
-    log.lock().unwrap().push((path, start));
+    if behaviour.redirect && !path.starts_with("/moved") {
+        let head = "HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\n";
+        return write!(stream, "{head}Location: /moved{path}\r\n\r\n");
+    }
+    log.lock().unwrap().push(start);
+    let cut = cuts.next();
     let content = &behaviour.content;
     let total = content.len();
     if let Some(status) = behaviour.status {
