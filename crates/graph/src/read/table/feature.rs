@@ -146,13 +146,13 @@ impl FeatureColumn {
     /// What the column is; an error comes with the row (from 0) that it concerns.
     pub(super) fn finish(self) -> Result<Finished, (usize, Problem)> {
         if self.declared_names {
-            return Ok(self.as_names());
+            return Ok(self.into_names());
         }
         // Truth values among numbers are as much out of place as any other text.
         let misfits = self.texts + if self.numbers > 0 { self.switches } else { 0 };
         if misfits > 0 {
             if self.numbers <= misfits {
-                return Ok(self.as_names());
+                return Ok(self.into_names());
             }
             let FeatureColumn { first_text, first_switch, .. } = self;
             let first = [first_text, first_switch].into_iter().flatten().min();
@@ -173,7 +173,7 @@ impl FeatureColumn {
         }
     }
 
-    fn as_names(self) -> Finished {
+    fn into_names(self) -> Finished {
         match self.values {
             Values::Names(names) => Finished::Names(names),
             Values::Numbers(_) | Values::Lost => Finished::ReadAgain,

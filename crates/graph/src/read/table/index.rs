@@ -1,7 +1,8 @@
 //! The ids of a node table, and from an id back to its node.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use super::cell::{Cell, Checked, canonical_integer, whole};
 use crate::{NodeIds, Problem};
@@ -121,7 +122,11 @@ pub(super) struct Duplicate {
     pub(super) second: usize,
 }
 
-fn insert<K: std::hash::Hash + Eq>(nodes: &mut HashMap<K, u32>, id: K, node: usize) -> Result<(), Duplicate> {
+fn insert<K: Hash + Eq, S: BuildHasher>(
+    nodes: &mut HashMap<K, u32, S>,
+    id: K,
+    node: usize,
+) -> Result<(), Duplicate> {
     match nodes.entry(id) {
         Entry::Vacant(slot) => {
             slot.insert(node as u32);
@@ -136,7 +141,7 @@ fn index_integers(ids: &[i64]) -> Result<NodeIndex<'_>, Duplicate> {
         ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| (low.min(id), high.max(id)));
     let range = highest.checked_sub(lowest).unwrap_or(i64::MAX) as u64;
     if range >= 4 * ids.len() as u64 + 1024 {
-        let mut nodes = HashMap::with_capacity(ids.len());
+        let mut nodes = HashMap::with_capacity_and_hasher(ids.len(), IntegerHash::random());
         for (node, &id) in ids.iter().enumerate() {
             insert(&mut nodes, id, node)?;
         }
@@ -154,13 +159,58 @@ fn index_integers(ids: &[i64]) -> Result<NodeIndex<'_>, Duplicate> {
     Ok(NodeIndex::Table { lowest, table })
 }
 
+/// Hashes integers by two multiplications with secret factors: a few times faster than the standard hash, and
+/// ids made to collide would have to know the factors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IntegerHash {
+    mask: u64,
+    factor: u64,
+    hash: u64,
+}
+
+impl IntegerHash {
+    fn random() -> Self {
+        let state = RandomState::new();
+        IntegerHash { mask: state.hash_one(0u8), factor: state.hash_one(1u8) | 1, hash: 0 }
+    }
+}
+
+impl BuildHasher for IntegerHash {
+    type Hasher = IntegerHash;
+
+    fn build_hasher(&self) -> IntegerHash {
+        *self
+    }
+}
+
+impl Hasher for IntegerHash {
+    #[inline]
+    fn write_i64(&mut self, value: i64) {
+        let fold = |value: u64, factor: u64| {
+            let product = u128::from(value) * u128::from(factor);
+            product as u64 ^ (product >> 64) as u64
+        };
+        // One round spreads ids badly that differ in their highest bits alone.
+        let first = fold(value as u64 ^ self.mask ^ self.hash, self.factor);
+        self.hash = fold(first ^ self.factor, self.mask | 1);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_i64(byte.into()));
+    }
+
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+}
+
 const FREE: u32 = u32::MAX;
 
 /// From an id to its node.
 #[derive(Debug)]
 pub(super) enum NodeIndex<'a> {
     Table { lowest: i64, table: Vec<u32> },
-    Integers(HashMap<i64, u32>),
+    Integers(HashMap<i64, u32, IntegerHash>),
     Text(HashMap<&'a [u8], u32>),
 }
 
@@ -272,6 +322,20 @@ mod tests {
         }
         let unsigned = column(&["18446744073709551615"]);
         assert_eq!(unsigned.index().unwrap().find(Cell::Unsigned(u64::MAX)).unwrap(), 0);
+    }
+
+    #[test]
+    fn regular_integers_spread_over_buckets() {
+        // 65,536 ids in 65,536 buckets: a random map fills about 41,400 of them.
+        for step in [1 << 20, 1 << 40, 1_000_003, 1 << 47] {
+            let hash = IntegerHash { mask: 0x9e37_79b9_7f4a_7c15, factor: 0xd1b5_4a32_d192_ed03, hash: 0 };
+            let mut buckets = vec![false; 1 << 16];
+            for id in 0..1i64 << 16 {
+                buckets[hash.hash_one(id.wrapping_mul(step)) as usize & 0xffff] = true;
+            }
+            let filled = buckets.iter().filter(|&&filled| filled).count();
+            assert!(filled > 32_768, "step {step}: {filled}");
+        }
     }
 
     #[test]

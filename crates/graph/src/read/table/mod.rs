@@ -23,6 +23,7 @@ mod csv;
 mod feature;
 mod index;
 mod nodes;
+mod pages;
 mod parquet;
 
 use self::index::{Duplicate, NodeIndex};

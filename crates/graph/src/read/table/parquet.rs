@@ -1,21 +1,23 @@
 //! Tables as Parquet files.
 
 use std::fs::File;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::schema::types::ColumnDescriptor;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::cell::Cell;
 use super::feature::FeatureColumn;
 use super::index::NodeIndex;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
+use super::pages::{self, CheckedPages};
 use super::{Origin, edge_columns, in_cell};
 use crate::read::LoadOptions;
 use crate::{Error, Graph, Place, Problem, Result};
@@ -31,7 +33,7 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
     let file = open(origin)?;
     let names = column_names(&file)?;
     let mut table = NodeTable::new(names, RowNumbers::from(1), options)?;
-    let rows = file.metadata().file_metadata().num_rows();
+    let rows = file.file.metadata().file_metadata().num_rows();
     if rows > Graph::MAX_NODES as i64 {
         let message = format!("{rows} nodes are more than the {} a graph can have", Graph::MAX_NODES);
         return Err(Problem::TooLarge(message).into());
@@ -42,7 +44,7 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
         if let Column::Ignored = column {
             continue;
         }
-        let kind = Kind::of(&file.metadata().file_metadata().schema_descr().column(at))?;
+        let kind = Kind::of(&file.schema().column(at))?;
         if let (Column::Feature(feature), Kind::Text) = (&mut *column, kind) {
             *feature = FeatureColumn::names();
         }
@@ -65,7 +67,7 @@ pub(super) fn read_edges(
     let names = column_names(&file)?;
     let (source, target) = edge_columns(&names, options)?;
     let read = |at: usize| {
-        let kind = Kind::of(&file.metadata().file_metadata().schema_descr().column(at))?;
+        let kind = Kind::of(&file.schema().column(at))?;
         let mut nodes = Vec::new();
         read_column(&file, at, kind, &mut |cell| {
             let node = index.find(cell);
@@ -77,27 +79,56 @@ pub(super) fn read_edges(
     Ok((read(source)?, read(target)?))
 }
 
-type Table = Arc<dyn FileReader>;
+/// A Parquet file, and its plain bytes beside it.
+struct Table {
+    file: Arc<dyn FileReader>,
+    bytes: PlainBytes,
+}
+
+enum PlainBytes {
+    File(File),
+    Memory(Bytes),
+}
+
+impl PlainBytes {
+    fn read_at(&self, start: u64) -> io::Result<Box<dyn Read>> {
+        let failed = |e: ParquetError| io::Error::other(e.to_string());
+        Ok(match self {
+            PlainBytes::File(file) => Box::new(file.get_read(start).map_err(failed)?),
+            PlainBytes::Memory(bytes) => Box::new(bytes.get_read(start).map_err(failed)?),
+        })
+    }
+}
+
+impl Table {
+    fn schema(&self) -> &SchemaDescriptor {
+        self.file.metadata().file_metadata().schema_descr()
+    }
+}
 
 fn open(origin: &Origin) -> Result<Table> {
-    let (file, length): (Table, u64) = match origin {
+    let (table, length) = match origin {
         Origin::File(path) => {
             let file = File::open(path)?;
             let length = file.metadata()?.len();
-            (Arc::new(guarded(|| SerializedFileReader::new(file).map_err(broken))?), length)
+            let bytes = PlainBytes::File(file.try_clone()?);
+            let file = guarded(|| SerializedFileReader::new(file).map_err(broken))?;
+            (Table { file: Arc::new(file), bytes }, length)
         }
         Origin::Bytes(bytes) => {
             let copy = Bytes::copy_from_slice(bytes);
-            (Arc::new(guarded(|| SerializedFileReader::new(copy).map_err(broken))?), bytes.len() as u64)
+            let file = guarded(|| SerializedFileReader::new(copy.clone()).map_err(broken))?;
+            (Table { file: Arc::new(file), bytes: PlainBytes::Memory(copy) }, bytes.len() as u64)
         }
     };
     // Run lengths let a few bytes stand for any number of rows, but no table of distinct ids is that regular.
-    let rows: u128 = file.metadata().row_groups().iter().map(|group| group.num_rows().max(0) as u128).sum();
+    let groups = table.file.metadata().row_groups();
+    let rows: u128 = groups.iter().map(|group| group.num_rows().max(0) as u128).sum();
     if rows > MAX_ROWS_PER_BYTE * u128::from(length) {
         let message = format!("a file of {length} bytes claims {rows} rows");
         return Err(Problem::TooLarge(message).into());
     }
-    Ok(file)
+    Ok(table)
 }
 
 /// Runs code of the Parquet library. It asserts what a damaged file may violate, so a panic means a damaged
@@ -121,7 +152,7 @@ fn broken(error: ParquetError) -> Error {
 }
 
 fn column_names(file: &Table) -> Result<Vec<String>> {
-    let schema = file.metadata().file_metadata().schema_descr();
+    let schema = file.schema();
     for column in schema.columns() {
         if column.path().parts().len() > 1 || column.max_rep_level() > 0 || column.max_def_level() > 1 {
             let message = "the column is nested, and only plain columns can be features".to_string();
@@ -175,12 +206,17 @@ impl Kind {
 }
 
 /// Reads all cells of a column, in order.
-fn read_column(file: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) -> Result<()>) -> Result<()> {
-    for group in 0..file.num_row_groups() {
-        let expected = file.metadata().row_group(group).num_rows().max(0) as u64;
+fn read_column(table: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) -> Result<()>) -> Result<()> {
+    for group in 0..table.file.num_row_groups() {
+        let expected = table.file.metadata().row_group(group).num_rows().max(0) as u64;
         let reader = guarded(|| {
-            let group = file.get_row_group(group).map_err(broken)?;
-            group.get_column_reader(at).map_err(broken)
+            let group = table.file.get_row_group(group).map_err(broken)?;
+            let (start, length) = group.metadata().column(at).byte_range();
+            pages::check_headers(start, length, |place| table.bytes.read_at(place)).map_err(broken)?;
+            let description = table.schema().column(at);
+            let inner = group.get_column_page_reader(at).map_err(broken)?;
+            let nullable = description.max_def_level() > 0;
+            Ok(get_column_reader(description, Box::new(CheckedPages { inner, nullable })))
         })?;
         let signed = kind != Kind::Unsigned;
         let read = match reader {
@@ -210,7 +246,7 @@ fn read_column(file: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) ->
             }
             _ => Err(Problem::Unsupported("the column is of no known type".into()).into()),
         };
-        let name = || Place::Column(file.metadata().file_metadata().schema_descr().column(at).name().into());
+        let name = || Place::Column(table.schema().column(at).name().into());
         let read = read.map_err(|e| e.at(name()))?;
         if read != expected {
             let message = format!("the column ends after {read} of {expected} rows of a group");
