@@ -30,11 +30,12 @@ use crate::{Dataset, Ratios, Result, transform};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn prepare_as_published(dataset: Dataset, min_count: usize, seed: u64) -> Result<Dataset> {
-    let dataset = dataset.or_random_split(Ratios::default(), seed)?;
-    // Each step replaces the last one, so that no more than two of them are ever held.
-    let dataset = transform::keep_frequent_classes(&dataset, min_count)?;
-    let dataset = transform::map_graph(dataset, transform::remove_self_loops)?;
-    transform::remove_isolated_nodes(&dataset)
+    let raw = dataset.or_random_split(Ratios::default(), seed)?;
+    let frequent = transform::keep_frequent_classes(&raw, min_count)?;
+    // The raw graph may be most of the memory: it goes before the next one is made.
+    drop(raw);
+    let loopless = transform::map_graph(frequent, transform::remove_self_loops)?;
+    transform::remove_isolated_nodes(&loopless)
 }
 
 #[cfg(test)]
