@@ -6,7 +6,7 @@ pub use progress::{Download, spinner};
 
 use std::io::{self, Write};
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::command::Outcome;
 
@@ -35,7 +35,10 @@ pub fn facts(title: &str, rows: &[(&str, String)]) -> String {
 /// A table whose columns after the first are right-aligned where they look like numbers.
 pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    let line = LineStyle::none().fill('─').junction('─');
+    table
+        .load_style(TableStyle::new().header_separator(line))
+        .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
     for row in rows {
         table.add_row(row.map(|text| {
