@@ -56,11 +56,7 @@ impl RoundedGaussian {
     /// A sigma outside `[1, 131072]`, or not a number.
     pub fn new(sigma: f64) -> Result<Self, Error> {
         if !(1.0..=MAX_SIGMA).contains(&sigma) {
-            return Err(Error::InvalidParameter {
-                name: "sigma_int",
-                value: sigma.to_string(),
-                expected: "a noise scale on the integers between 1 and 131072",
-            });
+            return Err(Error::invalid("integer sigma", sigma, "between 1 and 131072"));
         }
         let masses = masses(sigma);
         let column_bits = ((8.0 * sigma) as u32).next_power_of_two().ilog2();

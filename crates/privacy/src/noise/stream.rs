@@ -74,10 +74,8 @@ impl Source for Reproducible {
 impl sealed::Sealed for Secure {
     fn key(&self, _label: &str) -> Result<[u8; 32], Error> {
         let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|cause| Error::InvalidParameter {
-            name: "entropy",
-            value: cause.to_string(),
-            expected: "a working random source in the operating system",
+        getrandom::fill(&mut key).map_err(|cause| {
+            Error::invalid("entropy", cause, "a working random source in the operating system")
         })?;
         Ok(key)
     }
@@ -138,11 +136,11 @@ impl<S: Source> Randomness<S> {
     /// A label already taken, or an operating system without entropy.
     pub fn purpose(&mut self, label: &str) -> Result<Purpose<S>, Error> {
         if !self.taken.insert(label.to_owned()) {
-            return Err(Error::InvalidParameter {
-                name: "purpose",
-                value: format!("{label:?}"),
-                expected: "a label not used before in this run, so that no noise is used twice",
-            });
+            return Err(Error::invalid(
+                "purpose",
+                label,
+                "a label not used before in this run, so that no noise is used twice",
+            ));
         }
         let key = self.source.key(label)?;
         Ok(Purpose { source: self.source.clone(), key, next: 0 })
