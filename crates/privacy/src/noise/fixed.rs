@@ -68,6 +68,12 @@ impl Fixed {
         Self::from_limbs(limbs)
     }
 
+    /// `1 + x` for a double `x > -1`.
+    pub(crate) fn one_plus(x: f64) -> Self {
+        let magnitude = Self::from_f64(x.abs());
+        if x < 0.0 { Self::ONE.sub(magnitude) } else { Self::ONE.add(magnitude) }
+    }
+
     pub(crate) fn add(self, other: Self) -> Self {
         let (a, b) = (self.limbs(), other.limbs());
         let mut out = [0; 4];
@@ -151,8 +157,7 @@ impl Fixed {
         (u128::from(self.fraction.top) << 64) | u128::from(self.fraction.middle)
     }
 
-    /// `floor(bits * self / 2^64)` in units of 2^-192 rescaled to a number in `[0, self)`: the point at
-    /// fraction `bits / 2^128` of the way from zero to `self`.
+    /// The point at fraction `bits / 2^128` of the way from zero to `self`, truncated.
     pub(crate) fn scaled_by(self, bits: u128) -> Self {
         self.mul(Self::from_limbs([0, bits as u64, (bits >> 64) as u64, 0]))
     }
