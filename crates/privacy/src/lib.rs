@@ -5,8 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accountant;
 pub mod error;
 pub mod event;
+pub mod special;
 
 pub use error::{Error, Result, Unsupported};
 pub use event::{Event, Unit, UnitEvent};
