@@ -5,11 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accountant;
 pub mod audit;
 pub mod error;
 pub mod event;
 pub mod noise;
 pub mod selection;
+pub mod special;
 
 pub use error::{Error, Result, Unsupported};
 pub use event::{Event, Unit, UnitEvent};
