@@ -30,7 +30,10 @@ pub struct Interval {
 /// ```
 pub fn clopper_pearson(successes: u64, trials: u64, confidence: f64) -> Result<Interval> {
     let side = 1.0 - error_rate(confidence)? / 2.0;
-    Ok(Interval { lower: lower_bound(successes, trials, side)?, upper: upper_bound(successes, trials, side)? })
+    Ok(Interval {
+        lower: lower_bound(successes, trials, side)?,
+        upper: upper_bound(successes, trials, side)?,
+    })
 }
 
 /// A lower bound on the probability that holds with the given confidence (one-sided Clopper-Pearson).
@@ -103,7 +106,9 @@ pub(super) fn upper_tail(n: u64, k: u64, p: f64) -> f64 {
 pub(super) fn log_mass(n: u64, k: u64, p: f64) -> f64 {
     let (n, k) = (n as f64, k as f64);
     let power = |count: f64, p: f64| if count == 0.0 { 0.0 } else { count * p.ln() };
-    libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0) + power(k, p) + power(n - k, 1.0 - p)
+    libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
+        + power(k, p)
+        + power(n - k, 1.0 - p)
 }
 
 /// The regularised incomplete beta function `I_x(a, b)`, by its continued fraction (modified Lentz), used on the
@@ -115,7 +120,8 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let front = (libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * x.ln() + b * (-x).ln_1p()).exp();
+    let front =
+        (libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * x.ln() + b * (-x).ln_1p()).exp();
     if x < (a + 1.0) / (a + b + 2.0) {
         front * beta_fraction(a, b, x) / a
     } else {

@@ -32,5 +32,9 @@ fn error_rate(confidence: f64) -> Result<f64> {
 
 /// The delta of a claim under audit, which may be zero.
 fn claimed_delta(delta: f64) -> Result<f64> {
-    if (0.0..1.0).contains(&delta) { Ok(delta) } else { Err(Error::invalid("delta", delta, "at least 0 and below 1")) }
+    if (0.0..1.0).contains(&delta) {
+        Ok(delta)
+    } else {
+        Err(Error::invalid("delta", delta, "at least 0 and below 1"))
+    }
 }

@@ -26,7 +26,11 @@ impl Guesses {
             return Err(Error::invalid("scores", scores.len(), "as many as inclusion coins"));
         }
         if high.checked_add(low).is_none_or(|made| made > scores.len()) {
-            return Err(Error::invalid("guesses", format!("{high} + {low}"), "at most the number of canaries"));
+            return Err(Error::invalid(
+                "guesses",
+                format!("{high} + {low}"),
+                "at most the number of canaries",
+            ));
         }
         if let Some(score) = scores.iter().find(|score| !score.is_finite()) {
             return Err(Error::invalid("score", score, "finite"));
@@ -107,7 +111,8 @@ pub fn one_run_p_value(guesses: Guesses, epsilon: f64, delta: f64) -> Result<f64
 /// As [`one_run_p_value`], and a confidence outside `(0, 1)`.
 pub fn one_run_epsilon(guesses: Guesses, delta: f64, confidence: f64) -> Result<f64> {
     let rate = error_rate(confidence)?;
-    let rejected = |epsilon: f64| Ok::<bool, Error>(one_run_p_value(guesses, epsilon, delta)? < rate * (1.0 - 1e-8));
+    let rejected =
+        |epsilon: f64| Ok::<bool, Error>(one_run_p_value(guesses, epsilon, delta)? < rate * (1.0 - 1e-8));
     if !rejected(0.0)? {
         return Ok(0.0);
     }
@@ -131,7 +136,7 @@ pub fn one_run_epsilon(guesses: Guesses, delta: f64, confidence: f64) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Randomness, RandomisedResponse, RoundedGaussian};
+    use crate::noise::{RandomisedResponse, Randomness, RoundedGaussian};
 
     /// Randomised response on every canary attains the bound, so false alarms come close to the stated rate: 1,000
     /// audits at 90%, more than 145 alarms have probability below 3e-6. Fixed seed.
@@ -182,8 +187,11 @@ mod tests {
             let included: Vec<bool> = (0..1000).map(|_| stream.next_u32() & 1 == 1).collect();
             let mut noise = vec![0; 1000];
             gaussian.fill(&mut stream, &mut noise);
-            let scores: Vec<f64> =
-                noise.iter().zip(&included).map(|(&n, &b)| f64::from(n) + if b { 600.0 } else { 0.0 }).collect();
+            let scores: Vec<f64> = noise
+                .iter()
+                .zip(&included)
+                .map(|(&n, &b)| f64::from(n) + if b { 600.0 } else { 0.0 })
+                .collect();
             let guesses = Guesses::by_rank(&scores, &included, 50, 50).unwrap();
             let bound = one_run_epsilon(guesses, 1e-5, 0.95).unwrap();
             assert!(bound <= claim, "{bound} > {claim}");

@@ -193,7 +193,7 @@ fn quantile(p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Randomness, Reproducible, RandomisedResponse, RoundedGaussian, Stream};
+    use crate::noise::{RandomisedResponse, Randomness, Reproducible, RoundedGaussian, Stream};
 
     fn stream(label: &str) -> Stream<Reproducible> {
         Randomness::from_seed(2024).purpose(label).unwrap().stream()

@@ -352,3 +352,74 @@ fn multiply_high(a: u128, b: u128) -> u128 {
     let cross = a0 * b1 + (middle & u128::from(u64::MAX));
     a1 * b1 + (middle >> 64) + (cross >> 64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steered draws: ties in the leading bits are decided by the next 96, exactly at the threshold.
+    #[test]
+    fn ties_are_decided_by_the_rest_of_the_threshold() {
+        let gaussian = RoundedGaussian::new(40.0).unwrap();
+        let (bits, half) = (gaussian.column_bits, gaussian.half() as i32);
+        let mask = gaussian.columns.len() as u32 - 1;
+        let mut tried = 0;
+        for (column, &entry) in gaussian.columns.iter().enumerate() {
+            let (alias, rest) = (entry & mask, (gaussian.rest_high[column], gaussian.rest_low[column]));
+            if column == 0 || alias == 0 || alias == column as u32 || rest.1 == 0 || rest.1 == u32::MAX {
+                continue;
+            }
+            let tie = ((column as u32) << (32 - bits)) | (entry >> bits);
+            let draw = |low: u32| {
+                let words = [tie, (rest.0 >> 32) as u32, rest.0 as u32, low];
+                gaussian.sample(&mut Stream::scripted(&words))
+            };
+            assert_eq!(draw(rest.1 - 1), column as i32 - half);
+            assert_eq!(draw(rest.1), alias as i32 - half);
+            tried += 1;
+        }
+        assert!(tried > 100, "{tried} columns were tried");
+    }
+
+    /// Steered draws into the outer table: its first and last value, both signs.
+    #[test]
+    fn the_outer_table_is_reached_at_both_ends() {
+        let gaussian = RoundedGaussian::new(40.0).unwrap();
+        let mask = gaussian.columns.len() as u32 - 1;
+        // Column 0 below its threshold means "further out".
+        assert!(gaussian.columns[0] & !mask != 0 || gaussian.rest_high[0] != 0);
+        let draw = |sign: u32, point: u32| {
+            let words = [0, 0, 0, 0, sign, point, point, point, point];
+            // Column 0 has a threshold below one leading unit at this sigma: a tie, then 96 zero bits.
+            let words = if gaussian.columns[0] & !mask == 0 {
+                &words[..]
+            } else {
+                &[&words[..1], &words[4..]].concat()
+            };
+            gaussian.sample(&mut Stream::scripted(words))
+        };
+        assert_eq!(draw(0, 0), gaussian.half() as i32);
+        assert_eq!(draw(1, 0), -(gaussian.half() as i32));
+        assert_eq!(draw(0, u32::MAX), gaussian.reach());
+        assert_eq!(draw(1, u32::MAX), -gaussian.reach());
+    }
+
+    #[test]
+    fn the_table_sums_to_one() {
+        for sigma in [1.0, 2.5, 60.0] {
+            let gaussian = RoundedGaussian::new(sigma).unwrap();
+            let sum = (-gaussian.reach()..=gaussian.reach())
+                .fold(0_u128, |sum, n| sum.wrapping_add(gaussian.probability_bits(n)));
+            assert_eq!(sum, 0, "2^128 units, sigma {sigma}");
+        }
+    }
+
+    #[test]
+    fn high_products() {
+        assert_eq!(multiply_high(u128::MAX, u128::MAX), u128::MAX - 1);
+        assert_eq!(multiply_high(1 << 127, 6), 3);
+        assert_eq!(multiply_high(u128::MAX, 1), 0);
+        let (a, b) = (0x1234_5678_9abc_def0_u128 << 64, (1_u128 << 64) + 3);
+        assert_eq!(multiply_high(a, b), 0x1234_5678_9abc_def0);
+    }
+}

@@ -227,7 +227,8 @@ mod tests {
         let steps = |x: f64| (x / grid.step()).round();
         let edge = 0.5 * grid.step();
         let share = 0.1;
-        let moved: f64 = (0..100).map(|_| (steps(edge + share) - steps(edge * 0.999)).powi(2)).sum::<f64>().sqrt();
+        let moved: f64 =
+            (0..100).map(|_| (steps(edge + share) - steps(edge * 0.999)).powi(2)).sum::<f64>().sqrt();
         assert!(moved * grid.step() > (share * share * 100.0_f64).sqrt());
         assert!(moved * grid.step() <= grid.sensitivity());
     }

@@ -99,7 +99,11 @@ impl<T: MessageInt> Quantiser<T> {
     /// A scale of zero or above the type's limit.
     pub fn new(scale: u32) -> Result<Self> {
         if scale == 0 || scale > T::LIMIT {
-            return Err(Error::invalid("message scale", scale, "between 1 and the limit of the integer type"));
+            return Err(Error::invalid(
+                "message scale",
+                scale,
+                "between 1 and the limit of the integer type",
+            ));
         }
         Ok(Self { scale, entries: std::marker::PhantomData })
     }
@@ -338,7 +342,9 @@ mod tests {
 
     #[test]
     fn scales_put_the_noise_where_the_table_is_fast() {
-        for (noise, weight) in [(0.5, 1.0), (1.3, 1.0), (4.68, 1.0), (17.34, 1.0), (10.0, 10.0), (147.0, 10.0)] {
+        for (noise, weight) in
+            [(0.5, 1.0), (1.3, 1.0), (4.68, 1.0), (17.34, 1.0), (10.0, 10.0), (147.0, 10.0)]
+        {
             let (kind, scale) = choose_scale(noise, weight).unwrap();
             let sigma = noise * f64::from(scale);
             assert!(IDEAL_SIGMA.contains(&sigma), "noise {noise}: scale {scale}, sigma {sigma}");

@@ -273,3 +273,51 @@ impl<S: Source> std::fmt::Debug for Stream<S> {
         f.debug_struct("Stream").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+impl Stream<Reproducible> {
+    /// A stream that first yields the given words, to steer a sampler into its rare branches.
+    pub(crate) fn scripted(words: &[u32]) -> Self {
+        let mut stream = Purpose { source: Reproducible { seed: 0 }, key: [0; 32], next: 0 }.stream();
+        stream.position = BUFFER - words.len();
+        stream.words[BUFFER - words.len()..].copy_from_slice(words);
+        stream
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The key stream of ChaCha20 with twenty rounds, an all-zero key and nonce (RFC 8439, appendix A.1, vectors 1
+    /// and 2), so the cipher, its number of rounds and the word order are what they are said to be.
+    #[test]
+    fn words_are_the_chacha20_key_stream() {
+        let mut purpose = Purpose { source: Reproducible { seed: 0 }, key: [0; 32], next: 0 };
+        let mut stream = purpose.stream();
+        let block: Vec<u32> = (0..17).map(|_| stream.next_u32()).collect();
+        assert_eq!(block[..4], [0xade0_b876, 0x903d_f1a0, 0xe56a_5d40, 0x28bd_8653]);
+        assert_eq!(block[15..], [0x8665_eeb2, 0xbee7_079f]);
+        let mut second = purpose.stream();
+        assert_ne!(second.next_u32(), block[0], "the next stream has another nonce");
+    }
+
+    #[test]
+    fn a_label_is_taken_once() {
+        let mut randomness = Randomness::from_seed(1);
+        assert!(randomness.purpose("x").is_ok());
+        let refusal = randomness.purpose("x").unwrap_err().to_string();
+        assert!(refusal.contains("purpose") && refusal.contains("not used before"), "{refusal}");
+    }
+
+    #[test]
+    fn bounded_integers_stay_in_range_and_redraw() {
+        // A bound just above 2^63: nearly half of all words lie beyond the last multiple and are drawn again.
+        let bound = (1 << 63) + 1;
+        let mut stream = Stream::scripted(&[u32::MAX, u32::MAX, 0, 5]);
+        assert_eq!(stream.below(bound), 5);
+        let mut stream = Stream::scripted(&[0x8000_0000, 0]);
+        assert_eq!(stream.below(bound), 1 << 63);
+        assert_eq!(Stream::scripted(&[u32::MAX, u32::MAX]).below(1 << 32), u64::from(u32::MAX));
+    }
+}
