@@ -1,4 +1,4 @@
-//! The mechanisms against values from mpmath and scipy (tests/oracle/mechanisms.py).
+//! The mechanisms against values from mpmath and scipy (scripts/oracle/mechanisms.py).
 
 use progap_privacy::audit::{Guesses, clopper_pearson, one_run_epsilon, one_run_p_value};
 use progap_privacy::noise::RoundedGaussian;

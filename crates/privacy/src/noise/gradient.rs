@@ -128,7 +128,7 @@ impl GradientGrid {
         for &entry in sum {
             let steps = (entry / self.step).round();
             // Not the value itself: it is private.
-            if !(steps.abs() < 4_503_599_627_370_496.0) {
+            if steps.is_nan() || steps.abs() >= 4_503_599_627_370_496.0 {
                 return Err(Error::invalid("gradient sum", "out of range", "finite, from clipped gradients"));
             }
             integers.push(steps as i64);

@@ -1,16 +1,20 @@
-"""Values for tests/mechanisms.rs from mpmath and scipy. Run from this folder: python mechanisms.py
+"""Writes crates/privacy/tests/oracle/mechanisms.json: values that the noise and the audits are tested against.
 
-Writes mechanisms.json: the rounded Gaussian's probabilities in units of 2^-128 (as strings, truncated), the
+    python scripts/oracle/mechanisms.py
+
+Needs mpmath and scipy. The rounded Gaussian's probabilities in units of 2^-128 (as strings, truncated), the
 Clopper-Pearson interval from beta quantiles, and the one-run audit from the theorem with scipy's binomial.
 """
 
 import json
 import math
+import pathlib
 
 import mpmath
 import scipy.stats
 
 mpmath.mp.prec = 400
+OUT = pathlib.Path(__file__).parents[2] / "crates/privacy/tests/oracle/mechanisms.json"
 
 
 def rounded_gaussian(sigma):
@@ -46,7 +50,7 @@ def one_run_p_value(m, r, v, eps, delta):
 
 def main():
     oracle = {
-        "rounded_gaussian": [rounded_gaussian(s) for s in (1.0, 3.7, 30.0, 299.99, 1000.0, 2000.0)],
+        "rounded_gaussian": [rounded_gaussian(s) for s in (1.0, 3.7, 7.99, 8.0, 30.0, 299.99, 1000.0, 2000.0, 131072.0)],
         "clopper_pearson": [
             clopper_pearson(k, n, c)
             for n in (1, 10, 100, 5000, 1000000)
@@ -60,7 +64,7 @@ def main():
             for delta in (0.0, 1e-6, 1e-4)
         ],
     }
-    with open("mechanisms.json", "w") as file:
+    with OUT.open("w") as file:
         json.dump(oracle, file, indent=None, separators=(",", ":"))
         file.write("\n")
 
