@@ -76,7 +76,7 @@ fn a_record_moves_only_its_own_messages() {
     };
     let (with, without) = (aggregate(true), aggregate(false));
     let squared: i64 = with.iter().zip(&without).map(|(a, b)| (a - b).pow(2)).sum();
-    let allowed = (f64::from(quantiser.scale()) * bound).powi(2);
+    let allowed = (f64::from(quantiser.scale().get()) * bound).powi(2);
     assert!(squared > 0 && squared as f64 <= allowed, "{squared} against {allowed}");
     assert!(with[n..] == without[n..], "nobody else's messages moved");
 }

@@ -1,5 +1,7 @@
 //! The whole path from messages to noisy sums: noise, sensitivity and source as promised.
 
+use std::num::NonZeroU32;
+
 use progap_privacy::audit::mu_from_gaussian_scores;
 use progap_privacy::noise::{
     GradientGrid, Provenance, Quantiser, Randomness, RoundedGaussian, SenderBound, Summation,
@@ -14,7 +16,10 @@ fn seeded_noise_does_not_depend_on_threads_or_order() {
             randomness.purpose("something else first").unwrap();
         }
         let mut sums: Vec<i32> = (0..100_000).collect();
-        gaussian.release(&mut sums, 100, randomness.purpose("sums").unwrap(), threads).into_parts().0
+        gaussian
+            .release(&mut sums, NonZeroU32::new(100).unwrap(), randomness.purpose("sums").unwrap(), threads)
+            .into_parts()
+            .0
     };
     let one = release(1, false);
     for threads in [0, 2, 3, 7, 64] {
@@ -41,10 +46,12 @@ fn filling_in_pieces_gives_the_same_values() {
 #[test]
 fn results_say_where_their_noise_came_from() {
     let gaussian = RoundedGaussian::new(300.0).unwrap();
-    let seeded = gaussian.release(&mut [0_i64; 3], 1, Randomness::from_seed(7).purpose("x").unwrap(), 1);
+    let seeded =
+        gaussian.release(&mut [0_i64; 3], NonZeroU32::MIN, Randomness::from_seed(7).purpose("x").unwrap(), 1);
     assert_eq!(seeded.provenance(), Provenance::Reproducible { seed: 7 });
     assert!(!seeded.provenance().is_private());
-    let secure = gaussian.release(&mut [0_i64; 3], 1, Randomness::from_os().purpose("x").unwrap(), 1);
+    let secure =
+        gaussian.release(&mut [0_i64; 3], NonZeroU32::MIN, Randomness::from_os().purpose("x").unwrap(), 1);
     assert_eq!(secure.provenance(), Provenance::Secure);
     let json = serde_json::to_string(&seeded.map(|values| values.len()).provenance()).unwrap();
     assert_eq!(json, r#"{"kind":"reproducible","seed":7}"#);
@@ -71,7 +78,7 @@ fn a_canary_has_the_strength_the_accountant_charges() {
     let mut message = [0_i16; 4];
     quantiser.rows(&[30.0, -40.0, 0.0, 0.0], 4, &[budget], &mut message).unwrap();
 
-    let gaussian = RoundedGaussian::new(multiplier * bound * f64::from(quantiser.scale())).unwrap();
+    let gaussian = RoundedGaussian::new(multiplier * bound * f64::from(quantiser.scale().get())).unwrap();
     let mut randomness = Randomness::from_seed(77);
     let mut scores = |present: bool| {
         let runs = 40_000;

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::num::NonZeroU64;
+
 use common::*;
 use progap_privacy::noise::{
     Bernoulli, RandomisedResponse, Randomness, Reproducible, RoundedGaussian, RoundedLaplace, Scale, Stream,
@@ -11,6 +13,10 @@ use progap_privacy::noise::{
 };
 
 const LIMIT: f64 = 5.0;
+
+fn nonzero(n: u64) -> NonZeroU64 {
+    NonZeroU64::new(n).unwrap()
+}
 
 fn stream(label: &str) -> Stream<Reproducible> {
     Randomness::from_seed(20_26).purpose(label).unwrap().stream()
@@ -188,10 +194,10 @@ fn coins_have_their_probabilities() {
         check("fixed", p, &mut |stream| coin.sample(stream));
     }
     for (n, d) in [(1, 3), (2, 7), (999, 1000)] {
-        check("ratio", n as f64 / d as f64, &mut |stream| bernoulli::ratio(stream, n, d));
+        check("ratio", n as f64 / d as f64, &mut |stream| bernoulli::ratio(stream, n, nonzero(d)));
     }
     for (n, d) in [(1, 3), (1, 1), (7, 2), (1, 1000)] {
-        check("exp", (-(n as f64) / d as f64).exp(), &mut |stream| bernoulli::exp_neg(stream, n, d));
+        check("exp", (-(n as f64) / d as f64).exp(), &mut |stream| bernoulli::exp_neg(stream, n, nonzero(d)));
     }
     for epsilon in [0.1, 1.0, 4.0] {
         let mechanism = RandomisedResponse::new(epsilon).unwrap();
@@ -208,7 +214,7 @@ fn certain_and_impossible_coins() {
     let mut stream = stream("certain");
     let (never, always) = (Bernoulli::new(0.0).unwrap(), Bernoulli::new(1.0).unwrap());
     assert!((0..1000).all(|_| !never.sample(&mut stream) && always.sample(&mut stream)));
-    assert!(bernoulli::exp_neg(&mut stream, 0, 5));
+    assert!(bernoulli::exp_neg(&mut stream, 0, nonzero(5)));
     for p in [-0.1, 1.1, f64::NAN] {
         assert!(Bernoulli::new(p).is_err());
     }

@@ -3,6 +3,8 @@
 //! A floating-point comparison `uniform() < p` has holes: some outcomes can only occur for one of two
 //! neighbouring inputs. Here every probability is an integer ratio and every comparison is of integers.
 
+use std::num::NonZeroU64;
+
 use super::stream::{Source, Stream};
 use crate::error::{Error, Result, check_epsilon};
 use crate::event::Event;
@@ -47,29 +49,30 @@ impl Bernoulli {
 }
 
 /// A coin that shows `true` with probability `numerator / denominator`, exactly; always `true` from one up.
-pub fn ratio<S: Source>(stream: &mut Stream<S>, numerator: u64, denominator: u64) -> bool {
+pub fn ratio<S: Source>(stream: &mut Stream<S>, numerator: u64, denominator: NonZeroU64) -> bool {
     stream.below(denominator) < numerator
 }
 
 /// A coin that shows `true` with probability `exp(-numerator / denominator)`, exactly.
 ///
 /// # Proof definition
-/// For `denominator > 0`. With `x <= 1`, let `k` be the first index at which a coin of probability `x / k`
+/// With `x = numerator / denominator <= 1`, let `k` be the first index at which a coin of probability `x / k`
 /// fails: `P(k > j) = x^j / j!`, so `k` is odd with probability `1 - x + x^2/2 - ... = exp(-x)`
 /// (von Neumann; Canonne, Kamath and Steinke 2020). Larger `x` are split into ones and a rest. The number of
 /// words read depends on `x` and on random words.
-pub fn exp_neg<S: Source>(stream: &mut Stream<S>, numerator: u64, denominator: u64) -> bool {
+pub fn exp_neg<S: Source>(stream: &mut Stream<S>, numerator: u64, denominator: NonZeroU64) -> bool {
     let (ones, rest) = (numerator / denominator, numerator % denominator);
-    (0..ones).all(|_| exp_neg_below_one(stream, 1, 1)) && exp_neg_below_one(stream, rest, denominator)
+    (0..ones).all(|_| exp_neg_below_one(stream, 1, NonZeroU64::MIN))
+        && exp_neg_below_one(stream, rest, denominator)
 }
 
-fn exp_neg_below_one<S: Source>(stream: &mut Stream<S>, numerator: u64, denominator: u64) -> bool {
-    let mut k = 1;
+fn exp_neg_below_one<S: Source>(stream: &mut Stream<S>, numerator: u64, denominator: NonZeroU64) -> bool {
+    let mut k = NonZeroU64::MIN;
     // A coin of probability x / k as two coins, x and 1 / k: the product could overflow.
     while ratio(stream, numerator, denominator) && ratio(stream, 1, k) {
-        k += 1;
+        k = k.saturating_add(1);
     }
-    k % 2 == 1
+    k.get() % 2 == 1
 }
 
 /// Randomised response on one bit: the bit is flipped with probability at least `1 / (1 + e^epsilon)`.

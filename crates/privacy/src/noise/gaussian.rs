@@ -9,9 +9,12 @@
 //! draw costs one word of ChaCha. Further out, once in some 20,000 draws, 128 bits are looked up in a
 //! cumulative table.
 
+use std::num::NonZeroU32;
+
 use super::fixed::{Fixed, decompose};
 use super::stream::{Source, Stream};
 use crate::error::Error;
+use crate::event::Event;
 
 /// The largest sigma a table is built for; its hot part is then 4 MiB.
 pub const MAX_SIGMA: f64 = 131_072.0;
@@ -101,6 +104,24 @@ impl RoundedGaussian {
             outer: outer.into(),
             total_variation: (missing as f64 + fit) * UNIT_128 * (1.0 + 1e-9),
         })
+    }
+
+    /// The noise for messages at scale `S` that, divided by `S` again, has standard deviation `noise`: rounded up, so
+    /// that it is never less.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), for `noise * S`.
+    pub fn for_messages(noise: f64, scale: NonZeroU32) -> Result<Self, Error> {
+        Self::new((noise * f64::from(scale.get())).next_up())
+    }
+
+    /// What adding this noise to integer sums is to an accountant. The sensitivity is that of the integers: `S`
+    /// times the one of the messages.
+    ///
+    /// # Errors
+    /// A sensitivity that is not a positive number.
+    pub fn event(&self, integer_sensitivity: f64) -> Result<Event, Error> {
+        Event::gaussian(self.sigma, integer_sensitivity)
     }
 
     /// The scale, exactly as given.

@@ -1,15 +1,19 @@
 //! Laplace noise on the integers, sampled exactly for rational scales.
 
+use std::num::NonZeroU64;
+
 use super::bernoulli::exp_neg;
 use super::stream::{Source, Stream};
 use crate::error::{Error, Result};
 use crate::event::Event;
 
+const TWO: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
+
 /// A scale `numerator / denominator`, so that sampling needs no floating point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
-    numerator: u64,
-    denominator: u64,
+    numerator: NonZeroU64,
+    denominator: NonZeroU64,
 }
 
 impl Scale {
@@ -20,12 +24,15 @@ impl Scale {
     /// # Errors
     /// Zero, or larger than 2^31.
     pub fn new(numerator: u64, denominator: u64) -> Result<Self> {
-        for (name, part) in [("scale numerator", numerator), ("scale denominator", denominator)] {
-            if part == 0 || part > Self::LARGEST_PART {
-                return Err(Error::invalid(name, part, "between 1 and 2^31"));
-            }
-        }
-        Ok(Self { numerator, denominator })
+        let part = |name, part: u64| {
+            NonZeroU64::new(part)
+                .filter(|part| part.get() <= Self::LARGEST_PART)
+                .ok_or_else(|| Error::invalid(name, part, "between 1 and 2^31"))
+        };
+        Ok(Self {
+            numerator: part("scale numerator", numerator)?,
+            denominator: part("scale denominator", denominator)?,
+        })
     }
 
     /// The smallest ratio over 2^16 that is not below `scale`: more noise, never less.
@@ -42,7 +49,7 @@ impl Scale {
 
     /// The scale as a double, rounded down by at most one unit in the last place.
     pub fn value(self) -> f64 {
-        self.numerator as f64 / self.denominator as f64
+        self.numerator.get() as f64 / self.denominator.get() as f64
     }
 
     /// Number of steps `y >= 0` with `P(y >= k) = exp(-k / scale)`, exactly.
@@ -58,10 +65,10 @@ impl Scale {
             }
         };
         let mut v = 0;
-        while exp_neg(stream, 1, 1) {
+        while exp_neg(stream, 1, NonZeroU64::MIN) {
             v += 1;
         }
-        (u + self.numerator * v) / self.denominator
+        (u + self.numerator.get() * v) / self.denominator
     }
 }
 
@@ -114,7 +121,8 @@ impl RoundedLaplace {
 
     /// One sample.
     pub fn sample<S: Source>(self, stream: &mut Stream<S>) -> i64 {
-        if !exp_neg(stream, self.scale.denominator, 2 * self.scale.numerator) {
+        let Scale { numerator, denominator } = self.scale;
+        if !exp_neg(stream, denominator.get(), numerator.saturating_mul(TWO)) {
             return 0;
         }
         let magnitude = 1 + self.scale.geometric(stream) as i64;

@@ -1,5 +1,7 @@
 //! Messages become integers, with a norm that is checked in integers.
 
+use std::num::NonZeroU32;
+
 use crate::error::{Error, Result, positive};
 use crate::noise::fixed::decompose;
 
@@ -88,7 +90,7 @@ impl Budget {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantiser<T> {
-    scale: u32,
+    scale: NonZeroU32,
     entries: std::marker::PhantomData<T>,
 }
 
@@ -98,18 +100,14 @@ impl<T: MessageInt> Quantiser<T> {
     /// # Errors
     /// A scale of zero or above the type's limit.
     pub fn new(scale: u32) -> Result<Self> {
-        if scale == 0 || scale > T::LIMIT {
-            return Err(Error::invalid(
-                "message scale",
-                scale,
-                "between 1 and the limit of the integer type",
-            ));
+        match NonZeroU32::new(scale) {
+            Some(scale) if scale.get() <= T::LIMIT => Ok(Self { scale, entries: std::marker::PhantomData }),
+            _ => Err(Error::invalid("message scale", scale, "between 1 and the limit of the integer type")),
         }
-        Ok(Self { scale, entries: std::marker::PhantomData })
     }
 
     /// The scale `S`.
-    pub fn scale(self) -> u32 {
+    pub fn scale(self) -> NonZeroU32 {
         self.scale
     }
 
@@ -119,7 +117,7 @@ impl<T: MessageInt> Quantiser<T> {
     /// # Errors
     /// A bound that is not a positive number, or one for which an entry could exceed the integer type.
     pub fn budget(self, bound: SenderBound, out_degree: u32) -> Result<Budget> {
-        let unit = u64::from(self.scale).pow(2);
+        let unit = u64::from(self.scale.get()).pow(2);
         let share = |bound| {
             positive("sender bound", bound)?;
             Ok::<_, Error>(shared_square(unit, bound, out_degree.max(1)))

@@ -1,17 +1,26 @@
 //! What leaves a mechanism: values, tied to where their noise came from.
 
-use super::gaussian::{NoisySum, RoundedGaussian};
-use super::stream::{Provenance, Purpose, Source};
+use std::num::NonZeroU32;
 
-/// Noisy values and the source of their noise. Only mechanisms of this crate make one, so a
-/// `Noisy<_, Secure>` cannot have been made with a seed.
+use super::gaussian::{NoisySum, RoundedGaussian};
+use super::stream::{Provenance, Purpose, Source, Stream};
+
+/// Noisy values and the source of their noise, which only a stream can vouch for: a `Noisy<_, Secure>` cannot have
+/// been made with a seed.
 ///
+/// ```
+/// use progap_privacy::noise::{Noisy, Quantiser, Randomness, RoundedGaussian, Secure};
+/// let purpose = Randomness::from_os().purpose("sums")?;
+/// let scale = Quantiser::<i16>::new(100)?.scale();
+/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, purpose, 1);
+/// # Ok::<(), progap_privacy::Error>(())
+/// ```
 /// A seeded result cannot pass for a secure one:
-/// ```compile_fail
-/// use progap_privacy::noise::{Noisy, Randomness, RoundedGaussian, Secure};
+/// ```compile_fail,E0308
+/// use progap_privacy::noise::{Noisy, Quantiser, Randomness, RoundedGaussian, Secure};
 /// let purpose = Randomness::from_seed(1).purpose("sums")?;
-/// let gaussian = RoundedGaussian::new(300.0)?;
-/// let private: Noisy<Vec<f32>, Secure> = gaussian.release(&mut [1_i32], 100, purpose, 1);
+/// let scale = Quantiser::<i16>::new(100)?.scale();
+/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, purpose, 1);
 /// # Ok::<(), progap_privacy::Error>(())
 /// ```
 #[derive(Debug)]
@@ -23,6 +32,12 @@ pub struct Noisy<T, S: Source> {
 impl<T, S: Source> Noisy<T, S> {
     pub(crate) fn new(value: T, source: S) -> Self {
         Self { value, source }
+    }
+
+    /// Values made by a mechanism of one's own from the bits of a stream, such as coins of randomised response: they
+    /// inherit where its bits come from.
+    pub fn made_with(value: T, stream: &Stream<S>) -> Self {
+        Self::new(value, stream.source().clone())
     }
 
     /// The values, to which anything may be done: they are private already.
@@ -57,11 +72,11 @@ impl RoundedGaussian {
     /// For integer sums that move by at most `Delta * scale` in L2 norm between neighbours, the result is
     /// post-processing of the Gaussian mechanism with standard deviation `sigma / scale` and sensitivity `Delta`
     /// (docs/privacy.md#rounding), up to [`delta_slack`](Self::delta_slack). Block `b` of the values uses stream `b`
-    /// of the purpose, whatever the number of threads, and the purpose is used up.
+    /// of the purpose, whatever the number of threads (0 counts as 1), and the purpose is used up.
     pub fn release<T: NoisySum + Into<i64> + Send, S: Source>(
         &self,
         sums: &mut [T],
-        scale: u32,
+        scale: NonZeroU32,
         mut purpose: Purpose<S>,
         threads: usize,
     ) -> Noisy<Vec<f32>, S> {
@@ -73,7 +88,7 @@ impl RoundedGaussian {
             .map(|(sums, out)| (sums, out, purpose.stream()))
             .collect();
         let blocks_per_thread = blocks.len().div_ceil(threads.max(1)).max(1);
-        let inverse = 1.0 / f64::from(scale.max(1));
+        let inverse = 1.0 / f64::from(scale.get());
         std::thread::scope(|scope| {
             for share in blocks.chunks_mut(blocks_per_thread) {
                 scope.spawn(|| {

@@ -9,6 +9,7 @@
 //! made with them carries it on: [`Secure`] or [`Reproducible`].
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -249,8 +250,7 @@ impl<S: Source> Stream<S> {
 
     /// A uniform integer in `[0, bound)`, exactly: values beyond the last whole multiple of `bound` are
     /// drawn again. The number of draws depends on random bits alone.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "an empty range has no uniform value");
+    pub fn below(&mut self, bound: NonZeroU64) -> u64 {
         let rest = (u64::MAX % bound + 1) % bound;
         loop {
             let word = self.next_u64();
@@ -313,11 +313,12 @@ mod tests {
     #[test]
     fn bounded_integers_stay_in_range_and_redraw() {
         // A bound just above 2^63: nearly half of all words lie beyond the last multiple and are drawn again.
-        let bound = (1 << 63) + 1;
+        let bound = NonZeroU64::new((1 << 63) + 1).unwrap();
+        let half = NonZeroU64::new(1 << 32).unwrap();
         let mut stream = Stream::scripted(&[u32::MAX, u32::MAX, 0, 5]);
         assert_eq!(stream.below(bound), 5);
         let mut stream = Stream::scripted(&[0x8000_0000, 0]);
         assert_eq!(stream.below(bound), 1 << 63);
-        assert_eq!(Stream::scripted(&[u32::MAX, u32::MAX]).below(1 << 32), u64::from(u32::MAX));
+        assert_eq!(Stream::scripted(&[u32::MAX, u32::MAX]).below(half), u64::from(u32::MAX));
     }
 }

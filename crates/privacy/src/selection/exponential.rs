@@ -1,5 +1,7 @@
 //! One of a list, with odds that grow with its score.
 
+use std::num::NonZeroU64;
+
 use crate::error::{Error, Result, check_epsilon};
 use crate::noise::bernoulli::exp_neg;
 use crate::noise::{Source, Stream};
@@ -28,7 +30,8 @@ use crate::noise::{Source, Stream};
 pub struct ExponentialMechanism {
     /// epsilon in units of 2^-20.
     epsilon_parts: u64,
-    sensitivity: u64,
+    /// 2 sensitivity in units of 2^-20.
+    denominator: NonZeroU64,
 }
 
 const PARTS: u64 = 1 << 20;
@@ -43,10 +46,11 @@ impl ExponentialMechanism {
         if epsilon_parts == 0 || epsilon > 100.0 {
             return Err(Error::invalid("epsilon", epsilon, "between 2^-20 and 100"));
         }
-        if sensitivity == 0 || sensitivity > 1 << 32 {
-            return Err(Error::invalid("score sensitivity", sensitivity, "between 1 and 2^32"));
-        }
-        Ok(Self { epsilon_parts, sensitivity })
+        let denominator = NonZeroU64::new(sensitivity)
+            .filter(|sensitivity| sensitivity.get() <= 1 << 32)
+            .and_then(|sensitivity| sensitivity.checked_mul(NonZeroU64::new(2 * PARTS)?))
+            .ok_or_else(|| Error::invalid("score sensitivity", sensitivity, "between 1 and 2^32"))?;
+        Ok(Self { epsilon_parts, denominator })
     }
 
     /// The privacy that holds, at most what was asked for.
@@ -59,25 +63,24 @@ impl ExponentialMechanism {
     /// # Errors
     /// An empty list.
     pub fn select<S: Source>(self, scores: &[i64], stream: &mut Stream<S>) -> Result<usize> {
-        let Some(&best) = scores.iter().max() else {
+        let (Some(&best), Some(count)) = (scores.iter().max(), NonZeroU64::new(scores.len() as u64)) else {
             return Err(Error::invalid("scores", "empty", "at least one candidate"));
         };
-        let denominator = 2 * self.sensitivity * PARTS;
         loop {
-            let index = stream.below(scores.len() as u64) as usize;
-            if exp_neg_wide(stream, best.abs_diff(scores[index]), self.epsilon_parts, denominator) {
+            let index = stream.below(count) as usize;
+            if exp_neg_wide(stream, best.abs_diff(scores[index]), self.epsilon_parts, self.denominator) {
                 return Ok(index);
             }
         }
     }
 }
 
-/// A coin of probability `exp(-gap * parts / denominator)`. The product may exceed 64 bits: it is split as
-/// `gap = whole * denominator + rest` so that each factor fits.
-fn exp_neg_wide<S: Source>(stream: &mut Stream<S>, gap: u64, parts: u64, denominator: u64) -> bool {
+/// A coin of probability `exp(-gap * parts / denominator)`, for a product that may exceed 64 bits.
+fn exp_neg_wide<S: Source>(stream: &mut Stream<S>, gap: u64, parts: u64, denominator: NonZeroU64) -> bool {
     let product = u128::from(gap) * u128::from(parts);
-    let (ones, rest) = (product / u128::from(denominator), (product % u128::from(denominator)) as u64);
-    exp_neg(stream, rest, denominator) && (0..ones).all(|_| exp_neg(stream, 1, 1))
+    let whole = u128::from(denominator.get());
+    let (ones, rest) = (product / whole, (product % whole) as u64);
+    exp_neg(stream, rest, denominator) && (0..ones).all(|_| exp_neg(stream, 1, NonZeroU64::MIN))
 }
 
 #[cfg(test)]
