@@ -2,12 +2,16 @@
 //!
 //! `P(n) = Phi((n + 1/2) / sigma) - Phi((n - 1/2) / sigma)`, every value held in units of 2^-128.
 //!
-//! Layout. The values within about four sigma are the columns of an alias table with `2^k` columns, and
-//! column 0 stands for "further out". One 32-bit word picks a column with its first `k` bits and compares the
-//! rest with the leading bits of the column's threshold; only on a tie, once in `2^(32 - k)` draws, do 96 more
-//! bits decide. So the hot part is four bytes per column (64 KiB at sigma 2,000, within any L2 cache), and a
-//! draw costs one word of ChaCha. Further out, once in some 20,000 draws, 128 bits are looked up in a
-//! cumulative table.
+//! Layout. The values within about four sigma are the columns of an alias table with `2^k` columns, and column 0 stands
+//! for "elsewhere". One 32-bit word picks a column with its first `k` bits and compares the rest with the leading
+//! bits of the column's threshold; only on a tie, once in `2^(32 - k)` draws, do further bits decide. So the hot part
+//! is four bytes per column (64 KiB at sigma 2,000, within any L2 cache), and a draw costs one word of ChaCha.
+//! Elsewhere, once in some 20,000 draws, 128 bits are looked up in a cumulative table.
+//!
+//! Above sigma 2,048 a column stands for a block of `2^m` neighbouring values, from which the last `m` bits of the word
+//! pick one. Within a block they are equally likely up to the smallest of their probabilities; what they have beyond
+//! that, less than one part in a thousand of everything, is in the cumulative table too. So the hot part stays in
+//! cache, and the probabilities stay exact.
 
 use std::num::NonZeroU32;
 
@@ -16,7 +20,7 @@ use super::stream::{Source, Stream};
 use crate::error::Error;
 use crate::event::Event;
 
-/// The largest sigma a table is built for; its hot part is then 4 MiB.
+/// The largest sigma a table is built for; its cumulative part is then 26 MB.
 pub const MAX_SIGMA: f64 = 131_072.0;
 
 /// `round(Normal(0, sigma^2))` on the integers.
@@ -24,7 +28,7 @@ pub const MAX_SIGMA: f64 = 131_072.0;
 /// # Proof definition
 /// For `1 <= sigma <= 131072` (`sigma` exactly the double given) and a stream of uniform bits, samples are
 /// independent, and the distribution of one sample is within [`total_variation`](Self::total_variation)
-/// (below 1e-30 for `sigma <= 2000`, about 1.5e-34 there) of `round(Y)`, `Y ~ Normal(0, sigma^2)`. Adding
+/// (below 1e-30 everywhere, 8e-35 at `sigma = 2000`) of `round(Y)`, `Y ~ Normal(0, sigma^2)`. Adding
 /// samples to integers is therefore post-processing of the Gaussian mechanism (docs/privacy.md#rounding), up
 /// to the `delta` of [`delta_slack`](Self::delta_slack). The number of words read depends on random words
 /// alone, never on the data that the noise is added to.
@@ -42,12 +46,15 @@ pub struct RoundedGaussian {
     sigma: f64,
     /// log2 of the number of columns.
     column_bits: u32,
-    /// Leading `32 - column_bits` bits of the threshold, then `column_bits` bits of the alias.
+    /// log2 of the number of values to a column.
+    low_bits: u32,
+    /// Leading `32 - column_bits - low_bits` bits of the threshold, a gap of `low_bits`, then the alias.
     columns: Box<[u32]>,
-    /// The remaining 96 bits of every threshold, upper 64 and lower 32.
-    rest_high: Box<[u64]>,
-    rest_low: Box<[u32]>,
-    /// Cumulative probabilities, in units of 2^-128, of the magnitudes from `half` upwards, one sign.
+    /// The remaining `96 + low_bits` bits of every threshold.
+    rests: Box<[u128]>,
+    /// The first magnitude that `outer` holds.
+    outer_from: usize,
+    /// Cumulative probabilities, in units of 2^-128 and for one sign, of what the columns do not hold.
     outer: Box<[u128]>,
     total_variation: f64,
 }
@@ -62,7 +69,9 @@ impl RoundedGaussian {
             return Err(Error::invalid("integer sigma", sigma, "between 1 and 131072"));
         }
         let masses = masses(sigma);
-        let column_bits = ((8.0 * sigma) as u32).next_power_of_two().ilog2();
+        let span_bits = ((8.0 * sigma) as u32).next_power_of_two().ilog2();
+        let column_bits = span_bits.min(MAX_COLUMN_BITS);
+        let low_bits = span_bits - column_bits;
         let half = 1_usize << (column_bits - 1);
 
         // Mass that is nowhere: the tail, and what truncation dropped. It goes to zero, so it is exactly by
@@ -71,36 +80,47 @@ impl RoundedGaussian {
         let missing = 0_u128.wrapping_sub(masses[0] + 2 * one_side);
         debug_assert!(missing < (masses.len() as u128 + sigma as u128) * 4 + 64);
 
-        let mut outer: Vec<u128> = Vec::with_capacity(masses.len().saturating_sub(half));
-        for &mass in masses.iter().skip(half) {
-            outer.push(outer.last().copied().unwrap_or(0) + mass);
-        }
-        let one_sided_escape = outer.last().copied().unwrap_or(0);
-
+        // Blocks of 2^low_bits magnitudes, of which column `half + c` and its mirror image take the common part.
         let mut weights = vec![0_u128; 2 * half];
-        weights[0] = 2 * one_sided_escape;
         weights[half] = masses[0] + missing;
-        for magnitude in 1..half.min(masses.len()) {
-            weights[half + magnitude] = masses[magnitude];
-            weights[half - magnitude] = masses[magnitude];
+        let outer_from = if low_bits == 0 { half } else { 1 };
+        let mut outer: Vec<u128> = Vec::with_capacity(masses.len().saturating_sub(outer_from));
+        let mut one_sided_outer = 0_u128;
+        let block = 1_usize << low_bits;
+        for (index, values) in masses[1..].chunks(block).enumerate() {
+            let c = index + 1;
+            let complete = c < half && values.len() == block;
+            let common = values.iter().min().filter(|_| complete).copied().unwrap_or(0);
+            if c < half {
+                weights[half + c] = common << low_bits;
+                weights[half - c] = common << low_bits;
+            }
+            for (offset, &mass) in values.iter().enumerate() {
+                one_sided_outer += mass - common;
+                if index * block + 1 + offset >= outer_from {
+                    outer.push(one_sided_outer);
+                }
+            }
         }
+        weights[0] = 2 * one_sided_outer;
         let (thresholds, aliases) = alias_columns(weights, column_bits);
 
-        let rest_mask = (1_u128 << 96) - 1;
+        let rest_bits = 96 + low_bits;
         let columns = thresholds
             .iter()
             .zip(&aliases)
-            .map(|(threshold, alias)| (((threshold >> 96) as u32) << column_bits) | alias)
+            .map(|(threshold, alias)| (((threshold >> rest_bits) as u32) << (column_bits + low_bits)) | alias)
             .collect();
-        // Fitting 128 bits onto the escape mass moves each outer value by at most one part in 2^128 of it;
-        // one more unit covers the arithmetic of the masses (at most 2^-140 in total).
-        let fit = (outer.len() as f64 * 2.0 * one_sided_escape as f64 * UNIT_128).ceil() + 1.0;
+        // Fitting 128 bits onto the outer mass moves each of its values by at most one part in 2^128 of it; one more
+        // unit covers the arithmetic of the masses (at most 2^-140 in total).
+        let fit = (outer.len() as f64 * 2.0 * one_sided_outer as f64 * UNIT_128).ceil() + 1.0;
         Ok(Self {
             sigma,
             column_bits,
+            low_bits,
             columns,
-            rest_high: thresholds.iter().map(|t| ((t & rest_mask) >> 32) as u64).collect(),
-            rest_low: thresholds.iter().map(|&t| t as u32).collect(),
+            rests: thresholds.iter().map(|threshold| threshold & ((1 << rest_bits) - 1)).collect(),
+            outer_from,
             outer: outer.into(),
             total_variation: (missing as f64 + fit) * UNIT_128 * (1.0 + 1e-9),
         })
@@ -142,7 +162,7 @@ impl RoundedGaussian {
 
     /// The largest magnitude that can be drawn.
     pub fn reach(&self) -> i32 {
-        (self.half() + self.outer.len()).saturating_sub(1) as i32
+        (self.outer_from + self.outer.len()).saturating_sub(1) as i32
     }
 
     fn half(&self) -> usize {
@@ -168,8 +188,23 @@ impl RoundedGaussian {
     }
 
     fn for_each<S: Source, T>(&self, stream: &mut Stream<S>, slots: &mut [T], put: impl Fn(&mut T, i32)) {
-        let mask = self.columns.len() - 1;
-        let half = self.half() as i32;
+        // Two loops, so that the usual one does not pay for blocks.
+        if self.low_bits == 0 {
+            let half = self.half() as i32;
+            self.for_each_decoded(stream, slots, |symbol, _| symbol as i32 - half, put);
+        } else {
+            self.for_each_decoded(stream, slots, |symbol, word| self.decode(symbol, word), put);
+        }
+    }
+
+    #[inline]
+    fn for_each_decoded<S: Source, T>(
+        &self,
+        stream: &mut Stream<S>,
+        slots: &mut [T],
+        decode: impl Fn(u32, u32) -> i32,
+        put: impl Fn(&mut T, i32),
+    ) {
         let mut slots = slots.iter_mut();
         while slots.len() > 0 {
             let words = stream.unread();
@@ -177,17 +212,13 @@ impl RoundedGaussian {
             let mut unsettled = None;
             for (&word, slot) in words.iter().zip(&mut slots) {
                 used += 1;
-                let column = (word >> (32 - self.column_bits)) as usize & mask;
-                let entry = self.columns[column];
-                // Aligning the word's comparison bits with the entry's: shift out the column bits.
-                let drawn = word << self.column_bits;
-                let threshold = entry & !(mask as u32);
-                let symbol = if drawn < threshold { column as u32 } else { entry & mask as u32 };
+                let Look { column, alias, drawn, threshold } = self.look(word);
+                let symbol = if drawn < threshold { column } else { alias };
                 if drawn == threshold || symbol == 0 {
                     unsettled = Some((word, slot));
                     break;
                 }
-                put(slot, symbol as i32 - half);
+                put(slot, decode(symbol, word));
             }
             stream.advance(used);
             if let Some((word, slot)) = unsettled {
@@ -196,56 +227,87 @@ impl RoundedGaussian {
         }
     }
 
-    /// The rare draws: a tie in the leading bits of the comparison, or a value beyond the table.
+    #[inline]
+    fn look(&self, word: u32) -> Look {
+        let mask = self.columns.len() - 1;
+        let column = (word >> (32 - self.column_bits)) as usize & mask;
+        let entry = self.columns[column];
+        // Shifting out the column bits aligns the word's comparison bits with those of the entry.
+        let compared = u32::MAX << (self.column_bits + self.low_bits);
+        Look {
+            column: column as u32,
+            alias: entry & mask as u32,
+            drawn: (word << self.column_bits) & compared,
+            threshold: entry & compared,
+        }
+    }
+
+    /// The value that a symbol and the last bits of a word stand for.
+    #[inline]
+    fn decode(&self, symbol: u32, word: u32) -> i32 {
+        let block = symbol as i32 - self.half() as i32;
+        let low = (word & ((1 << self.low_bits) - 1)) as i32;
+        block.signum() * (((block.abs() - 1) << self.low_bits) + 1 + low)
+    }
+
+    /// The rare draws: a tie in the leading bits of the comparison, or a value that the columns do not hold.
     #[cold]
     #[inline(never)]
     fn settle<S: Source>(&self, word: u32, stream: &mut Stream<S>) -> i32 {
-        let column = (word >> (32 - self.column_bits)) as usize;
-        let entry = self.columns[column];
-        let mask = self.columns.len() as u32 - 1;
-        let (drawn, threshold) = (word << self.column_bits, entry & !mask);
+        let Look { column, alias, drawn, threshold } = self.look(word);
         let below = drawn < threshold
             || (drawn == threshold
-                && (stream.next_u64(), stream.next_u32()) < (self.rest_high[column], self.rest_low[column]));
-        let symbol = if below { column as u32 } else { entry & mask };
+                && stream.next_u128() >> (32 - self.low_bits) < self.rests[column as usize]);
+        let symbol = if below { column } else { alias };
         if symbol != 0 {
-            return symbol as i32 - self.half() as i32;
+            return self.decode(symbol, word);
         }
         let negative = stream.next_u32() & 1 == 1;
         let total = self.outer.last().copied().unwrap_or(0);
         let point = multiply_high(stream.next_u128(), total);
-        let beyond = self.outer.partition_point(|&cumulative| cumulative <= point);
-        let magnitude = (self.half() + beyond) as i32;
+        let index = self.outer.partition_point(|&cumulative| cumulative <= point);
+        let magnitude = (self.outer_from + index) as i32;
         if negative { -magnitude } else { magnitude }
     }
 
-    /// The probability of `value` in units of 2^-128, read back from the table itself. Exact within four
-    /// sigma; beyond, up to one unit. For tests and statements, not for speed.
+    /// The probability of `value` in units of 2^-128, read back from the table itself: exact for what the columns
+    /// hold, up to one unit for the rest. For tests and statements, not for speed.
     pub fn probability_bits(&self, value: i32) -> u128 {
         let magnitude = value.unsigned_abs() as usize;
-        if magnitude >= self.half() {
-            let index = magnitude - self.half();
+        let elsewhere = magnitude.checked_sub(self.outer_from).map_or(0, |index| {
             let below = index.checked_sub(1).map_or(Some(&0), |i| self.outer.get(i));
-            return match (self.outer.get(index), below) {
-                (Some(upto), Some(below)) => upto - below,
-                _ => 0,
-            };
+            self.outer.get(index).zip(below).map_or(0, |(upto, below)| upto - below)
+        });
+        let block = (magnitude + (1 << self.low_bits) - 1) >> self.low_bits;
+        if block >= self.half() {
+            return elsewhere;
         }
-        let symbol = (value + self.half() as i32) as u32;
-        (0..self.columns.len()).map(|column| self.column_mass(column, symbol)).sum()
+        let symbol = (self.half() as i32 + block as i32 * value.signum()) as u32;
+        let columns = 0..self.columns.len() as u32;
+        let shared: u128 = columns.map(|column| self.column_mass(column, symbol)).sum();
+        elsewhere + if value == 0 { shared } else { shared >> self.low_bits }
     }
 
-    fn column_mass(&self, column: usize, symbol: u32) -> u128 {
-        let mask = self.columns.len() as u32 - 1;
-        let capacity = 1_u128 << (128 - self.column_bits);
-        let threshold = (u128::from((self.columns[column] & !mask) >> self.column_bits) << 96)
-            | (u128::from(self.rest_high[column]) << 32)
-            | u128::from(self.rest_low[column]);
-        let own = if column as u32 == symbol { threshold } else { 0 };
-        let alias = if self.columns[column] & mask == symbol { capacity - threshold } else { 0 };
-        own + alias
+    /// What a column holds of a symbol.
+    fn column_mass(&self, column: u32, symbol: u32) -> u128 {
+        let Look { alias, threshold, .. } = self.look(column << (32 - self.column_bits));
+        let leading = u128::from(threshold >> (self.column_bits + self.low_bits)) << (96 + self.low_bits);
+        let threshold = leading | self.rests[column as usize];
+        let own = if column == symbol { threshold } else { 0 };
+        own + if alias == symbol { (1 << (128 - self.column_bits)) - threshold } else { 0 }
     }
 }
+
+/// What one word finds in the columns.
+struct Look {
+    column: u32,
+    alias: u32,
+    drawn: u32,
+    threshold: u32,
+}
+
+/// At most 64 KiB of columns, whatever the sigma.
+const MAX_COLUMN_BITS: u32 = 14;
 
 /// Integer sums that noise can be added to.
 pub trait NoisySum: Copy {
@@ -395,51 +457,71 @@ fn multiply_high(a: u128, b: u128) -> u128 {
 mod tests {
     use super::*;
 
-    /// Steered draws: ties in the leading bits are decided by the next 96, exactly at the threshold.
-    #[test]
-    fn ties_are_decided_by_the_rest_of_the_threshold() {
-        let gaussian = RoundedGaussian::new(40.0).unwrap();
-        let (bits, half) = (gaussian.column_bits, gaussian.half() as i32);
-        let mask = gaussian.columns.len() as u32 - 1;
-        let mut tried = 0;
-        for (column, &entry) in gaussian.columns.iter().enumerate() {
-            let (alias, rest) = (entry & mask, (gaussian.rest_high[column], gaussian.rest_low[column]));
-            if column == 0 || alias == 0 || alias == column as u32 || rest.1 == 0 || rest.1 == u32::MAX {
-                continue;
-            }
-            let tie = ((column as u32) << (32 - bits)) | (entry >> bits);
-            let draw = |low: u32| {
-                let words = [tie, (rest.0 >> 32) as u32, rest.0 as u32, low];
-                gaussian.sample(&mut Stream::scripted(&words))
-            };
-            assert_eq!(draw(rest.1 - 1), column as i32 - half);
-            assert_eq!(draw(rest.1), alias as i32 - half);
-            tried += 1;
-        }
-        assert!(tried > 100, "{tried} columns were tried");
+    /// The words of `bits` after a tie, as `settle` reads them.
+    fn after_tie(rest: u128, rest_bits: u32) -> [u32; 4] {
+        let bits = rest << (128 - rest_bits);
+        [(bits >> 96) as u32, (bits >> 64) as u32, (bits >> 32) as u32, bits as u32]
     }
 
-    /// Steered draws into the outer table: its first and last value, both signs.
+    /// Steered draws: ties in the leading bits are decided by the rest, exactly at the threshold, with and without
+    /// blocks.
+    #[test]
+    fn ties_are_decided_by_the_rest_of_the_threshold() {
+        for sigma in [40.0, 9000.0] {
+            let gaussian = RoundedGaussian::new(sigma).unwrap();
+            let mut tried = 0;
+            for column in 1..gaussian.columns.len() as u32 {
+                let first = column << (32 - gaussian.column_bits);
+                let (Look { alias, threshold, .. }, rest) =
+                    (gaussian.look(first), gaussian.rests[column as usize]);
+                if alias == 0 || alias == column || rest == 0 {
+                    continue;
+                }
+                let tie = first | (threshold >> gaussian.column_bits);
+                let draw = |rest: u128| {
+                    let [a, b, c, d] = after_tie(rest, 96 + gaussian.low_bits);
+                    gaussian.sample(&mut Stream::scripted(&[tie, a, b, c, d]))
+                };
+                assert_eq!(draw(rest - 1), gaussian.decode(column, tie));
+                assert_eq!(draw(rest), gaussian.decode(alias, tie));
+                tried += 1;
+            }
+            assert!(tried > 100, "{tried} columns were tried");
+        }
+    }
+
+    /// Steered draws into the cumulative table: its first and last value, both signs.
     #[test]
     fn the_outer_table_is_reached_at_both_ends() {
-        let gaussian = RoundedGaussian::new(40.0).unwrap();
-        let mask = gaussian.columns.len() as u32 - 1;
-        // Column 0 below its threshold means "further out".
-        assert!(gaussian.columns[0] & !mask != 0 || gaussian.rest_high[0] != 0);
-        let draw = |sign: u32, point: u32| {
-            let words = [0, 0, 0, 0, sign, point, point, point, point];
-            // Column 0 has a threshold below one leading unit at this sigma: a tie, then 96 zero bits.
-            let words = if gaussian.columns[0] & !mask == 0 {
-                &words[..]
-            } else {
-                &[&words[..1], &words[4..]].concat()
+        for (sigma, nearest) in [(40.0, 256), (9000.0, 1)] {
+            let gaussian = RoundedGaussian::new(sigma).unwrap();
+            assert_eq!(gaussian.outer_from, nearest);
+            // Column 0 below its threshold means "elsewhere": a tie at zero first if the leading bits are zero.
+            let tie = if gaussian.look(0).threshold == 0 { 4 } else { 0 };
+            let draw = |sign: u32, point: u32| {
+                let words = [&[0][..], &[0; 4][..tie], &[sign, point, point, point, point]].concat();
+                gaussian.sample(&mut Stream::scripted(&words))
             };
-            gaussian.sample(&mut Stream::scripted(words))
-        };
-        assert_eq!(draw(0, 0), gaussian.half() as i32);
-        assert_eq!(draw(1, 0), -(gaussian.half() as i32));
-        assert_eq!(draw(0, u32::MAX), gaussian.reach());
-        assert_eq!(draw(1, u32::MAX), -gaussian.reach());
+            assert_eq!(draw(0, 0), nearest as i32);
+            assert_eq!(draw(1, 0), -(nearest as i32));
+            assert_eq!(draw(0, u32::MAX), gaussian.reach());
+            assert_eq!(draw(1, u32::MAX), -gaussian.reach());
+        }
+    }
+
+    #[test]
+    fn blocks_cover_every_value_once() {
+        let gaussian = RoundedGaussian::new(9000.0).unwrap();
+        assert_eq!(gaussian.low_bits, 3);
+        let half = gaussian.half() as u32;
+        let values: Vec<i32> = (half - 2..=half + 2)
+            .flat_map(|symbol| (0..8).map(move |low| (symbol, low)))
+            .map(|(symbol, low)| gaussian.decode(symbol, low))
+            .collect();
+        let mut sorted = values.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted, (-16..=16).collect::<Vec<_>>());
     }
 
     #[test]
