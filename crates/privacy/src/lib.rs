@@ -7,6 +7,7 @@
 
 pub mod accountant;
 pub mod audit;
+pub mod calibrate;
 pub mod error;
 pub mod event;
 pub mod noise;

@@ -185,7 +185,14 @@ impl Saddle {
                     let lambda = x.exp();
                     (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
                 });
-                (x.exp(), epsilon)
+                // Bounded losses may call for a far larger order than a transform can use.
+                let beyond = |x: f64| {
+                    let lambda = x.exp();
+                    (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
+                };
+                let far =
+                    if x > high - 0.5 { minimise(high, high + 12.0, 12, 20, beyond).1 } else { epsilon };
+                (x.exp(), epsilon.min(far))
             }
             Target::Epsilon(epsilon) => {
                 let (x, _) = minimise(low, high, 40, 20, |x| {

@@ -108,6 +108,11 @@ impl Accountant for PldAccountant {
         branches(event, &Path::Root, 1).err()
     }
 
+    fn coarser(&self, _event: &Event) -> Option<&'static dyn Accountant> {
+        static COARSE: PldAccountant = PldAccountant { tolerance: 3e-3 };
+        (self.tolerance < 1e-3).then_some(&COARSE)
+    }
+
     fn epsilon_unchecked(&self, event: &Event, delta: f64) -> Bound {
         self.worst(event, Target::Delta(delta))
     }
