@@ -167,6 +167,9 @@ mod tests {
         let rounding = 100.0 * grid.step();
         let summation = grid.sensitivity() - 1.0 - rounding;
         assert!(rounding < 2e-3, "{rounding}");
+        // C + sqrt(p) g + 2 gamma n C, with gamma = (n + 1) 2^-53 to first order.
+        let twice_error = 2.0 * 1_000_001.0 * 1_000_000.0 * 2f64.powi(-53);
+        assert!((summation / twice_error - 1.0).abs() < 1e-6, "{summation} {twice_error}");
         assert!(summation > 0.0 && summation < 1e-3 * 0.5, "{summation}");
         assert!(grid.noise() >= 1.47 * grid.sensitivity());
         assert!(grid.noise() <= 1.47 * grid.sensitivity() * (1.0 + 1e-9));
