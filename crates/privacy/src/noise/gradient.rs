@@ -1,0 +1,238 @@
+//! Sums of clipped gradients: rounded to a grid, with the sensitivity that rounding really has.
+//!
+//! Gradients are summed in floating point, in an order that may depend on the batch, and then rounded to a grid.
+//! Both steps can move the sums of neighbouring data sets apart by more than the clipping norm. This file says
+//! by how much at most (docs/privacy.md#gradient-sums), and charges it.
+
+use super::gaussian::{MAX_SIGMA, RoundedGaussian};
+use super::release::Noisy;
+use super::stream::{Source, Stream};
+use crate::error::{Error, Result, positive};
+use crate::event::Event;
+
+/// How a sum of clipped gradients was accumulated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summation {
+    /// The largest number of records that can be in a batch; with Poisson sampling, all of them.
+    pub terms: u64,
+    /// The largest number of roundings between a record's gradient entry and the sum: the product with the
+    /// clipping factor, plus the additions on its way. At most `terms` in a plain loop, far less in blocks.
+    pub depth: u64,
+    /// Half the gap between 1 and the next number of the accumulator: 2^-53 for `f64`.
+    pub unit_roundoff: f64,
+}
+
+impl Summation {
+    /// A plain loop over `terms` records in double precision.
+    pub fn sequential(terms: u64) -> Self {
+        Self { terms, depth: terms.saturating_add(1), unit_roundoff: 2f64.powi(-53) }
+    }
+
+    /// The largest L2 distance between the computed and the exact sum, for terms of norm at most `clip`:
+    /// `gamma * terms * clip` with `gamma = depth u / (1 - depth u)`.
+    fn error(self, clip: f64) -> Result<f64> {
+        let spread = self.depth as f64 * self.unit_roundoff;
+        if !(0.0..0.5).contains(&spread) {
+            return Err(Error::invalid("summation depth times roundoff", spread, "below one half"));
+        }
+        Ok(spread / (1.0 - spread) * self.terms as f64 * clip)
+    }
+}
+
+/// The grid on which a gradient sum is rounded and noised.
+///
+/// # Proof definition
+/// For sums computed as [`Summation`] says, over records whose contributions have norm at most `clip` (for instance
+/// by [`clip_factor`]), the rounded sums of neighbouring data sets differ by at most [`sensitivity`](Self::sensitivity)
+/// `= clip + sqrt(parameters) step + 2 error` in L2 norm. [`privatise`](Self::privatise) is then post-processing of
+/// the Gaussian mechanism with that sensitivity and standard deviation `noise_multiplier * sensitivity`, up to the
+/// table's `delta_slack`. See docs/privacy.md#gradient-sums.
+#[derive(Debug, Clone)]
+pub struct GradientGrid {
+    step: f64,
+    sensitivity: f64,
+    parameters: usize,
+    gaussian: RoundedGaussian,
+}
+
+/// The grid aims at adding no more than this fraction of the clipping norm.
+const ROUNDING_SHARE: f64 = 1e-3;
+
+impl GradientGrid {
+    /// The grid for gradients of `parameters` entries clipped to norm `clip`: a power of two, so that dividing by
+    /// it is exact, and as fine as a rounding share of 0.1% asks for, or as the noise table allows.
+    ///
+    /// # Errors
+    /// Parameters that are not positive numbers, a summation too inaccurate to bound, or noise too large or too
+    /// small for a table.
+    pub fn new(clip: f64, parameters: usize, noise_multiplier: f64, summation: Summation) -> Result<Self> {
+        positive("clip", clip)?;
+        positive("noise multiplier", noise_multiplier)?;
+        if parameters == 0 {
+            return Err(Error::invalid("parameters", parameters, "at least 1"));
+        }
+        let root = (parameters as f64).sqrt();
+        let error = summation.error(clip)?;
+        let charge = |step: f64| (clip + root * step + 2.0 * error) * (1.0 + 1e-12);
+        let mut step = (ROUNDING_SHARE * clip / root).log2().floor().exp2();
+        while noise_multiplier * charge(step) / step > MAX_SIGMA {
+            step *= 2.0;
+            if root * step > clip {
+                return Err(Error::invalid(
+                    "noise multiplier",
+                    noise_multiplier,
+                    "small enough for the noise table: rounding would exceed the clipping norm",
+                ));
+            }
+        }
+        let sensitivity = charge(step);
+        let gaussian = RoundedGaussian::new((noise_multiplier * sensitivity / step).next_up())?;
+        Ok(Self { step, sensitivity, parameters, gaussian })
+    }
+
+    /// The distance between grid points.
+    pub fn step(&self) -> f64 {
+        self.step
+    }
+
+    /// The L2 sensitivity to charge.
+    pub fn sensitivity(&self) -> f64 {
+        self.sensitivity
+    }
+
+    /// The standard deviation of the noise, in units of the gradient: at least `noise_multiplier * sensitivity`.
+    pub fn noise(&self) -> f64 {
+        self.gaussian.sigma() * self.step
+    }
+
+    /// The integer noise.
+    pub fn gaussian(&self) -> &RoundedGaussian {
+        &self.gaussian
+    }
+
+    /// One noisy sum as an accountant sees it.
+    pub fn event(&self) -> Event {
+        Event::Gaussian { sigma: self.noise(), sensitivity: self.sensitivity }
+    }
+
+    /// Round a sum to the grid, add integer noise, and go back to floats.
+    ///
+    /// # Errors
+    /// A sum of another length, or with an entry that is not a number or beyond 2^52 steps: the contributions
+    /// were not clipped then, and no noise would protect them.
+    pub fn privatise<S: Source>(&self, sum: &[f64], stream: &mut Stream<S>) -> Result<Noisy<Vec<f64>, S>> {
+        if sum.len() != self.parameters {
+            return Err(Error::invalid("gradient length", sum.len(), "the number of parameters of the grid"));
+        }
+        let mut integers = Vec::with_capacity(sum.len());
+        for &entry in sum {
+            let steps = (entry / self.step).round();
+            // Not the value itself: it is private.
+            if steps.is_nan() || steps.abs() >= 4_503_599_627_370_496.0 {
+                return Err(Error::invalid("gradient sum", "out of range", "finite, from clipped gradients"));
+            }
+            integers.push(steps as i64);
+        }
+        self.gaussian.add_to(stream, &mut integers);
+        let noisy = integers.iter().map(|&z| z as f64 * self.step).collect();
+        Ok(Noisy::new(noisy, stream.source().clone()))
+    }
+}
+
+/// The factor by which a gradient is multiplied so that its norm is at most `clip`, given its squared norm as
+/// computed in double precision from `terms` non-negative summands, each with up to two roundings of its own.
+///
+/// # Proof definition
+/// With `u = 2^-53`, a computed sum of `terms` non-negative products is at least `(1 - (terms + 2) u)` times the
+/// exact one. The norm is rounded up by more than that, so `factor * norm <= clip` for the exact norm. A squared
+/// norm that is not finite gives 0: the record is left out.
+pub fn clip_factor(squared_norm: f64, terms: usize, clip: f64) -> f64 {
+    if !squared_norm.is_finite() {
+        return 0.0;
+    }
+    let slack = (terms as f64 + 8.0) * 2f64.powi(-52);
+    let norm = (squared_norm * (1.0 + slack)).sqrt() * (1.0 + 4.0 * f64::EPSILON);
+    if norm <= clip { 1.0 } else { clip / norm * (1.0 - 2.0 * f64::EPSILON) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Randomness;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_charge_is_small_with_doubles() {
+        let grid = GradientGrid::new(1.0, 10_000, 1.47, Summation::sequential(1_000_000)).unwrap();
+        let rounding = 100.0 * grid.step();
+        let summation = grid.sensitivity() - 1.0 - rounding;
+        assert!(rounding < 2e-3, "{rounding}");
+        // C + sqrt(p) g + 2 gamma n C, with gamma = (n + 1) 2^-53 to first order.
+        let twice_error = 2.0 * 1_000_001.0 * 1_000_000.0 * 2f64.powi(-53);
+        assert!((summation / twice_error - 1.0).abs() < 1e-6, "{summation} {twice_error}");
+        assert!(summation > 0.0 && summation < 1e-3 * 0.5, "{summation}");
+        assert!(grid.noise() >= 1.47 * grid.sensitivity());
+        assert!(grid.noise() <= 1.47 * grid.sensitivity() * (1.0 + 1e-9));
+    }
+
+    #[test]
+    fn bad_grids_are_refused() {
+        let plain = Summation::sequential(100);
+        assert!(GradientGrid::new(0.0, 10, 1.0, plain).is_err());
+        assert!(GradientGrid::new(1.0, 0, 1.0, plain).is_err());
+        assert!(GradientGrid::new(1.0, 10, f64::NAN, plain).is_err());
+        assert!(GradientGrid::new(1.0, 10, 1e9, plain).is_err());
+        let hopeless = Summation { terms: 10, depth: 1 << 30, unit_roundoff: 2f64.powi(-24) };
+        assert!(GradientGrid::new(1.0, 10, 1.0, hopeless).is_err());
+        let grid = GradientGrid::new(1.0, 2, 1.0, plain).unwrap();
+        let mut stream = Randomness::from_seed(1).purpose("grid").unwrap().stream();
+        assert!(grid.privatise(&[0.0], &mut stream).is_err());
+        assert!(grid.privatise(&[0.0, f64::NAN], &mut stream).is_err());
+        assert!(grid.privatise(&[0.0, f64::INFINITY], &mut stream).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// The bound holds on adversarial sums: entries of widely different size, another order without the record.
+        #[test]
+        fn neighbouring_rounded_sums_stay_within_the_charge(
+            rows in prop::collection::vec(prop::collection::vec(-1e3_f64..1e3, 6), 2..60),
+            magnitudes in prop::collection::vec(-12_i32..12, 60),
+        ) {
+            let clip = 1.0;
+            let grid = GradientGrid::new(clip, 6, 1.0, Summation::sequential(60)).unwrap();
+            let clipped: Vec<Vec<f64>> = rows.iter().zip(&magnitudes).map(|(row, &m)| {
+                let row: Vec<f64> = row.iter().map(|x| x * 10f64.powi(m)).collect();
+                let factor = clip_factor(row.iter().map(|x| x * x).sum(), row.len(), clip);
+                row.iter().map(|x| x * factor).collect()
+            }).collect();
+            for row in &clipped {
+                prop_assert!(row.iter().map(|x| x * x).sum::<f64>().sqrt() <= clip * (1.0 + 1e-15));
+            }
+            let total = |rows: &mut dyn Iterator<Item = &Vec<f64>>| {
+                let mut sum = [0.0; 6];
+                for row in rows {
+                    for (s, x) in sum.iter_mut().zip(row) { *s += x; }
+                }
+                sum.map(|s: f64| (s / grid.step()).round() * grid.step())
+            };
+            let with = total(&mut clipped.iter());
+            let without = total(&mut clipped[1..].iter().rev());
+            let distance = with.iter().zip(&without).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            prop_assert!(distance <= grid.sensitivity(), "{distance} > {}", grid.sensitivity());
+        }
+    }
+
+    #[test]
+    fn without_the_rounding_charge_the_claim_would_be_false() {
+        // Two sums at distance clip whose grid points are further apart than clip: rounding is not free.
+        let grid = GradientGrid::new(1.0, 100, 1.0, Summation::sequential(2)).unwrap();
+        let steps = |x: f64| (x / grid.step()).round();
+        let edge = 0.5 * grid.step();
+        let share = 0.1;
+        let moved: f64 =
+            (0..100).map(|_| (steps(edge + share) - steps(edge * 0.999)).powi(2)).sum::<f64>().sqrt();
+        assert!(moved * grid.step() > (share * share * 100.0_f64).sqrt());
+        assert!(moved * grid.step() <= grid.sensitivity());
+    }
+}

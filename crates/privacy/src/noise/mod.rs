@@ -1,0 +1,30 @@
+//! Noise that holds on real machines: random bits, integer distributions, and the rounding of what they protect.
+//!
+//! | what | where |
+//! |---|---|
+//! | random bits, used once | [`Randomness`], [`Purpose`], [`Stream`] |
+//! | Gaussian noise on integers | [`RoundedGaussian`] |
+//! | Laplace noise on integers | [`RoundedLaplace`], [`TwoSidedGeometric`] |
+//! | exact coins, randomised response | [`Bernoulli`], [`RandomisedResponse`], [`bernoulli`] |
+//! | messages as integers | [`Quantiser`], [`SenderBound`] |
+//! | gradient sums as integers | [`GradientGrid`], [`clip_factor`] |
+//! | results that remember their source | [`Noisy`], [`Provenance`] |
+//!
+//! The proofs are in docs/privacy.md.
+
+pub mod bernoulli;
+pub(crate) mod fixed;
+mod gaussian;
+mod gradient;
+mod laplace;
+mod message;
+mod release;
+mod stream;
+
+pub use bernoulli::{Bernoulli, RandomisedResponse};
+pub use gaussian::{MAX_SIGMA, NoisySum, RoundedGaussian};
+pub use gradient::{GradientGrid, Summation, clip_factor};
+pub use laplace::{RoundedLaplace, Scale, TwoSidedGeometric};
+pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choose_scale};
+pub use release::Noisy;
+pub use stream::{Provenance, Purpose, Randomness, Reproducible, Secure, Source, Stream};

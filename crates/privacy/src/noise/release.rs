@@ -1,0 +1,107 @@
+//! What leaves a mechanism: values, tied to where their noise came from.
+
+use std::num::NonZeroU32;
+
+use super::gaussian::{NoisySum, RoundedGaussian};
+use super::stream::{Provenance, Purpose, Source, Stream};
+
+/// Noisy values and the source of their noise, which only a stream can vouch for: a `Noisy<_, Secure>` cannot have
+/// been made with a seed.
+///
+/// ```
+/// use progap_privacy::noise::{Noisy, Quantiser, Randomness, RoundedGaussian, Secure};
+/// let purpose = Randomness::from_os().purpose("sums")?;
+/// let scale = Quantiser::<i16>::new(100)?.scale();
+/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, purpose, 1);
+/// # Ok::<(), progap_privacy::Error>(())
+/// ```
+/// A seeded result cannot pass for a secure one:
+/// ```compile_fail,E0308
+/// use progap_privacy::noise::{Noisy, Quantiser, Randomness, RoundedGaussian, Secure};
+/// let purpose = Randomness::from_seed(1).purpose("sums")?;
+/// let scale = Quantiser::<i16>::new(100)?.scale();
+/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, purpose, 1);
+/// # Ok::<(), progap_privacy::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Noisy<T, S: Source> {
+    value: T,
+    source: S,
+}
+
+impl<T, S: Source> Noisy<T, S> {
+    pub(crate) fn new(value: T, source: S) -> Self {
+        Self { value, source }
+    }
+
+    /// Values made by a mechanism of one's own from the bits of a stream, such as coins of randomised response: they
+    /// inherit where its bits come from.
+    pub fn made_with(value: T, stream: &Stream<S>) -> Self {
+        Self::new(value, stream.source().clone())
+    }
+
+    /// The values, to which anything may be done: they are private already.
+    pub fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// The values, and where their noise came from.
+    pub fn into_parts(self) -> (T, Provenance) {
+        let provenance = self.provenance();
+        (self.value, provenance)
+    }
+
+    /// Where the noise came from.
+    pub fn provenance(&self) -> Provenance {
+        self.source.provenance()
+    }
+
+    /// The same noise, other values: post-processing.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Noisy<U, S> {
+        Noisy { value: f(self.value), source: self.source }
+    }
+}
+
+/// Values that share one stream. Fixed, so that results do not depend on the number of threads.
+const BLOCK: usize = 1 << 14;
+
+impl RoundedGaussian {
+    /// Add noise to integer sums and divide by the message scale: steps 3 to 5 of the integer mechanism.
+    ///
+    /// # Proof definition
+    /// For integer sums that move by at most `Delta * scale` in L2 norm between neighbours, the result is
+    /// post-processing of the Gaussian mechanism with standard deviation `sigma / scale` and sensitivity `Delta`
+    /// (docs/privacy.md#rounding), up to [`delta_slack`](Self::delta_slack). Block `b` of the values uses stream `b`
+    /// of the purpose, whatever the number of threads (0 counts as 1), and the purpose is used up.
+    pub fn release<T: NoisySum + Into<i64> + Send, S: Source>(
+        &self,
+        sums: &mut [T],
+        scale: NonZeroU32,
+        mut purpose: Purpose<S>,
+        threads: usize,
+    ) -> Noisy<Vec<f32>, S> {
+        let source = purpose.source().clone();
+        let mut out = vec![0_f32; sums.len()];
+        let mut blocks: Vec<_> = sums
+            .chunks_mut(BLOCK)
+            .zip(out.chunks_mut(BLOCK))
+            .map(|(sums, out)| (sums, out, purpose.stream()))
+            .collect();
+        let blocks_per_thread = blocks.len().div_ceil(threads.max(1)).max(1);
+        let inverse = 1.0 / f64::from(scale.get());
+        std::thread::scope(|scope| {
+            for share in blocks.chunks_mut(blocks_per_thread) {
+                scope.spawn(|| {
+                    for (sums, out, stream) in share {
+                        self.add_to(stream, sums);
+                        for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
+                            *value = (Into::<i64>::into(sum) as f64 * inverse) as f32;
+                        }
+                    }
+                });
+            }
+        });
+        drop(blocks);
+        Noisy::new(out, source)
+    }
+}
