@@ -8,7 +8,7 @@ use crate::jk::{self, Cache, Jk, Sizes};
 use crate::kernel::product::Matrix;
 use crate::layer::batch_norm::{self, Columns};
 use crate::layer::dropout::{self, Mask};
-use crate::layer::linear::Weights;
+use crate::layer::linear::{self, Weights};
 use crate::layer::{Norm, activation, group_norm, l2_normalise, sparse_linear};
 use crate::layout::hidden_padded;
 use crate::loss::{self, Tally};
@@ -183,9 +183,7 @@ impl Scratch {
                 }
                 Input::Dense { columns, values } if l == 0 => {
                     self.x[i].resize(BLOCK * columns, 0.0);
-                    for (x, &row) in self.x[i].chunks_exact_mut(columns).zip(rows.rows) {
-                        x.copy_from_slice(&values[row as usize * columns..][..columns]);
-                    }
+                    linear::gather(values, columns, rows.rows, &mut self.x[i]);
                     let x = Matrix { values: &self.x[i], stride: columns };
                     weights.forward(count, x, &mut self.a[i], wide);
                 }
@@ -228,7 +226,12 @@ impl Scratch {
             self.branch(prepared, b, rows, None);
         }
         let (count, arch) = (rows.rows.len(), prepared.network.architecture());
-        jk::forward(prepared, self.sizes(count), &self.hops_out, &mut self.combined, &mut self.jk);
+        if arch.jk == Jk::Cat {
+            // Hops lie side by side: they are the combination.
+            std::mem::swap(&mut self.hops_out, &mut self.combined);
+        } else {
+            jk::forward(prepared, self.sizes(count), &self.hops_out, &mut self.combined, &mut self.jk);
+        }
         if arch.normalise {
             let values = &mut self.combined[..count * self.combined_wide];
             l2_normalise::forward(self.combined_wide, values, &mut self.inverse);
@@ -277,7 +280,9 @@ impl Scratch {
         }
         let sizes = self.sizes(count);
         let (hops, d_combined) = (&self.hops_out, &self.d_combined);
-        if top {
+        if arch.jk == Jk::Cat {
+            std::mem::swap(&mut self.d_hops, &mut self.d_combined);
+        } else if top {
             jk::backward(prepared, sizes, hops, d_combined, &mut self.d_hops, &mut self.jk, sink);
         } else {
             jk::backward(prepared, sizes, hops, d_combined, &mut self.d_hops, &mut self.jk, &mut Nowhere);

@@ -2,7 +2,7 @@
 //! logits `l`.
 
 use crate::kernel::exp::exp;
-use crate::kernel::vectorised;
+use crate::kernel::{sum_lanes, vectorised};
 
 /// Loss and hits over some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -29,33 +29,48 @@ pub(crate) fn arg_max(values: &[f32]) -> usize {
     best
 }
 
-/// Softmax in place, in a padded row whose padding becomes zero; returns the logarithm of the normaliser.
+/// Softmax in place, in a padded row whose padding becomes zero; gives the largest value and the sum of the
+/// exponentials of the differences to it.
 #[inline(always)]
-fn softmax_row(row: &mut [f32], classes: usize) -> f32 {
-    let mut top = row[0];
-    for &value in &row[1..classes] {
-        if value > top {
-            top = value;
+fn softmax_row(row: &mut [f32], classes: usize) -> (f32, f32) {
+    row[classes..].fill(f32::NEG_INFINITY);
+    let mut tops = [f32::NEG_INFINITY; 8];
+    for lanes in row.as_chunks::<8>().0 {
+        for j in 0..8 {
+            tops[j] = if lanes[j] > tops[j] { lanes[j] } else { tops[j] };
         }
     }
-    row[classes..].fill(f32::NEG_INFINITY);
-    let mut sum = 0.0;
-    for lanes in row.as_chunks_mut::<8>().0 {
+    let top = max_lanes(tops);
+    let mut sums = [0.0; 8];
+    for (i, lanes) in row.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let logits = *lanes;
         let mut exps = [0.0; 8];
         for j in 0..8 {
-            exps[j] = exp(lanes[j] - top);
+            exps[j] = exp(logits[j] - top);
+        }
+        if 8 * (i + 1) > classes {
+            exps[classes - 8 * i..].fill(0.0);
+        }
+        for j in 0..8 {
+            sums[j] += exps[j];
         }
         *lanes = exps;
     }
-    row[classes..].fill(0.0);
-    for lanes in row.as_chunks::<8>().0 {
-        sum += crate::kernel::sum_lanes(lanes);
-    }
+    let sum = sum_lanes(&sums);
     let inverse = 1.0 / sum;
-    for value in row {
-        *value *= inverse;
+    for lanes in row.as_chunks_mut::<8>().0 {
+        for value in lanes {
+            *value *= inverse;
+        }
     }
-    top + sum.ln()
+    (top, sum)
+}
+
+#[inline(always)]
+fn max_lanes(v: [f32; 8]) -> f32 {
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    let four: [f32; 4] = std::array::from_fn(|j| larger(v[j], v[j + 4]));
+    larger(larger(four[0], four[2]), larger(four[1], four[3]))
 }
 
 vectorised! {
@@ -82,8 +97,10 @@ vectorised! {
         for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
             let label = labels[row as usize] as usize;
             let own = logits[label];
-            tally.correct += usize::from(arg_max(&logits[..classes]) == label);
-            tally.loss += f64::from(softmax_row(logits, classes) - own);
+            let earlier = logits[..label].iter().any(|&other| other >= own);
+            let (top, sum) = softmax_row(logits, classes);
+            tally.correct += usize::from(own >= top && !earlier);
+            tally.loss += f64::from(top - own) + f64::from(sum).ln();
             logits[label] -= 1.0;
             for value in logits {
                 *value *= scale;

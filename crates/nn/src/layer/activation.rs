@@ -72,10 +72,8 @@ pub(crate) fn forward(activation: Activation, values: &mut [f32]) {
 
 vectorised! {
     fn apply<'a, const ACTIVATION: u8>(values: &'a mut [f32]) {
-        for lanes in values.as_chunks_mut::<8>().0 {
-            for value in lanes {
-                *value = self::value::<ACTIVATION>(*value);
-            }
+        for value in values {
+            *value = self::value::<ACTIVATION>(*value);
         }
     }
 }

@@ -43,14 +43,15 @@ vectorised! {
         y_stride: usize,
     ) {
         for_lanes!(columns, L, at, {
-            let (gamma, beta): (&[f32; L], &[f32; L]) = (lanes(&norm.gamma, at), lanes(&norm.beta, at));
-            let (mean, inverse): (&[f32; L], &[f32; L]) = (lanes(&norm.mean, at), lanes(&norm.inverse, at));
+            let [gamma, beta, mean, inverse]: [[f32; L]; 4] =
+                [&norm.gamma, &norm.beta, &norm.mean, &norm.inverse].map(|values| *lanes(values, at));
             for r in 0..rows {
-                let a: &[f32; L] = lanes(a, r * columns + at);
-                let y: &mut [f32; L] = lanes_mut(y, r * y_stride + at);
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let mut out = [0.0; L];
                 for j in 0..L {
-                    y[j] = ((a[j] - mean[j]) * inverse[j]).mul_add(gamma[j], beta[j]);
+                    out[j] = ((a[j] - mean[j]) * inverse[j]).mul_add(gamma[j], beta[j]);
                 }
+                *lanes_mut(y, r * y_stride + at) = out;
             }
         });
     }
@@ -89,34 +90,38 @@ vectorised! {
         sum_gx: &'a mut [f32],
     ) {
         for_lanes!(columns, L, at, {
-            let (mean, inverse): (&[f32; L], &[f32; L]) = (lanes(&norm.mean, at), lanes(&norm.inverse, at));
-            let (mut total_g, mut total_gx): ([f32; L], [f32; L]) = ([0.0; L], [0.0; L]);
+            let [mean, inverse]: [[f32; L]; 2] = [&norm.mean, &norm.inverse].map(|values| *lanes(values, at));
+            let [mut total_g, mut total_gx]: [[f32; L]; 2] = [*lanes(sum_g, at), *lanes(sum_gx, at)];
             for r in 0..rows {
-                let a: &[f32; L] = lanes(a, r * columns + at);
-                let g: &[f32; L] = lanes(g, r * g_stride + at);
-                let (mut slopes, mut x) = ([0.0; L], [0.0; L]);
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let g: [f32; L] = *lanes(g, r * g_stride + at);
+                let mut x = [0.0; L];
                 for j in 0..L {
-                    slopes[j] = slope::<ACTIVATION>(a[j]);
                     x[j] = (a[j] - mean[j]) * inverse[j];
+                }
+                for j in 0..L {
                     total_g[j] += g[j];
+                }
+                for j in 0..L {
                     total_gx[j] = g[j].mul_add(x[j], total_gx[j]);
                 }
+                let [mut slopes, mut slopes_g, mut slopes_x] = [[0.0; L]; 3];
+                for j in 0..L {
+                    slopes[j] = slope::<ACTIVATION>(a[j]);
+                }
+                for j in 0..L {
+                    slopes_g[j] = slopes[j] * g[j];
+                }
+                for j in 0..L {
+                    slopes_x[j] = slopes[j] * x[j];
+                }
                 let row = &mut delta[r * 3 * columns..][..3 * columns];
-                let out: &mut [f32; L] = lanes_mut(row, at);
-                for j in 0..L {
-                    out[j] = slopes[j] * g[j];
-                }
+                *lanes_mut(row, at) = slopes_g;
                 *lanes_mut(row, columns + at) = slopes;
-                let out: &mut [f32; L] = lanes_mut(row, 2 * columns + at);
-                for j in 0..L {
-                    out[j] = slopes[j] * x[j];
-                }
+                *lanes_mut(row, 2 * columns + at) = slopes_x;
             }
-            let (sum_g, sum_gx): (&mut [f32; L], &mut [f32; L]) = (lanes_mut(sum_g, at), lanes_mut(sum_gx, at));
-            for j in 0..L {
-                sum_g[j] += total_g[j];
-                sum_gx[j] += total_gx[j];
-            }
+            *lanes_mut(sum_g, at) = total_g;
+            *lanes_mut(sum_gx, at) = total_gx;
         });
     }
 }
@@ -147,18 +152,23 @@ vectorised! {
         delta: &'a mut [f32],
     ) {
         for_lanes!(columns, L, at, {
-            let (mean, inverse): (&[f32; L], &[f32; L]) = (lanes(&norm.mean, at), lanes(&norm.inverse, at));
-            let gamma: &[f32; L] = lanes(&norm.gamma, at);
-            let (mean_g, mean_gx): (&[f32; L], &[f32; L]) = (lanes(&norm.mean_g, at), lanes(&norm.mean_gx, at));
+            let [gamma, mean, inverse, mean_g, mean_gx]: [[f32; L]; 5] =
+                [&norm.gamma, &norm.mean, &norm.inverse, &norm.mean_g, &norm.mean_gx].map(|v| *lanes(v, at));
             for r in 0..rows {
-                let a: &[f32; L] = lanes(a, r * columns + at);
-                let g: &[f32; L] = lanes(g, r * g_stride + at);
-                let out: &mut [f32; L] = lanes_mut(delta, r * columns + at);
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let g: [f32; L] = *lanes(g, r * g_stride + at);
+                let [mut centred, mut slopes] = [[0.0; L]; 2];
                 for j in 0..L {
                     let x = (a[j] - mean[j]) * inverse[j];
-                    let centred = (-x).mul_add(mean_gx[j], g[j] - mean_g[j]);
-                    out[j] = slope::<ACTIVATION>(a[j]) * (gamma[j] * inverse[j]) * centred;
+                    centred[j] = (-x).mul_add(mean_gx[j], g[j] - mean_g[j]);
                 }
+                for j in 0..L {
+                    slopes[j] = slope::<ACTIVATION>(a[j]);
+                }
+                for j in 0..L {
+                    centred[j] *= slopes[j] * (gamma[j] * inverse[j]);
+                }
+                *lanes_mut(delta, r * columns + at) = centred;
             }
         });
     }
@@ -223,7 +233,7 @@ vectorised! {
         for_lanes!(columns, L, at, {
             let mut centre: [f32; L] = [0.0; L];
             for r in 0..rows {
-                let value: &[f32; L] = lanes(values, r * columns + at);
+                let value: [f32; L] = *lanes(values, r * columns + at);
                 for j in 0..L {
                     centre[j] += value[j];
                 }
@@ -233,11 +243,15 @@ vectorised! {
             }
             let (mut one, mut two): ([f32; L], [f32; L]) = ([0.0; L], [0.0; L]);
             for r in 0..rows {
-                let value: &[f32; L] = lanes(values, r * columns + at);
+                let mut deviation: [f32; L] = *lanes(values, r * columns + at);
                 for j in 0..L {
-                    let deviation = value[j] - centre[j];
-                    one[j] += deviation;
-                    two[j] = deviation.mul_add(deviation, two[j]);
+                    deviation[j] -= centre[j];
+                }
+                for j in 0..L {
+                    one[j] += deviation[j];
+                }
+                for j in 0..L {
+                    two[j] = deviation[j].mul_add(deviation[j], two[j]);
                 }
             }
             *lanes_mut(mean, at) = centre;

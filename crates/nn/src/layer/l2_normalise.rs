@@ -25,11 +25,10 @@ vectorised! {
     pub(crate) fn forward<'a>(columns: usize, x: &'a mut [f32], inverse: &'a mut [f32]) {
         for (row, inverse) in x.chunks_exact_mut(columns).zip(inverse) {
             let length = dot(row, row).sqrt();
-            *inverse = 1.0 / if length < SMALLEST { SMALLEST } else { length };
-            for lanes in row.as_chunks_mut::<16>().0 {
-                for value in lanes {
-                    *value *= *inverse;
-                }
+            let factor = 1.0 / if length < SMALLEST { SMALLEST } else { length };
+            *inverse = factor;
+            for value in row {
+                *value *= factor;
             }
         }
     }
@@ -39,11 +38,13 @@ vectorised! {
     /// Turns the gradient by `y` into that by `x`, in place.
     pub(crate) fn backward<'a>(columns: usize, y: &'a [f32], inverse: &'a [f32], g: &'a mut [f32]) {
         for ((y, inverse), g) in y.chunks_exact(columns).zip(inverse).zip(g.chunks_exact_mut(columns)) {
-            let along = dot(y, g);
+            let (along, factor) = (dot(y, g), *inverse);
             for (g, y) in g.as_chunks_mut::<16>().0.iter_mut().zip(y.as_chunks::<16>().0) {
+                let mut out = [0.0; 16];
                 for j in 0..16 {
-                    g[j] = (-along).mul_add(y[j], g[j]) * *inverse;
+                    out[j] = (-along).mul_add(y[j], g[j]) * factor;
                 }
+                *g = out;
             }
         }
     }

@@ -4,6 +4,7 @@
 //! norms no sample's `dW` is formed: `|xᵀ d| = |x| |d|`.
 
 use crate::kernel::product::{Matrix, add_outer, add_rows, affine};
+use crate::kernel::vectorised;
 
 /// The weights of a linear layer, padded to whole vectors.
 #[derive(Debug, Clone, Default)]
@@ -40,4 +41,20 @@ pub(crate) fn add_gradient(
     let (weight, bias) = sums.split_at_mut(inputs * columns);
     add_outer(rows, x, inputs, d, columns, weight);
     add_rows(rows, d, columns, bias);
+}
+
+vectorised! {
+    /// Brings the given rows of a dense input together.
+    pub(crate) fn gather<'a>(values: &'a [f32], columns: usize, rows: &'a [u32], x: &'a mut [f32]) {
+        if columns == 16 {
+            let (values, x) = (values.as_chunks::<16>().0, x.as_chunks_mut::<16>().0);
+            for (x, &row) in x.iter_mut().zip(rows) {
+                *x = values[row as usize];
+            }
+        } else {
+            for (x, &row) in x.chunks_exact_mut(columns).zip(rows) {
+                x.copy_from_slice(&values[row as usize * columns..][..columns]);
+            }
+        }
+    }
 }

@@ -60,9 +60,11 @@ vectorised! {
                 let value = values.map_or(1.0, |values| values[n]);
                 let sums = &mut sums[i as usize * columns..][..columns];
                 for (sum, d) in sums.as_chunks_mut::<8>().0.iter_mut().zip(d.as_chunks::<8>().0) {
+                    let mut out = *sum;
                     for j in 0..8 {
-                        sum[j] = value.mul_add(d[j], sum[j]);
+                        out[j] = value.mul_add(d[j], out[j]);
                     }
+                    *sum = out;
                 }
             }
         }
