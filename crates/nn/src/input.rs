@@ -1,0 +1,176 @@
+//! What networks read: views of rows, dense or sparse, checked once.
+
+use crate::error::{Error, Result, check_length};
+
+/// The input of one branch: a view, one row per sample.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// All values, row after row.
+    Dense {
+        /// The number of columns.
+        columns: usize,
+        /// `rows * columns` values.
+        values: &'a [f32],
+    },
+    /// Compressed sparse rows. One-hot inputs stay sparse: the layer adds up rows of its weights.
+    Sparse {
+        /// The number of columns.
+        columns: usize,
+        /// Where each row starts, and where the last one ends.
+        offsets: &'a [u64],
+        /// The column of each value.
+        indices: &'a [u32],
+        /// The values; `None` if all are 1.
+        values: Option<&'a [f32]>,
+    },
+}
+
+impl<'a> Input<'a> {
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        match *self {
+            Input::Dense { columns, .. } | Input::Sparse { columns, .. } => columns,
+        }
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        match *self {
+            Input::Dense { columns, values } => values.len() / columns.max(1),
+            Input::Sparse { offsets, .. } => offsets.len().saturating_sub(1),
+        }
+    }
+
+    fn check(&self, input: usize) -> Result<()> {
+        match *self {
+            Input::Dense { columns, values } => {
+                check_length(format!("dense input {input}"), values.len(), self.rows() * columns)
+            }
+            Input::Sparse { columns, offsets, indices, values } => {
+                let broken = |row, why| Err(Error::Sparse { input, row, why });
+                if offsets.first() != Some(&0) {
+                    return broken(0, "the first offset must be 0");
+                }
+                if let Some(row) = offsets.windows(2).position(|w| w[0] > w[1]) {
+                    return broken(row, "it ends before it starts");
+                }
+                let end = *offsets.last().expect("there is a first") as usize;
+                check_length(format!("list of indices of sparse input {input}"), indices.len(), end)?;
+                if let Some(values) = values {
+                    check_length(format!("list of values of sparse input {input}"), values.len(), end)?;
+                }
+                match indices.iter().position(|&i| i as usize >= columns) {
+                    None => Ok(()),
+                    Some(at) => {
+                        let row = offsets.partition_point(|&o| o as usize <= at) - 1;
+                        broken(row, "it has an index beyond the last column")
+                    }
+                }
+            }
+        }
+    }
+
+    /// The entries of a sparse row. Empty for a dense input.
+    #[inline(always)]
+    pub(crate) fn entries(&self, row: u32) -> (&'a [u32], Option<&'a [f32]>) {
+        match *self {
+            Input::Dense { .. } => (&[], None),
+            Input::Sparse { offsets, indices, values, .. } => {
+                let range = offsets[row as usize] as usize..offsets[row as usize + 1] as usize;
+                (&indices[range.clone()], values.map(|v| &v[range]))
+            }
+        }
+    }
+}
+
+/// The inputs of all branches: checked, and with the same number of rows.
+///
+/// ```
+/// use progap_nn::{Input, Inputs};
+///
+/// let one_hot = Input::Sparse { columns: 3, offsets: &[0, 1, 2], indices: &[2, 0], values: None };
+/// let dense = Input::Dense { columns: 2, values: &[0.5, 1.0, -0.5, 2.0] };
+/// assert_eq!(Inputs::new(vec![one_hot, dense])?.rows(), 2);
+///
+/// let broken = Input::Sparse { columns: 3, offsets: &[0, 1], indices: &[3], values: None };
+/// assert!(Inputs::new(vec![broken]).is_err());
+/// # Ok::<(), progap_nn::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Inputs<'a> {
+    inputs: Vec<Input<'a>>,
+    rows: usize,
+}
+
+impl<'a> Inputs<'a> {
+    /// Checks that sparse rows are sound, and that all inputs have the same number of rows.
+    pub fn new(inputs: Vec<Input<'a>>) -> Result<Self> {
+        let rows = inputs.first().map_or(0, Input::rows);
+        for (i, input) in inputs.iter().enumerate() {
+            input.check(i)?;
+            check_length(format!("list of rows of input {i}"), input.rows(), rows)?;
+        }
+        Ok(Inputs { inputs, rows })
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The views.
+    pub fn as_slice(&self) -> &[Input<'a>] {
+        &self.inputs
+    }
+}
+
+/// Labelled rows to train or to be measured on: checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    pub(crate) inputs: &'a Inputs<'a>,
+    pub(crate) labels: &'a [u32],
+    pub(crate) rows: &'a [u32],
+}
+
+impl<'a> Batch<'a> {
+    /// The given rows of the inputs, with `labels[row]` the class of a row among `classes`.
+    ///
+    /// A row may be named more than once. Labels of other rows are not looked at.
+    pub fn new(inputs: &'a Inputs<'a>, labels: &'a [u32], rows: &'a [u32], classes: usize) -> Result<Self> {
+        check_length("list of labels", labels.len(), inputs.rows())?;
+        check_rows(inputs, rows)?;
+        match rows.iter().find(|&&row| labels[row as usize] as usize >= classes) {
+            Some(&row) => Err(Error::Label { row, label: labels[row as usize], classes }),
+            None => Ok(Batch { inputs, labels, rows }),
+        }
+    }
+
+    /// The number of rows in the batch.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The same data with other rows, which must be among those of this batch or as well checked.
+    pub(crate) fn with_rows(self, rows: &'a [u32]) -> Self {
+        Batch { rows, ..self }
+    }
+}
+
+pub(crate) fn check_rows(inputs: &Inputs<'_>, rows: &[u32]) -> Result<()> {
+    match rows.iter().find(|&&row| row as usize >= inputs.rows()) {
+        Some(&row) => Err(Error::Row { row, rows: inputs.rows() }),
+        None => Ok(()),
+    }
+}
+
+impl<'a> Inputs<'a> {
+    /// The first input, as if it were that of each of `count` branches.
+    pub(crate) fn repeated(&self, count: usize) -> Inputs<'a> {
+        Inputs { inputs: vec![self.inputs[0]; count], rows: self.rows }
+    }
+}

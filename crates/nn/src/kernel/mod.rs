@@ -1,0 +1,88 @@
+//! The inner loops, compiled once for every set of vector instructions and chosen at run time.
+//!
+//! Matrices are row after row. Their columns are padded with zeros to a whole number of vectors ([`padded`]), so
+//! that one pair of loops with fixed trip counts serves every width: a network of width 16 runs on two AVX2
+//! registers (or one of AVX-512) per row.
+//!
+//! Every row is computed by the same sequence of operations whatever its neighbours in a block are. Per-sample
+//! clipping relies on this: a sample's gradient must not change, not even in its last bit, when another sample
+//! joins the batch.
+
+pub(crate) mod exp;
+pub(crate) mod product;
+
+/// Columns as stored: a multiple of 16, or 8 where that is enough.
+pub(crate) fn padded(columns: usize) -> usize {
+    if columns <= 8 { 8 } else { columns.next_multiple_of(16) }
+}
+
+/// Defines a function whose body is compiled for each set of vector instructions.
+///
+/// All references in the signature have the lifetime `'a`. The body lives in an always-inlined method, because a
+/// closure handed to `pulp::Arch::dispatch` may be left out of line and is then compiled for the baseline only.
+macro_rules! vectorised {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident<'a $(, const $c:ident: $ct:ty)*>(
+        $($arg:ident: $type:ty),* $(,)?
+    ) $(-> $output:ty)? $body:block) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        $vis fn $name<'a $(, const $c: $ct)*>($($arg: $type),*) $(-> $output)? {
+            struct Work<'a $(, const $c: $ct)*> { $($arg: $type),* }
+            impl<'a $(, const $c: $ct)*> pulp::WithSimd for Work<'a $(, $c)*> {
+                type Output = vectorised!(@output $($output)?);
+
+                #[inline(always)]
+                fn with_simd<S: pulp::Simd>(self, _: S) -> Self::Output {
+                    let Work { $($arg),* } = self;
+                    $body
+                }
+            }
+            pulp::Arch::new().dispatch(Work::<'a $(, $c)*> { $($arg),* })
+        }
+    };
+    (@output) => { () };
+    (@output $output:ty) => { $output };
+}
+pub(crate) use vectorised;
+
+/// Runs `$body` with the constant `$lanes` and each column `$at` where a vector of so many lanes starts.
+macro_rules! for_lanes {
+    ($columns:expr, $lanes:ident, $at:ident, $body:block) => {
+        if $columns == 8 {
+            const $lanes: usize = 8;
+            let $at = 0;
+            $body
+        } else {
+            const $lanes: usize = 16;
+            for $at in (0..$columns).step_by($lanes) {
+                $body
+            }
+        }
+    };
+}
+pub(crate) use for_lanes;
+
+/// The `L` values from `at` on, as an array.
+#[inline(always)]
+pub(crate) fn lanes<const L: usize>(values: &[f32], at: usize) -> &[f32; L] {
+    values[at..].first_chunk().expect("padded to whole vectors")
+}
+
+/// As [`lanes`], to write to.
+#[inline(always)]
+pub(crate) fn lanes_mut<const L: usize>(values: &mut [f32], at: usize) -> &mut [f32; L] {
+    values[at..].first_chunk_mut().expect("padded to whole vectors")
+}
+
+/// The sum of all lanes, by halves.
+#[inline(always)]
+pub(crate) fn sum_lanes<const L: usize>(v: &[f32; L]) -> f32 {
+    let mut eight = [0.0; 8];
+    for chunk in v.as_chunks::<8>().0 {
+        for j in 0..8 {
+            eight[j] += chunk[j];
+        }
+    }
+    let four: [f32; 4] = std::array::from_fn(|j| eight[j] + eight[j + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
+}

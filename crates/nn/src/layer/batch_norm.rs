@@ -1,0 +1,289 @@
+//! Batch normalisation: `y = γ x + β` with `x = (a - μ) / sqrt(v + ε)`, column by column; `μ` and `v` are the mean
+//! and (biased) variance over the batch in training, and running estimates afterwards.
+//!
+//! Backward, with `g` the gradient by `y` and `f'` the slope of the activation before it, over a batch of `n`:
+//! ```text
+//! dβ = Σ g          dγ = Σ g x
+//! dz = f' (γ / sqrt(v + ε)) (g - dβ/n - x dγ/n)
+//! ```
+//! `dβ` and `dγ` are only known when the whole batch has been seen, but `dz` is linear in them. So one pass adds up
+//! the gradient of the linear layer for the three planes `f' g`, `f'` and `f' x`, and they are combined
+//! afterwards: no activation is stored, and no third pass is needed.
+//!
+//! Running estimates move by a tenth towards the batch's mean and unbiased variance.
+
+use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
+use crate::layer::Activation;
+use crate::layer::activation::{slope, with_activation};
+
+pub(crate) const EPSILON: f64 = 1e-5;
+pub(crate) const MOMENTUM: f64 = 0.1;
+
+/// What a batch-normalised column needs, padded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Columns {
+    pub gamma: Vec<f32>,
+    pub beta: Vec<f32>,
+    pub mean: Vec<f32>,
+    /// `1 / sqrt(v + ε)`.
+    pub inverse: Vec<f32>,
+    /// `dβ / n` and `dγ / n`, once they are known.
+    pub mean_g: Vec<f32>,
+    pub mean_gx: Vec<f32>,
+}
+
+vectorised! {
+    /// `y = γ x + β`; rows of `y` are `y_stride` apart.
+    pub(crate) fn forward<'a>(
+        norm: &'a Columns,
+        rows: usize,
+        columns: usize,
+        a: &'a [f32],
+        y: &'a mut [f32],
+        y_stride: usize,
+    ) {
+        for_lanes!(columns, L, at, {
+            let [gamma, beta, mean, inverse]: [[f32; L]; 4] =
+                [&norm.gamma, &norm.beta, &norm.mean, &norm.inverse].map(|values| *lanes(values, at));
+            for r in 0..rows {
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let mut out = [0.0; L];
+                for j in 0..L {
+                    out[j] = ((a[j] - mean[j]) * inverse[j]).mul_add(gamma[j], beta[j]);
+                }
+                *lanes_mut(y, r * y_stride + at) = out;
+            }
+        });
+    }
+}
+
+/// Writes the planes `f' g`, `f'` and `f' x` side by side into each row of `delta`, and adds to `sum_g` and `sum_gx`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn backward_planes(
+    activation: Activation,
+    norm: &Columns,
+    rows: usize,
+    columns: usize,
+    a: &[f32],
+    g: &[f32],
+    g_stride: usize,
+    delta: &mut [f32],
+    sum_g: &mut [f32],
+    sum_gx: &mut [f32],
+) {
+    with_activation!(
+        activation,
+        planes(norm, rows, columns, a, g, g_stride, delta, sum_g, sum_gx)
+    );
+}
+
+vectorised! {
+    fn planes<'a, const ACTIVATION: u8>(
+        norm: &'a Columns,
+        rows: usize,
+        columns: usize,
+        a: &'a [f32],
+        g: &'a [f32],
+        g_stride: usize,
+        delta: &'a mut [f32],
+        sum_g: &'a mut [f32],
+        sum_gx: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            let [mean, inverse]: [[f32; L]; 2] = [&norm.mean, &norm.inverse].map(|values| *lanes(values, at));
+            let [mut total_g, mut total_gx]: [[f32; L]; 2] = [*lanes(sum_g, at), *lanes(sum_gx, at)];
+            for r in 0..rows {
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let g: [f32; L] = *lanes(g, r * g_stride + at);
+                let mut x = [0.0; L];
+                for j in 0..L {
+                    x[j] = (a[j] - mean[j]) * inverse[j];
+                }
+                for j in 0..L {
+                    total_g[j] += g[j];
+                }
+                for j in 0..L {
+                    total_gx[j] = g[j].mul_add(x[j], total_gx[j]);
+                }
+                let [mut slopes, mut slopes_g, mut slopes_x] = [[0.0; L]; 3];
+                for j in 0..L {
+                    slopes[j] = slope::<ACTIVATION>(a[j]);
+                }
+                for j in 0..L {
+                    slopes_g[j] = slopes[j] * g[j];
+                }
+                for j in 0..L {
+                    slopes_x[j] = slopes[j] * x[j];
+                }
+                let row = &mut delta[r * 3 * columns..][..3 * columns];
+                *lanes_mut(row, at) = slopes_g;
+                *lanes_mut(row, columns + at) = slopes;
+                *lanes_mut(row, 2 * columns + at) = slopes_x;
+            }
+            *lanes_mut(sum_g, at) = total_g;
+            *lanes_mut(sum_gx, at) = total_gx;
+        });
+    }
+}
+
+/// Writes `dz` into `delta`, where `dβ` and `dγ` are known.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn backward(
+    activation: Activation,
+    norm: &Columns,
+    rows: usize,
+    columns: usize,
+    a: &[f32],
+    g: &[f32],
+    g_stride: usize,
+    delta: &mut [f32],
+) {
+    with_activation!(activation, exact(norm, rows, columns, a, g, g_stride, delta));
+}
+
+vectorised! {
+    fn exact<'a, const ACTIVATION: u8>(
+        norm: &'a Columns,
+        rows: usize,
+        columns: usize,
+        a: &'a [f32],
+        g: &'a [f32],
+        g_stride: usize,
+        delta: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            let [gamma, mean, inverse, mean_g, mean_gx]: [[f32; L]; 5] =
+                [&norm.gamma, &norm.mean, &norm.inverse, &norm.mean_g, &norm.mean_gx].map(|v| *lanes(v, at));
+            for r in 0..rows {
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let g: [f32; L] = *lanes(g, r * g_stride + at);
+                let [mut centred, mut slopes] = [[0.0; L]; 2];
+                for j in 0..L {
+                    let x = (a[j] - mean[j]) * inverse[j];
+                    centred[j] = (-x).mul_add(mean_gx[j], g[j] - mean_g[j]);
+                }
+                for j in 0..L {
+                    slopes[j] = slope::<ACTIVATION>(a[j]);
+                }
+                for j in 0..L {
+                    centred[j] *= slopes[j] * (gamma[j] * inverse[j]);
+                }
+                *lanes_mut(delta, r * columns + at) = centred;
+            }
+        });
+    }
+}
+
+/// Count, mean and sum of squared deviations of each column, in a form that can be merged without cancellation.
+#[derive(Debug, Clone)]
+pub(crate) struct Moments {
+    pub count: f64,
+    pub mean: Vec<f64>,
+    pub squares: Vec<f64>,
+}
+
+impl Moments {
+    pub fn new(columns: usize) -> Self {
+        Moments { count: 0.0, mean: vec![0.0; columns], squares: vec![0.0; columns] }
+    }
+
+    /// Takes in a block of rows: its own mean first, then the deviations from that, all of it in cache.
+    pub fn add_rows(&mut self, rows: usize, values: &[f32]) {
+        let columns = self.mean.len();
+        let (mut mean, mut first, mut second) = (vec![0.0; columns], vec![0.0; columns], vec![0.0; columns]);
+        deviations(rows, columns, values, &mut mean, &mut first, &mut second);
+        let n = rows as f64;
+        for j in 0..columns {
+            // The block's mean is rounded; `first` is what it is off by, n times.
+            let off = f64::from(first[j]) / n;
+            let (mean, squares) = (f64::from(mean[j]) + off, f64::from(second[j]) - off * off * n);
+            self.merge_column(j, n, mean, squares);
+        }
+        self.count += n;
+    }
+
+    pub fn merge(&mut self, other: &Moments) {
+        for j in 0..self.mean.len() {
+            self.merge_column(j, other.count, other.mean[j], other.squares[j]);
+        }
+        self.count += other.count;
+    }
+
+    fn merge_column(&mut self, j: usize, n: f64, mean: f64, squares: f64) {
+        let total = self.count + n;
+        if total == 0.0 {
+            return;
+        }
+        let difference = mean - self.mean[j];
+        self.mean[j] += difference * (n / total);
+        self.squares[j] += squares + difference * difference * (self.count * n / total);
+    }
+}
+
+vectorised! {
+    fn deviations<'a>(
+        rows: usize,
+        columns: usize,
+        values: &'a [f32],
+        mean: &'a mut [f32],
+        first: &'a mut [f32],
+        second: &'a mut [f32],
+    ) {
+        let inverse = 1.0 / rows as f32;
+        for_lanes!(columns, L, at, {
+            let mut centre: [f32; L] = [0.0; L];
+            for r in 0..rows {
+                let value: [f32; L] = *lanes(values, r * columns + at);
+                for j in 0..L {
+                    centre[j] += value[j];
+                }
+            }
+            for j in 0..L {
+                centre[j] *= inverse;
+            }
+            let (mut one, mut two): ([f32; L], [f32; L]) = ([0.0; L], [0.0; L]);
+            for r in 0..rows {
+                let mut deviation: [f32; L] = *lanes(values, r * columns + at);
+                for j in 0..L {
+                    deviation[j] -= centre[j];
+                }
+                for j in 0..L {
+                    one[j] += deviation[j];
+                }
+                for j in 0..L {
+                    two[j] = deviation[j].mul_add(deviation[j], two[j]);
+                }
+            }
+            *lanes_mut(mean, at) = centre;
+            *lanes_mut(first, at) = one;
+            *lanes_mut(second, at) = two;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_survive_a_mean_far_larger_than_the_spread() {
+        let values: Vec<f32> = (0..640 * 16).map(|i| 10_000.0 + ((i * 7919) % 97) as f32 * 0.01).collect();
+        let mut moments = Moments::new(16);
+        let (first, second) = values.split_at(300 * 16);
+        for part in first.chunks(64 * 16) {
+            moments.add_rows(part.len() / 16, part);
+        }
+        let mut other = Moments::new(16);
+        for part in second.chunks(64 * 16) {
+            other.add_rows(part.len() / 16, part);
+        }
+        moments.merge(&other);
+        for j in 0..16 {
+            let column: Vec<f64> = values.iter().skip(j).step_by(16).map(|&v| v.into()).collect();
+            let mean = column.iter().sum::<f64>() / 640.0;
+            let squares = column.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+            assert!((moments.mean[j] - mean).abs() < 1e-6);
+            assert!((moments.squares[j] - squares).abs() < 1e-4 * squares);
+        }
+    }
+}

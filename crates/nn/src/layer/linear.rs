@@ -1,0 +1,60 @@
+//! The linear layer on dense input: `z = x W + b`, with `W` stored as inputs x outputs.
+//!
+//! Backward, with `d` the gradient by `z`: `dW = Σ xᵀ d`, `db = Σ d`, and by the input `d Wᵀ`. For per-sample
+//! norms no sample's `dW` is formed: `|xᵀ d| = |x| |d|`.
+
+use crate::kernel::product::{Matrix, add_outer, add_rows, affine};
+use crate::kernel::vectorised;
+
+/// The weights of a linear layer, padded to whole vectors.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Weights {
+    /// Inputs x outputs, both padded.
+    pub w: Vec<f32>,
+    pub b: Vec<f32>,
+    /// Outputs x inputs, for the gradient by the input; empty where none is needed.
+    pub transposed: Vec<f32>,
+    pub inputs: usize,
+    pub outputs: usize,
+}
+
+impl Weights {
+    pub fn forward(&self, rows: usize, x: Matrix<'_>, out: &mut [f32], out_stride: usize) {
+        affine(rows, x, &self.w, Some(&self.b), self.outputs, out, out_stride);
+    }
+
+    /// The gradient by the input.
+    pub fn backward(&self, rows: usize, d: Matrix<'_>, dx: &mut [f32], dx_stride: usize) {
+        affine(rows, d, &self.transposed, None, self.inputs, dx, dx_stride);
+    }
+}
+
+/// Adds the gradients by weights and bias to `sums`: a row for each input, and one more for the bias.
+pub(crate) fn add_gradient(
+    rows: usize,
+    x: Matrix<'_>,
+    inputs: usize,
+    d: &[f32],
+    columns: usize,
+    sums: &mut [f32],
+) {
+    let (weight, bias) = sums.split_at_mut(inputs * columns);
+    add_outer(rows, x, inputs, d, columns, weight);
+    add_rows(rows, d, columns, bias);
+}
+
+vectorised! {
+    /// Brings the given rows of a dense input together.
+    pub(crate) fn gather<'a>(values: &'a [f32], columns: usize, rows: &'a [u32], x: &'a mut [f32]) {
+        if columns == 16 {
+            let (values, x) = (values.as_chunks::<16>().0, x.as_chunks_mut::<16>().0);
+            for (x, &row) in x.iter_mut().zip(rows) {
+                *x = values[row as usize];
+            }
+        } else {
+            for (x, &row) in x.chunks_exact_mut(columns).zip(rows) {
+                x.copy_from_slice(&values[row as usize * columns..][..columns]);
+            }
+        }
+    }
+}

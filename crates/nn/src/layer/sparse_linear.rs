@@ -1,0 +1,105 @@
+//! The linear layer on sparse input: `z = b + Σ x_k W_k` over the columns `k` that a row has.
+//!
+//! Forward, rows of the weights are gathered and added; backward, `dW_k += x_k d` is scattered. For one-hot input
+//! both cost a few vector additions per row, and nothing is ever as wide as the input.
+
+use crate::input::Input;
+use crate::kernel::product::add_rows;
+use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
+
+vectorised! {
+    /// `out = bias + x w` for the given rows of a sparse input.
+    pub(crate) fn forward<'a>(
+        input: Input<'a>,
+        rows: &'a [u32],
+        w: &'a [f32],
+        bias: &'a [f32],
+        columns: usize,
+        out: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            for (r, &row) in rows.iter().enumerate() {
+                let mut sum: [f32; L] = *lanes(bias, at);
+                let (indices, values) = input.entries(row);
+                match values {
+                    None => {
+                        for &i in indices {
+                            let w: &[f32; L] = lanes(w, i as usize * columns + at);
+                            for j in 0..L {
+                                sum[j] += w[j];
+                            }
+                        }
+                    }
+                    Some(values) => {
+                        for (&i, &value) in indices.iter().zip(values) {
+                            let w: &[f32; L] = lanes(w, i as usize * columns + at);
+                            for j in 0..L {
+                                sum[j] = value.mul_add(w[j], sum[j]);
+                            }
+                        }
+                    }
+                }
+                *lanes_mut(out, r * columns + at) = sum;
+            }
+        });
+    }
+}
+
+/// Adds the gradients by weights and bias to `sums`: a row for each input, and one more for the bias.
+pub(crate) fn add_gradient(input: Input<'_>, rows: &[u32], d: &[f32], columns: usize, sums: &mut [f32]) {
+    let (weight, bias) = sums.split_at_mut(input.columns() * columns);
+    scatter(input, rows, d, columns, weight);
+    add_rows(rows.len(), d, columns, bias);
+}
+
+vectorised! {
+    fn scatter<'a>(input: Input<'a>, rows: &'a [u32], d: &'a [f32], columns: usize, sums: &'a mut [f32]) {
+        for (&row, d) in rows.iter().zip(d.chunks_exact(columns)) {
+            let (indices, values) = input.entries(row);
+            for (n, &i) in indices.iter().enumerate() {
+                let value = values.map_or(1.0, |values| values[n]);
+                let sums = &mut sums[i as usize * columns..][..columns];
+                for (sum, d) in sums.as_chunks_mut::<8>().0.iter_mut().zip(d.as_chunks::<8>().0) {
+                    let mut out = *sum;
+                    for j in 0..8 {
+                        out[j] = value.mul_add(d[j], out[j]);
+                    }
+                    *sum = out;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::product::Matrix;
+    use crate::layer::linear;
+
+    #[test]
+    fn it_agrees_with_the_dense_layer() {
+        let dense = [0.0, 2.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.5, 3.0];
+        let sparse = Input::Sparse {
+            columns: 3,
+            offsets: &[0, 1, 2, 4],
+            indices: &[1, 0, 1, 2],
+            values: Some(&[2.0, -1.0, 0.5, 3.0]),
+        };
+        let rows = [0, 1, 2];
+        for columns in [8, 16, 48] {
+            let w: Vec<f32> = (0..3 * columns).map(|i| i as f32 * 0.1 - 2.0).collect();
+            let x = Matrix { values: &dense, stride: 3 };
+            let weights =
+                linear::Weights { b: w[..columns].to_vec(), w, inputs: 3, outputs: columns, ..Default::default() };
+            let (mut a, mut b) = (vec![0.0; 3 * columns], vec![0.0; 3 * columns]);
+            weights.forward(3, x, &mut a, columns);
+            forward(sparse, &rows, &weights.w, &weights.b, columns, &mut b);
+            assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
+            let (mut ga, mut gb) = (vec![0.0; 4 * columns], vec![0.0; 4 * columns]);
+            linear::add_gradient(3, x, 3, &a, columns, &mut ga);
+            add_gradient(sparse, &rows, &b, columns, &mut gb);
+            assert!(ga.iter().zip(&gb).all(|(a, b)| (a - b).abs() < 1e-4));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Where each parameter lives: in the flat list of parameters, and in the padded sums of gradients.
+
+use std::ops::Range;
+
+use crate::jk::{Jk, Slots};
+use crate::kernel::padded;
+use crate::layer::Norm;
+use crate::network::Architecture;
+
+/// How a parameter starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Start {
+    /// Uniform in `±bound`.
+    Uniform(f32),
+    /// Always the same value.
+    Constant(f32),
+}
+
+/// A named part of the flat list of parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Tensor {
+    pub name: String,
+    pub shape: Vec<usize>,
+    pub range: Range<usize>,
+    pub start: Start,
+    pub branch: Option<usize>,
+}
+
+/// A linear layer: weights (inputs x outputs) and bias.
+#[derive(Debug, Clone)]
+pub(crate) struct Linear {
+    pub weight: Range<usize>,
+    pub bias: Range<usize>,
+    pub outputs: usize,
+    /// Inputs come in groups of `group`, each stored with `group_padded` columns.
+    group: usize,
+    group_padded: usize,
+    pub inputs_padded: usize,
+    pub outputs_padded: usize,
+    /// Planes of delta: 3 before a batch normalisation in training, else 1.
+    pub planes: usize,
+    /// Where its sums start: `inputs_padded + 1` rows of `planes * outputs_padded`.
+    pub sums: usize,
+    pub branch: Option<usize>,
+    /// Whether a gradient by its input is ever needed.
+    pub needs_transposed: bool,
+}
+
+impl Linear {
+    pub fn columns(&self) -> usize {
+        self.planes * self.outputs_padded
+    }
+
+    pub fn sums(&self) -> Range<usize> {
+        self.sums..self.sums + (self.inputs_padded + 1) * self.columns()
+    }
+
+    /// Pairs of a padded input column and the row of the weights that belongs to it.
+    pub fn input_rows(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (group, group_padded) = (self.group, self.group_padded);
+        (0..self.inputs_padded)
+            .filter(move |p| p % group_padded < group)
+            .map(move |p| (p, p / group_padded * group + p % group_padded))
+    }
+}
+
+/// A parameter whose gradient each row has in full.
+#[derive(Debug, Clone)]
+pub(crate) struct Vector {
+    pub range: Range<usize>,
+    pub padded: usize,
+    pub sums: usize,
+    pub branch: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub tensors: Vec<Tensor>,
+    pub statistics: Vec<Tensor>,
+    pub linears: Vec<Linear>,
+    pub vectors: Vec<Vector>,
+    pub jk: Slots,
+    pub parameters: usize,
+    pub sums: usize,
+}
+
+/// The columns in which `hidden` values are stored.
+pub(crate) fn hidden_padded(hidden: usize) -> usize {
+    hidden.next_multiple_of(16)
+}
+
+impl Layout {
+    pub fn new(arch: &Architecture) -> Self {
+        let mut layout = Layout {
+            tensors: vec![],
+            statistics: vec![],
+            linears: vec![],
+            vectors: vec![],
+            jk: Slots::None,
+            parameters: 0,
+            sums: 0,
+        };
+        let (hidden, wide) = (arch.hidden, hidden_padded(arch.hidden));
+        let planes = if arch.norm == Norm::Batch { 3 } else { 1 };
+        let mut at = 0;
+        for (b, &columns) in arch.inputs.iter().enumerate() {
+            for l in 0..arch.layers {
+                let name = format!("branches.{b}.layers.{l}");
+                let (inputs, stored) = if l == 0 { (columns, columns) } else { (hidden, wide) };
+                layout.linear(&name, (inputs, stored), inputs, hidden, planes, Some(b));
+                layout.linears.last_mut().expect("just added").needs_transposed = l > 0;
+                if arch.norm != Norm::None {
+                    layout.vector(&format!("{name}.norm.weight"), hidden, Start::Constant(1.0), Some(b));
+                    layout.vector(&format!("{name}.norm.bias"), hidden, Start::Constant(0.0), Some(b));
+                }
+                if arch.norm == Norm::Batch {
+                    for (what, start) in [("running_mean", 0.0), ("running_var", 1.0)] {
+                        let (name, shape) = (format!("{name}.norm.{what}"), vec![hidden]);
+                        let (range, start) = (at..at + hidden, Start::Constant(start));
+                        layout.statistics.push(Tensor { name, shape, range, start, branch: Some(b) });
+                        at += hidden;
+                    }
+                }
+            }
+        }
+        layout.jk = arch.jk.slots(&mut layout, arch.inputs.len(), hidden);
+        let hops = if arch.jk == Jk::Cat { arch.inputs.len() } else { 1 };
+        layout.linear("head", (hidden, wide), hops * hidden, arch.classes, 1, None);
+        layout
+    }
+
+    /// Adds a linear layer that starts as PyTorch's does, and gives its number.
+    pub fn linear(
+        &mut self,
+        name: &str,
+        (group, group_padded): (usize, usize),
+        inputs: usize,
+        outputs: usize,
+        planes: usize,
+        branch: Option<usize>,
+    ) -> usize {
+        let start = Start::Uniform(1.0 / (inputs as f32).sqrt());
+        let weight = self.tensor(format!("{name}.weight"), vec![inputs, outputs], start, branch);
+        let bias = self.tensor(format!("{name}.bias"), vec![outputs], start, branch);
+        let inputs_padded = inputs / group * group_padded;
+        let outputs_padded =
+            if branch.is_some() { hidden_padded(outputs) } else { padded(outputs) };
+        let linear = Linear {
+            weight,
+            bias,
+            outputs,
+            group,
+            group_padded,
+            inputs_padded,
+            outputs_padded,
+            planes,
+            sums: self.sums,
+            branch,
+            needs_transposed: true,
+        };
+        self.sums = linear.sums().end;
+        self.linears.push(linear);
+        self.linears.len() - 1
+    }
+
+    pub fn vector(&mut self, name: &str, length: usize, start: Start, branch: Option<usize>) -> usize {
+        let range = self.tensor(name.into(), vec![length], start, branch);
+        let padded = hidden_padded(length);
+        self.vectors.push(Vector { range, padded, sums: self.sums, branch });
+        self.sums += padded;
+        self.vectors.len() - 1
+    }
+
+    fn tensor(&mut self, name: String, shape: Vec<usize>, start: Start, branch: Option<usize>) -> Range<usize> {
+        let range = self.parameters..self.parameters + shape.iter().product::<usize>();
+        self.parameters = range.end;
+        self.tensors.push(Tensor { name, shape, range: range.clone(), start, branch });
+        range
+    }
+
+    /// Sets how the weights and the bias of the last linear layer start.
+    pub fn start_last(&mut self, weight: Start, bias: Start) {
+        let n = self.tensors.len();
+        self.tensors[n - 2].start = weight;
+        self.tensors[n - 1].start = bias;
+    }
+}

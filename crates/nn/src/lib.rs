@@ -1,0 +1,38 @@
+//! Networks over rows: layers with explicit forward and backward passes, per-sample clipping, optimisers.
+//!
+//! This crate knows layers, losses, gradients, their clipping, and optimisers. It must never know graphs, files or
+//! privacy budgets.
+//!
+//! A [`Network`] is a set of branches over inputs of their own, combined, normalised and classified: the stages of the
+//! method, its relatives and plain multi-layer perceptrons are all of this shape. Rows are worked on in small blocks
+//! that stay in cache, and in chunks that do not depend on the number of threads: the same seed gives the same bits on
+//! any number of them. Nothing is ever stored for all rows but what a caller asks for.
+//!
+//! - full batches: [`epoch`], [`gradient`]; mini-batches: [`mini_batches`]
+//! - private training: [`clipped_sum`], then [`apply`]
+//! - evaluation: [`accuracy`], [`logits`], [`probabilities`], [`embed`]
+#![forbid(unsafe_code)]
+
+mod block;
+mod error;
+mod input;
+mod jk;
+mod kernel;
+mod layer;
+mod layout;
+mod loss;
+mod network;
+mod optim;
+mod train;
+
+pub use error::{Error, Result};
+pub use input::{Batch, Input, Inputs};
+pub use jk::Jk;
+pub use layer::{Activation, Norm};
+pub use network::{Architecture, Network, Tensor};
+pub use optim::{Adam, Optimiser, Sgd};
+pub use train::clipped::{clipped_sum, sample_norms};
+pub use train::evaluate::{accuracy, embed, logits, probabilities};
+pub use train::full_batch::{Gradient, epoch, gradient};
+pub use train::mini_batch::mini_batches;
+pub use train::{EpochStats, apply};

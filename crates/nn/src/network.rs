@@ -1,0 +1,282 @@
+//! A network: branches over inputs of their own, combined, normalised and classified.
+
+use std::ops::Range;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::error::{Error, Result, check_length, check_setting};
+use crate::input::Inputs;
+use crate::jk::Jk;
+use crate::layer::{Activation, Norm};
+use crate::layout::{Layout, Start};
+
+/// The shape of a network.
+///
+/// Branch `b` is `layers` times [linear, activation, norm, dropout] on input `b`. The branches' outputs are
+/// combined by `jk`, normalised to length one if `normalise` is set, and a linear head gives a logit per class.
+/// A multi-layer perceptron is a network of one branch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Architecture {
+    /// The columns of each branch's input.
+    pub inputs: Vec<usize>,
+    /// The width of every layer.
+    pub hidden: usize,
+    /// The layers of each branch.
+    pub layers: usize,
+    /// What follows each linear layer.
+    pub activation: Activation,
+    /// What follows the activation.
+    pub norm: Norm,
+    /// The share of values set to zero after the norm, in training.
+    pub dropout: f32,
+    /// How branches are combined.
+    pub jk: Jk,
+    /// Whether each row of the combination is divided by its length.
+    pub normalise: bool,
+    /// The number of classes.
+    pub classes: usize,
+}
+
+impl Architecture {
+    /// The method's own shape for the given inputs: width 16, one layer, SELU, batch normalisation, concatenated,
+    /// normalised.
+    pub fn new(inputs: Vec<usize>, classes: usize) -> Self {
+        Architecture {
+            inputs,
+            hidden: 16,
+            layers: 1,
+            activation: Activation::Selu,
+            norm: Norm::Batch,
+            dropout: 0.0,
+            jk: Jk::Cat,
+            normalise: true,
+            classes,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let few = |n: usize, most: usize| (1..=most).contains(&n);
+        check_setting(few(self.inputs.len(), 64), "the number of branches", self.inputs.len(), "1 to 64")?;
+        for &columns in &self.inputs {
+            check_setting(few(columns, 1 << 24), "the number of input columns", columns, "1 to 16777216")?;
+        }
+        check_setting(few(self.hidden, 1024), "the hidden width", self.hidden, "1 to 1024")?;
+        check_setting(few(self.layers, 16), "the number of layers", self.layers, "1 to 16")?;
+        check_setting((0.0..1.0).contains(&self.dropout), "dropout", self.dropout, "at least 0 and below 1")?;
+        check_setting(few(self.classes, 1 << 16), "the number of classes", self.classes, "1 to 65536")?;
+        self.jk.check(self.inputs.len(), self.hidden)
+    }
+}
+
+/// A named tensor of a network's state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor<'a> {
+    /// Its name, such as `branches.0.layers.0.weight`.
+    pub name: &'a str,
+    /// Its shape. Weights are inputs x outputs, the transpose of PyTorch's.
+    pub shape: &'a [usize],
+    /// Its values, row after row.
+    pub values: &'a [f32],
+}
+
+/// A network with its parameters, in one flat list, and the running statistics of batch normalisation.
+///
+/// Cloning one takes a snapshot.
+///
+/// ```
+/// use progap_nn::{Architecture, Network};
+///
+/// let network = Network::new(Architecture::new(vec![437, 16], 6), 1)?;
+/// assert_eq!(network.parameter_count(), (437 + 1 + 2) * 16 + (16 + 1 + 2) * 16 + (32 + 1) * 6);
+/// let copy = Network::from_state(network.architecture().clone(), network.state())?;
+/// assert_eq!(copy.parameters(), network.parameters());
+/// # Ok::<(), progap_nn::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Network {
+    architecture: Architecture,
+    pub(crate) layout: Layout,
+    pub(crate) parameters: Vec<f32>,
+    pub(crate) statistics: Vec<f32>,
+    frozen: Vec<bool>,
+}
+
+impl Network {
+    /// A network whose parameters start as PyTorch's do, drawn with a generator that is not secret.
+    pub fn new(architecture: Architecture, seed: u64) -> Result<Self> {
+        architecture.check()?;
+        let layout = Layout::new(&architecture);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut parameters = vec![0.0; layout.parameters];
+        for tensor in &layout.tensors {
+            for value in &mut parameters[tensor.range.clone()] {
+                *value = match tensor.start {
+                    Start::Constant(value) => value,
+                    Start::Uniform(bound) => {
+                        // 24 bits in [-1, 1).
+                        let unit = (rng.next_u64() >> 40) as f32 / 8_388_608.0 - 1.0;
+                        unit * bound
+                    }
+                };
+            }
+        }
+        let mut statistics = vec![0.0; layout.statistics.last().map_or(0, |t| t.range.end)];
+        for tensor in &layout.statistics {
+            if let Start::Constant(value) = tensor.start {
+                statistics[tensor.range.clone()].fill(value);
+            }
+        }
+        let frozen = vec![false; architecture.inputs.len()];
+        Ok(Network { architecture, layout, parameters, statistics, frozen })
+    }
+
+    /// A network with a given state; every tensor must be there, and no other.
+    pub fn from_state<'a>(
+        architecture: Architecture,
+        state: impl IntoIterator<Item = Tensor<'a>>,
+    ) -> Result<Self> {
+        let mut network = Network::new(architecture, 0)?;
+        network.load_state(state)?;
+        Ok(network)
+    }
+
+    /// The shape.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// All parameters, frozen ones too.
+    pub fn parameters(&self) -> &[f32] {
+        &self.parameters
+    }
+
+    /// As [`Network::parameters`], to write to.
+    pub fn parameters_mut(&mut self) -> &mut [f32] {
+        &mut self.parameters
+    }
+
+    /// The running mean and variance of every batch normalisation.
+    pub fn statistics(&self) -> &[f32] {
+        &self.statistics
+    }
+
+    /// The number of parameters, frozen ones too.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters.len()
+    }
+
+    /// The number of parameters that are trained.
+    pub fn trained_count(&self) -> usize {
+        self.trained().iter().map(Range::len).sum()
+    }
+
+    /// Where in [`Network::parameters`] the trained ones lie, in ascending order. A gradient lists them in this
+    /// order, without gaps.
+    pub fn trained(&self) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = vec![];
+        for tensor in &self.layout.tensors {
+            if tensor.branch.is_some_and(|b| self.frozen[b]) {
+                continue;
+            }
+            match ranges.last_mut() {
+                Some(last) if last.end == tensor.range.start => last.end = tensor.range.end,
+                _ => ranges.push(tensor.range.clone()),
+            }
+        }
+        ranges
+    }
+
+    /// Freezes or thaws a branch. A frozen branch is not trained, and works as in evaluation even in training:
+    /// running statistics, which stay as they are, and no dropout.
+    pub fn freeze(&mut self, branch: usize, frozen: bool) -> Result<()> {
+        self.check_branch(branch)?;
+        self.frozen[branch] = frozen;
+        Ok(())
+    }
+
+    /// Whether a branch is frozen.
+    pub fn is_frozen(&self, branch: usize) -> bool {
+        self.frozen.get(branch).copied().unwrap_or(false)
+    }
+
+    pub(crate) fn check_branch(&self, branch: usize) -> Result<()> {
+        check_setting(branch < self.frozen.len(), "the branch", branch, "below the number of branches")
+    }
+
+    /// Every parameter and running statistic, by name.
+    pub fn state(&self) -> Vec<Tensor<'_>> {
+        let parts = [(&self.layout.tensors, &self.parameters), (&self.layout.statistics, &self.statistics)];
+        parts
+            .into_iter()
+            .flat_map(|(tensors, values)| {
+                tensors.iter().map(|t| Tensor {
+                    name: &t.name,
+                    shape: &t.shape,
+                    values: &values[t.range.clone()],
+                })
+            })
+            .collect()
+    }
+
+    /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
+    pub fn load_state<'a>(&mut self, state: impl IntoIterator<Item = Tensor<'a>>) -> Result<()> {
+        let mut loaded = self.clone();
+        let mut missing: std::collections::BTreeSet<String> =
+            self.state().iter().map(|t| t.name.to_string()).collect();
+        for tensor in state {
+            loaded.store(&tensor)?;
+            missing.remove(tensor.name);
+        }
+        if let Some(name) = missing.pop_first() {
+            return Err(Error::MissingTensor(name));
+        }
+        *self = loaded;
+        Ok(())
+    }
+
+    /// Takes over the first `branches` branches of another network: those of the stage before.
+    pub fn copy_branches(&mut self, from: &Network, branches: usize) -> Result<()> {
+        let mut loaded = self.clone();
+        for b in 0..branches {
+            self.check_branch(b)?;
+            from.check_branch(b)?;
+            let prefix = format!("branches.{b}.");
+            for tensor in from.state().iter().filter(|t| t.name.starts_with(&prefix)) {
+                loaded.store(tensor)?;
+            }
+        }
+        *self = loaded;
+        Ok(())
+    }
+
+    fn store(&mut self, tensor: &Tensor<'_>) -> Result<()> {
+        let named = |tensors: &'_ [crate::layout::Tensor]| tensors.iter().position(|t| t.name == tensor.name);
+        let (place, values) = match (named(&self.layout.tensors), named(&self.layout.statistics)) {
+            (Some(i), _) => (&self.layout.tensors[i], &mut self.parameters),
+            (_, Some(i)) => (&self.layout.statistics[i], &mut self.statistics),
+            _ => return Err(Error::UnknownTensor(tensor.name.into())),
+        };
+        if place.shape != tensor.shape {
+            let (found, expected) = (tensor.shape.to_vec(), place.shape.clone());
+            return Err(Error::Shape { name: tensor.name.into(), found, expected });
+        }
+        check_length(format!("tensor {:?}", tensor.name), tensor.values.len(), place.range.len())?;
+        values[place.range.clone()].copy_from_slice(tensor.values);
+        Ok(())
+    }
+
+    pub(crate) fn check_inputs(&self, inputs: &Inputs<'_>) -> Result<()> {
+        let arch = &self.architecture;
+        check_length("list of inputs", inputs.as_slice().len(), arch.inputs.len())?;
+        for (b, (input, &columns)) in inputs.as_slice().iter().zip(&arch.inputs).enumerate() {
+            check_length(format!("row of input {b}"), input.columns(), columns)?;
+        }
+        Ok(())
+    }
+
+    /// The values of the trained parameters out of a list over all parameters.
+    pub(crate) fn select_trained<T: Copy>(&self, all: &[T]) -> Vec<T> {
+        self.trained().into_iter().flat_map(|range| all[range].iter().copied()).collect()
+    }
+}

@@ -1,0 +1,271 @@
+//! The sum of clipped per-sample gradients, the one thing private training asks of the data.
+//!
+//! No sample's gradient is ever formed (ghost clipping). A sample's gradient by the weights of a linear layer is
+//! `Σ_k x_kᵀ d_k` over the times `k` the layer was used (once, but for the combinations by attention and LSTM), so
+//! that its squared norm is `Σ_kl (x_k · x_l)(d_k · d_l)`, for one use `|x|² |d|²`; a bias adds one to each `x_k · x_l`.
+//! Norms come first, then one weighted accumulation.
+//!
+//! # Proof definition
+//!
+//! For any network without batch normalisation, any inputs (NaN and infinities too), and a clip `C`, the sum is over
+//! the samples of the batch of `t_i`, rounded only by the additions and the product with the clip factor in double
+//! precision, where `t_i` depends on sample `i` and the parameters alone and `|t_i| <= C`.
+//!
+//! - *A sample's `x` and `d` depend on no other sample.* They are computed in single precision, row by row, by the same
+//!   sequence of operations wherever the row stands in a block. The gradient that is clipped is the one *defined* by
+//!   these rounded numbers, so rounding in the network needs no bound.
+//! - *The norm is rounded up.* Products of two single-precision numbers are exact in double precision. The squared
+//!   norm is a sum of fewer than 2^22 terms, each of at most three roundings: for terms that are not negative the
+//!   relative error is below 2^22 * 2^-53 * 2 = 2^-30. Where a layer was used more than once terms may be negative;
+//!   the absolute error is then below 2^-30 times `(Σ_k |x_k| |d_k|)²`, which is added. The norm used is
+//!   `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square root, of `C / norm` and of the factor 1 + 2^-29.
+//!   Double precision neither overflows (squares of squares of single precision stay below 1e160) nor loses a
+//!   term to underflow that matters (they stay above 1e-180, where the product with the clip factor is not more
+//!   than it would be exactly, up to 1e-300).
+//! - *A sample whose norm is not finite contributes zero*, which is a function of the sample alone.
+//! - *An empty batch gives zeros.*
+//!
+//! What remains is the rounding of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
+//! parameter. Whoever adds noise charges for it.
+
+use rayon::prelude::*;
+
+use crate::block::{BLOCK, Depth, Prepared, Scratch};
+use crate::error::{Error, Result, check_setting};
+use crate::input::{Batch, Input};
+use crate::layer::Norm;
+use crate::layout::Layout;
+use crate::network::Network;
+use crate::train::chunks;
+use crate::train::sink::{Operand, Sink};
+
+/// 2^-30: see the proof above.
+const SLACK: f64 = 1.0 / 1_073_741_824.0;
+
+/// The sum over the batch of each sample's gradient by all trained parameters together, clipped to norm `clip`.
+///
+/// In the order of [`Network::trained`]. The caller adds noise and divides by the expected size of the batch. The same
+/// bits on any number of threads. Dropout is not applied. See the [proof definition](self).
+///
+/// ```
+/// use progap_nn::{Architecture, Batch, Input, Inputs, Network, Norm, clipped_sum};
+///
+/// let inputs = Inputs::new(vec![Input::Dense { columns: 2, values: &[1.0, -2.0, 30.0, 40.0] }])?;
+/// let network = Network::new(Architecture { norm: Norm::Group, ..Architecture::new(vec![2], 3) }, 1)?;
+/// let batch = Batch::new(&inputs, &[0, 2], &[0, 1], 3)?;
+/// let sum = clipped_sum(&network, batch, 0.5)?;
+/// let norm = sum.iter().map(|g| g * g).sum::<f64>().sqrt();
+/// assert!(norm <= 2.0 * 0.5);
+/// # Ok::<(), progap_nn::Error>(())
+/// ```
+pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec<f64>> {
+    check_setting(clip.is_finite() && clip > 0.0, "the clip", clip, "a finite number above 0")?;
+    let parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
+        part.resize(network.parameter_count(), 0.0);
+        for r in 0..kept.rows {
+            let norm = kept.norm(&network.layout, r);
+            if norm.is_finite() {
+                kept.add_scaled(&network.layout, r, f64::min(1.0, clip / norm), part);
+            }
+        }
+    })?;
+    let mut total = vec![0.0; network.parameter_count()];
+    for part in parts {
+        for (total, sum) in total.iter_mut().zip(part) {
+            *total += sum;
+        }
+    }
+    Ok(network.select_trained(&total))
+}
+
+/// The norm of each sample's gradient by all trained parameters together, rounded up as for clipping; not finite
+/// where the sample would contribute zero.
+pub fn sample_norms(network: &Network, batch: Batch<'_>) -> Result<Vec<f64>> {
+    let parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
+        part.extend((0..kept.rows).map(|r| kept.norm(&network.layout, r)));
+    })?;
+    Ok(parts.concat())
+}
+
+/// Runs `work` on what is kept of each block; one result per chunk of rows.
+fn per_sample<T: Default + Send>(
+    network: &Network,
+    batch: Batch<'_>,
+    work: impl Fn(&mut T, &Kept<'_>) + Sync,
+) -> Result<Vec<T>> {
+    network.check_inputs(batch.inputs)?;
+    if network.architecture().norm == Norm::Batch {
+        return Err(Error::BatchNormPerSample);
+    }
+    let prepared = Prepared::new(network, true);
+    Ok(chunks(batch.rows)
+        .into_par_iter()
+        .map_init(
+            || Scratch::new(network),
+            |scratch, chunk| {
+                let (mut part, mut kept) = (T::default(), Kept::new(&network.layout));
+                for rows in chunk.chunks(BLOCK) {
+                    kept.rows = rows.len();
+                    scratch.train(&prepared, batch, rows, 1.0, Depth::All, &mut kept);
+                    work(&mut part, &kept);
+                }
+                part
+            },
+        )
+        .collect())
+}
+
+/// What a linear layer was given in a block, and the gradient by what it gave.
+#[derive(Default)]
+struct KeptLinear<'a> {
+    sparse: Option<(Input<'a>, &'a [u32])>,
+    x: Vec<f32>,
+    delta: Vec<f32>,
+    steps: usize,
+}
+
+/// All that gradients of a block's samples are made of.
+struct Kept<'a> {
+    rows: usize,
+    columns: Vec<(usize, usize)>,
+    vector_columns: Vec<usize>,
+    linears: Vec<KeptLinear<'a>>,
+    vectors: Vec<Vec<f32>>,
+}
+
+impl<'a> Sink<'a> for Kept<'a> {
+    fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]) {
+        let (inputs, outputs) = self.columns[slot];
+        let kept = &mut self.linears[slot];
+        kept.steps = steps;
+        kept.delta.clear();
+        kept.delta.extend_from_slice(&delta[..rows * steps * outputs]);
+        match x {
+            Operand::Sparse(input, rows) => kept.sparse = Some((input, rows)),
+            Operand::Dense(x) => {
+                kept.x.clear();
+                for r in 0..rows * steps {
+                    kept.x.extend_from_slice(&x.row(r)[..inputs]);
+                }
+            }
+        }
+    }
+
+    fn vector(&mut self, slot: usize, rows: usize, gradients: &[f32]) {
+        let kept = &mut self.vectors[slot];
+        kept.clear();
+        kept.extend_from_slice(&gradients[..rows * self.vector_columns[slot]]);
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    // Several sums at once, for speed; their order is fixed.
+    let mut sums = [0.0; 8];
+    let (a_lanes, a_rest) = a.as_chunks::<8>();
+    let (b_lanes, b_rest) = b.as_chunks::<8>();
+    for (a, b) in a_lanes.iter().zip(b_lanes) {
+        for j in 0..8 {
+            sums[j] += f64::from(a[j]) * f64::from(b[j]);
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    sums.iter().sum::<f64>() + rest
+}
+
+impl Kept<'_> {
+    fn new(layout: &Layout) -> Self {
+        Kept {
+            rows: 0,
+            columns: layout.linears.iter().map(|l| (l.inputs_padded, l.outputs_padded)).collect(),
+            vector_columns: layout.vectors.iter().map(|v| v.padded).collect(),
+            linears: layout.linears.iter().map(|_| KeptLinear::default()).collect(),
+            vectors: vec![vec![]; layout.vectors.len()],
+        }
+    }
+
+    /// The norm of row `r`'s gradient, rounded up.
+    fn norm(&self, layout: &Layout, r: usize) -> f64 {
+        let mut squares = 0.0;
+        let mut slack = 0.0;
+        for (kept, &(inputs, outputs)) in self.linears.iter().zip(&self.columns) {
+            let delta = |k: usize| &kept.delta[(r * kept.steps + k) * outputs..][..outputs];
+            if let Some((input, rows)) = kept.sparse {
+                if kept.steps > 0 {
+                    squares += (sparse_square(input, rows[r]) + 1.0) * dot(delta(0), delta(0));
+                }
+                continue;
+            }
+            let x = |k: usize| &kept.x[(r * kept.steps + k) * inputs..][..inputs];
+            let mut lengths = 0.0;
+            for k in 0..kept.steps {
+                let own = (dot(x(k), x(k)) + 1.0) * dot(delta(k), delta(k));
+                squares += own;
+                lengths += own.sqrt();
+                for l in 0..k {
+                    squares += 2.0 * (dot(x(k), x(l)) + 1.0) * dot(delta(k), delta(l));
+                }
+            }
+            if kept.steps > 1 {
+                slack += lengths * lengths * SLACK;
+            }
+        }
+        for (gradients, slot) in self.vectors.iter().zip(&layout.vectors) {
+            if !gradients.is_empty() {
+                let own = &gradients[r * slot.padded..][..slot.range.len()];
+                squares += dot(own, own);
+            }
+        }
+        // A negative sum can only be rounding, and the slack is larger.
+        (squares + slack).sqrt() * (1.0 + 2.0 * SLACK)
+    }
+
+    /// Adds row `r`'s gradient times `factor`.
+    fn add_scaled(&self, layout: &Layout, r: usize, factor: f64, sums: &mut [f64]) {
+        for (kept, slot) in self.linears.iter().zip(&layout.linears) {
+            let (inputs, outputs) = (slot.inputs_padded, slot.outputs_padded);
+            for k in 0..kept.steps {
+                let delta = &kept.delta[(r * kept.steps + k) * outputs..][..slot.outputs];
+                let mut add = |x: f32, start: usize| {
+                    for (sum, d) in sums[start..start + slot.outputs].iter_mut().zip(delta) {
+                        *sum += factor * (f64::from(x) * f64::from(*d));
+                    }
+                };
+                add(1.0, slot.bias.start);
+                if let Some((input, rows)) = kept.sparse {
+                    let (indices, values) = input.entries(rows[r]);
+                    for (n, &i) in indices.iter().enumerate() {
+                        let x = values.map_or(1.0, |values| values[n]);
+                        add(x, slot.weight.start + i as usize * slot.outputs);
+                    }
+                    continue;
+                }
+                let x = &kept.x[(r * kept.steps + k) * inputs..][..inputs];
+                for (column, row) in slot.input_rows() {
+                    add(x[column], slot.weight.start + row * slot.outputs);
+                }
+            }
+        }
+        for (gradients, slot) in self.vectors.iter().zip(&layout.vectors) {
+            if !gradients.is_empty() {
+                let own = &gradients[r * slot.padded..];
+                for (sum, g) in sums[slot.range.clone()].iter_mut().zip(own) {
+                    *sum += factor * f64::from(*g);
+                }
+            }
+        }
+    }
+}
+
+/// The squared length of a sparse row. A column that is listed twice counts as the sum of its values.
+fn sparse_square(input: Input<'_>, row: u32) -> f64 {
+    let (indices, values) = input.entries(row);
+    let value = |n: usize| values.map_or(1.0, |values| f64::from(values[n]));
+    if indices.is_sorted_by(|a, b| a < b) {
+        return (0..indices.len()).map(|n| value(n) * value(n)).sum();
+    }
+    let mut totals = std::collections::BTreeMap::<u32, f64>::new();
+    for (n, &i) in indices.iter().enumerate() {
+        *totals.entry(i).or_default() += value(n);
+    }
+    totals.values().map(|total| total * total).sum()
+}

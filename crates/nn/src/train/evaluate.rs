@@ -1,0 +1,93 @@
+//! Evaluation: running statistics, no dropout, any number of rows, in parallel.
+
+use rayon::prelude::*;
+
+use crate::block::{BLOCK, Prepared, Rows, Scratch};
+use crate::error::{Error, Result};
+use crate::input::{Batch, Input, Inputs, check_rows};
+use crate::loss::{arg_max, softmax};
+use crate::network::Network;
+
+/// Logits of the given rows: a row of classes for each.
+pub fn logits(network: &Network, inputs: &Inputs<'_>, rows: &[u32]) -> Result<Vec<f32>> {
+    outputs(network, inputs, rows, false)
+}
+
+/// Class probabilities of the given rows: a row of classes for each.
+pub fn probabilities(network: &Network, inputs: &Inputs<'_>, rows: &[u32]) -> Result<Vec<f32>> {
+    outputs(network, inputs, rows, true)
+}
+
+fn outputs(network: &Network, inputs: &Inputs<'_>, rows: &[u32], normalised: bool) -> Result<Vec<f32>> {
+    network.check_inputs(inputs)?;
+    check_rows(inputs, rows)?;
+    let prepared = Prepared::new(network, false);
+    let classes = network.architecture().classes;
+    let mut out = vec![0.0; rows.len() * classes];
+    let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * classes));
+    work.with_min_len(16).for_each_init(
+        || Scratch::new(network),
+        |scratch, (rows, out)| {
+            scratch.forward(&prepared, Rows { inputs, rows });
+            let wide = scratch.classes_wide();
+            if normalised {
+                softmax(&mut scratch.logits[..rows.len() * wide], classes, wide);
+            }
+            for (out, logits) in out.chunks_exact_mut(classes).zip(scratch.logits.chunks_exact(wide)) {
+                out.copy_from_slice(&logits[..classes]);
+            }
+        },
+    );
+    Ok(out)
+}
+
+/// The share of the batch's rows whose class gets the largest logit (the first of equals).
+pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
+    network.check_inputs(batch.inputs)?;
+    if batch.is_empty() {
+        return Err(Error::SmallBatch { rows: 0, why: "an accuracy needs at least one row" });
+    }
+    let prepared = Prepared::new(network, false);
+    let classes = network.architecture().classes;
+    let correct: usize = batch
+        .rows
+        .par_chunks(BLOCK)
+        .with_min_len(16)
+        .map_init(
+            || Scratch::new(network),
+            |scratch, rows| {
+                scratch.forward(&prepared, Rows { inputs: batch.inputs, rows });
+                let logits = scratch.logits.chunks_exact(scratch.classes_wide());
+                rows.iter()
+                    .zip(logits)
+                    .filter(|(row, logits)| arg_max(&logits[..classes]) == batch.labels[**row as usize] as usize)
+                    .count()
+            },
+        )
+        .sum();
+    Ok(correct as f64 / batch.len() as f64)
+}
+
+/// What a branch gives for every row of its input: `rows * hidden` values.
+pub fn embed(network: &Network, branch: usize, input: Input<'_>) -> Result<Vec<f32>> {
+    network.check_branch(branch)?;
+    let checked = Inputs::new(vec![input])?;
+    crate::error::check_length("row of the input", input.columns(), network.architecture().inputs[branch])?;
+    // The other branches are not looked at.
+    let inputs = checked.repeated(branch + 1);
+    let prepared = Prepared::new(network, false);
+    let hidden = network.architecture().hidden;
+    let mut out = vec![0.0; inputs.rows() * hidden];
+    let rows: Vec<u32> = (0..inputs.rows() as u32).collect();
+    let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * hidden));
+    work.with_min_len(16).for_each_init(
+        || Scratch::new(network),
+        |scratch, (rows, out)| {
+            scratch.branch(&prepared, branch, Rows { inputs: &inputs, rows }, None);
+            for (r, out) in out.chunks_exact_mut(hidden).enumerate() {
+                out.copy_from_slice(scratch.embedding(branch, r));
+            }
+        },
+    );
+    Ok(out)
+}

@@ -1,0 +1,188 @@
+//! Whole networks against PyTorch: outputs, losses, gradients, steps, running statistics, per-sample norms.
+//! `scripts/oracle/nn.py` writes the numbers.
+
+use std::collections::BTreeMap;
+
+use progap_nn::{
+    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor, epoch, gradient,
+    logits, sample_norms,
+};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Oracle {
+    rows: usize,
+    inputs: Vec<Vec<f32>>,
+    labels: Vec<u32>,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    shape: Vec<usize>,
+    values: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    inputs: Vec<usize>,
+    hidden: usize,
+    layers: usize,
+    activation: String,
+    norm: String,
+    jk: String,
+    heads: usize,
+    normalise: bool,
+    classes: usize,
+    frozen: Vec<usize>,
+    optimiser: String,
+    weight_decay: f32,
+    state: BTreeMap<String, Stored>,
+    logits: Vec<f32>,
+    norms: Option<Vec<f32>>,
+    gradient: BTreeMap<String, Vec<f32>>,
+    losses: Vec<f32>,
+    trained: BTreeMap<String, Vec<f32>>,
+}
+
+impl Case {
+    fn network(&self) -> Network {
+        let architecture = Architecture {
+            inputs: self.inputs.clone(),
+            hidden: self.hidden,
+            layers: self.layers,
+            activation: match &self.activation[..] {
+                "selu" => Activation::Selu,
+                "relu" => Activation::Relu,
+                _ => Activation::Tanh,
+            },
+            norm: match &self.norm[..] {
+                "batch" => Norm::Batch,
+                "group" => Norm::Group,
+                _ => Norm::None,
+            },
+            dropout: 0.0,
+            jk: match &self.jk[..] {
+                "cat" => Jk::Cat,
+                "sum" => Jk::Sum,
+                "mean" => Jk::Mean,
+                "max" => Jk::Max,
+                "weighted_sum" => Jk::WeightedSum,
+                "attention" => Jk::Attention { heads: self.heads },
+                "lstm" => Jk::Lstm,
+                other => panic!("{other}"),
+            },
+            normalise: self.normalise,
+            classes: self.classes,
+        };
+        let state = self.state.iter().map(|(name, t)| Tensor { name, shape: &t.shape, values: &t.values });
+        let mut network = Network::from_state(architecture, state).unwrap();
+        for &branch in &self.frozen {
+            network.freeze(branch, true).unwrap();
+        }
+        network
+    }
+
+    fn optimiser(&self) -> Optimiser {
+        let (rate, weight_decay) = (0.05, self.weight_decay);
+        match &self.optimiser[..] {
+            "adam" => Optimiser::adam(Adam { rate, weight_decay, epsilon: 1e-3, ..Adam::default() }).unwrap(),
+            _ => Optimiser::sgd(Sgd { rate, weight_decay, momentum: 0.9 }).unwrap(),
+        }
+    }
+
+    fn label(&self) -> String {
+        format!("{} x{} {} {} {} frozen {:?}", self.hidden, self.layers, self.activation, self.norm, self.jk, self.frozen)
+    }
+}
+
+/// Relative to the largest of the expected values.
+fn assert_close(what: &str, found: &[f32], expected: &[f32], tolerance: f32) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let scale = expected.iter().fold(1e-3f32, |m, v| m.max(v.abs()));
+    for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+        assert!((a - b).abs() <= tolerance * scale, "{what}, value {i}: {a} instead of {b} (largest {scale})");
+    }
+}
+
+fn tensors(network: &Network) -> BTreeMap<&str, &[f32]> {
+    network.state().into_iter().map(|t| (t.name, t.values)).collect()
+}
+
+#[test]
+fn networks_agree_with_pytorch() {
+    let oracle: Oracle = serde_json::from_str(include_str!("data/oracle.json")).unwrap();
+    // The first input once as it is and once sparse: the same numbers by other code.
+    let (mut offsets, mut indices, mut values) = (vec![0u64], vec![], vec![]);
+    for row in oracle.inputs[0].chunks(oracle.inputs[0].len() / oracle.rows) {
+        for (column, &value) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+            indices.push(column as u32);
+            values.push(value);
+        }
+        offsets.push(indices.len() as u64);
+    }
+    let rows: Vec<u32> = (0..oracle.rows as u32).collect();
+    assert!(oracle.cases.len() >= 18);
+    for case in &oracle.cases {
+        for sparse in [false, true] {
+            let mut inputs: Vec<Input> = oracle
+                .inputs
+                .iter()
+                .zip(&case.inputs)
+                .map(|(values, &columns)| Input::Dense { columns, values })
+                .collect();
+            if sparse {
+                let columns = case.inputs[0];
+                inputs[0] =
+                    Input::Sparse { columns, offsets: &offsets, indices: &indices, values: Some(&values) };
+            }
+            let inputs = Inputs::new(inputs).unwrap();
+            let batch = Batch::new(&inputs, &oracle.labels, &rows, case.classes).unwrap();
+            check(case, &inputs, batch, &rows);
+        }
+    }
+}
+
+fn check(case: &Case, inputs: &Inputs<'_>, batch: Batch<'_>, rows: &[u32]) {
+    let (label, mut network) = (case.label(), case.network());
+    assert_close(&format!("{label}: logits"), &logits(&network, inputs, rows).unwrap(), &case.logits, 1e-5);
+
+    let found = gradient(&network, batch, 0).unwrap().values;
+    let mut all = vec![f32::NAN; network.parameter_count()];
+    let mut at = 0;
+    for range in network.trained() {
+        all[range.clone()].copy_from_slice(&found[at..at + range.len()]);
+        at += range.len();
+    }
+    let mut seen = 0;
+    let mut start = 0;
+    let largest = case.gradient.values().flatten().fold(0f32, |m, v| m.max(v.abs()));
+    for tensor in network.state().iter().filter(|t| !t.name.contains("running")) {
+        let found = &all[start..start + tensor.values.len()];
+        start += found.len();
+        match case.gradient.get(tensor.name) {
+            None => assert!(found.iter().all(|v| v.is_nan()), "{label}: {} is frozen", tensor.name),
+            Some(expected) => {
+                for (a, b) in found.iter().zip(expected) {
+                    assert!((a - b).abs() <= 1e-5 * largest, "{label}: d {}: {a}, not {b}", tensor.name);
+                }
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, case.gradient.len(), "{label}: every gradient was compared");
+
+    if let (Some(norms), true) = (&case.norms, case.frozen.is_empty()) {
+        let found: Vec<f32> = sample_norms(&network, batch).unwrap().iter().map(|&n| n as f32).collect();
+        assert_close(&format!("{label}: per-sample norms"), &found, norms, 1e-5);
+    }
+
+    let mut optimiser = case.optimiser();
+    for (step, &loss) in case.losses.iter().enumerate() {
+        let found = epoch(&mut network, &mut optimiser, batch, 0).unwrap();
+        assert!((found.loss as f32 - loss).abs() < 2e-5 * loss, "{label}: step {step}: {} {loss}", found.loss);
+    }
+    for (name, found) in tensors(&network) {
+        assert_close(&format!("{label}: {name} after training"), found, &case.trained[name], 2e-5);
+    }
+}

@@ -1,0 +1,213 @@
+"""Writes crates/nn/tests/data/oracle.json: networks, their gradients and training steps as PyTorch computes them.
+
+Needs torch (any recent version). Everything is computed in double precision from numbers that single precision holds
+exactly. Weights are written as inputs x outputs, the transpose of PyTorch's layout.
+"""
+
+import json
+import pathlib
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.set_default_dtype(torch.float64)
+ROWS = 40
+
+
+class WeightedSum(nn.Module):
+    def __init__(self, hops):
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(hops))
+
+    def forward(self, h):
+        return (h * self.weights.softmax(0)[None, :, None]).sum(1)
+
+
+class Attention(nn.Module):
+    def __init__(self, hidden, heads):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(hidden, heads, batch_first=True)
+        nn.init.normal_(self.attention.in_proj_bias)
+        nn.init.normal_(self.attention.out_proj.bias)
+
+    def forward(self, h):
+        return self.attention(h, h, h, need_weights=False)[0].mean(1)
+
+
+class Lstm(nn.Module):
+    def __init__(self, hops, hidden):
+        super().__init__()
+        size = hops * hidden // 2
+        self.lstm = nn.LSTM(hidden, size, bidirectional=True, batch_first=True)
+        self.score = nn.Linear(2 * size, 1)
+
+    def forward(self, h):
+        alpha = self.score(self.lstm(h)[0]).squeeze(-1).softmax(-1)
+        return (h * alpha.unsqueeze(-1)).sum(1)
+
+
+class Network(nn.Module):
+    def __init__(self, case):
+        super().__init__()
+        self.case = case
+        hidden, hops = case["hidden"], len(case["inputs"])
+        norms = {"batch": nn.BatchNorm1d, "group": lambda h: nn.GroupNorm(1, h), "none": lambda h: nn.Identity()}
+        self.linears, self.norms = nn.ModuleList(), nn.ModuleList()
+        for columns in case["inputs"]:
+            for layer in range(case["layers"]):
+                self.linears.append(nn.Linear(columns if layer == 0 else hidden, hidden))
+                self.norms.append(norms[case["norm"]](hidden))
+        for norm in self.norms:
+            for parameter in norm.parameters():
+                nn.init.normal_(parameter, 0.5)
+        jk = case["jk"]
+        self.jk = {
+            "weighted_sum": lambda: WeightedSum(hops),
+            "attention": lambda: Attention(hidden, case["heads"]),
+            "lstm": lambda: Lstm(hops, hidden),
+        }.get(jk, lambda: None)()
+        self.head = nn.Linear(hidden * hops if jk == "cat" else hidden, case["classes"])
+        for parameter in self.parameters():
+            parameter.data = parameter.data.float().double()
+
+    def forward(self, xs):
+        case = self.case
+        activation = {"selu": F.selu, "relu": F.relu, "tanh": torch.tanh}[case["activation"]]
+        hops = []
+        for b, x in enumerate(xs):
+            for layer in range(case["layers"]):
+                i = b * case["layers"] + layer
+                x = self.norms[i](activation(self.linears[i](x)))
+            hops.append(x)
+        h = torch.stack(hops, 1)
+        out = {
+            "cat": lambda: h.flatten(1),
+            "sum": lambda: h.sum(1),
+            "mean": lambda: h.mean(1),
+            "max": lambda: h.max(1).values,
+        }.get(case["jk"], lambda: self.jk(h))()
+        return self.head(F.normalize(out) if case["normalise"] else out)
+
+    def freeze(self):
+        """Frozen branches: not trained, and as in evaluation."""
+        for b in self.case["frozen"]:
+            for i in range(b * self.case["layers"], (b + 1) * self.case["layers"]):
+                for module in (self.linears[i], self.norms[i]):
+                    module.requires_grad_(False)
+                    module.eval()
+
+    def named(self):
+        """Our names, with the module's tensor and whether it is a weight to be transposed."""
+        case, names = self.case, []
+        for b in range(len(case["inputs"])):
+            for layer in range(case["layers"]):
+                i, name = b * case["layers"] + layer, f"branches.{b}.layers.{layer}"
+                names += [(f"{name}.weight", self.linears[i].weight, True), (f"{name}.bias", self.linears[i].bias, False)]
+                norm = self.norms[i]
+                if case["norm"] != "none":
+                    names += [(f"{name}.norm.weight", norm.weight, False), (f"{name}.norm.bias", norm.bias, False)]
+                if case["norm"] == "batch":
+                    names += [(f"{name}.norm.running_mean", norm.running_mean, False)]
+                    names += [(f"{name}.norm.running_var", norm.running_var, False)]
+        if case["jk"] == "weighted_sum":
+            names += [("jk.weights", self.jk.weights, False)]
+        if case["jk"] == "attention":
+            a = self.jk.attention
+            names += [("jk.project.weight", a.in_proj_weight, True), ("jk.project.bias", a.in_proj_bias, False)]
+            names += [("jk.output.weight", a.out_proj.weight, True), ("jk.output.bias", a.out_proj.bias, False)]
+        if case["jk"] == "lstm":
+            for way, suffix in (("forward", ""), ("backward", "_reverse")):
+                for part, short in (("input", "ih"), ("state", "hh")):
+                    for kind in ("weight", "bias"):
+                        tensor = getattr(self.jk.lstm, f"{kind}_{short}_l0{suffix}")
+                        names += [(f"jk.{way}.{part}.{kind}", tensor, kind == "weight")]
+            names += [("jk.score.weight", self.jk.score.weight, True), ("jk.score.bias", self.jk.score.bias, False)]
+        return names + [("head.weight", self.head.weight, True), ("head.bias", self.head.bias, False)]
+
+
+def listed(tensor, transpose=False):
+    tensor = tensor.detach()
+    return [float(f"{v:.7g}") for v in (tensor.T if transpose else tensor).flatten().tolist()]
+
+
+def state(network):
+    return {
+        name: {"shape": list((t.T if flip else t).shape), "values": listed(t, flip)} for name, t, flip in network.named()
+    }
+
+
+def gradients(network):
+    return {name: listed(t.grad, flip) for name, t, flip in network.named() if t.grad is not None}
+
+
+def run(case, xs, labels):
+    torch.manual_seed(case["seed"])
+    network = Network(case)
+    result = dict(case)
+    # A few steps away from the start, so that running statistics are not what they start as.
+    for norm in network.norms:
+        if case["norm"] == "batch":
+            norm.running_mean = torch.randn_like(norm.running_mean).float().double() * 0.1
+            norm.running_var = (torch.rand_like(norm.running_var) + 0.5).float().double()
+    result["state"] = state(network)
+    network.eval()
+    result["logits"] = listed(network(xs))
+    if case["norm"] != "batch":
+        norms = []
+        for r in range(ROWS):
+            network.zero_grad()
+            F.cross_entropy(network([x[r : r + 1] for x in xs]), labels[r : r + 1]).backward()
+            norms.append(sum(p.grad.square().sum() for p in network.parameters()).sqrt())
+        result["norms"] = listed(torch.stack(norms))
+    network.train()
+    network.freeze()
+    trained = [p for p in network.parameters() if p.requires_grad]
+    if case["optimiser"] == "adam":
+        # A large epsilon: a gradient that is zero but for rounding must not become a step of full size.
+        optimiser = torch.optim.Adam(trained, lr=0.05, eps=1e-3, weight_decay=case["weight_decay"])
+    else:
+        optimiser = torch.optim.SGD(trained, lr=0.05, momentum=0.9, weight_decay=case["weight_decay"])
+    losses = []
+    for step in range(case["steps"]):
+        optimiser.zero_grad()
+        loss = F.cross_entropy(network(xs), labels)
+        loss.backward()
+        if step == 0:
+            result["gradient"] = gradients(network)
+        optimiser.step()
+        losses.append(loss)
+    result["losses"] = listed(torch.stack(losses))
+    result["trained"] = {name: tensor["values"] for name, tensor in state(network).items()}
+    del result["seed"]
+    return result
+
+
+def main():
+    torch.manual_seed(0)
+    columns = [7, 3, 3]
+    sparse = (torch.rand(ROWS, columns[0]) < 0.25).double()
+    sparse *= torch.randint(1, 4, sparse.shape) * 0.5
+    xs = [sparse] + [torch.randn(ROWS, c).mul(64).round().div(64) for c in columns[1:]]
+    labels = torch.randint(0, 3, (ROWS,))
+    base = dict(
+        inputs=columns, hidden=5, layers=1, activation="selu", norm="batch", jk="cat", heads=1, normalise=True,
+        classes=3, frozen=[], optimiser="adam", weight_decay=0.0, steps=5,
+    )
+    variants = [
+        dict(hidden=16), dict(layers=2, weight_decay=0.01), dict(layers=3, hidden=3), dict(norm="group"),
+        dict(norm="group", layers=2, hidden=9), dict(norm="none", activation="relu", jk="sum", optimiser="sgd"),
+        dict(norm="none", layers=2, activation="tanh", jk="mean", normalise=False, optimiser="sgd", weight_decay=0.1),
+        dict(norm="group", jk="max"), dict(jk="max", layers=2), dict(norm="group", jk="weighted_sum"),
+        dict(norm="group", jk="attention", hidden=4, heads=2), dict(jk="attention", layers=2, hidden=6, heads=3),
+        dict(norm="group", jk="lstm", hidden=4), dict(jk="lstm", layers=2, hidden=3), dict(jk="weighted_sum", activation="tanh"),
+        dict(frozen=[0, 2]), dict(frozen=[1], layers=2), dict(norm="group", hidden=18, activation="relu"),
+    ]
+    cases = [run({**base, **variant, "seed": seed}, xs, labels) for seed, variant in enumerate(variants, 1)]
+    data = dict(rows=ROWS, inputs=[listed(x) for x in xs], labels=labels.tolist(), cases=cases)
+    path = pathlib.Path(__file__).parents[2] / "crates/nn/tests/data/oracle.json"
+    path.write_text(json.dumps(data, separators=(",", ":")) + "\n")
+    print(path.name, path.stat().st_size, "bytes,", len(cases), "cases")
+
+
+main()
