@@ -1,0 +1,360 @@
+//! The composition of losses by a tilted Fourier transform.
+
+use realfft::RealFftPlanner;
+use realfft::num_complex::Complex;
+
+use super::loss::{Direction, Loss, Masses, Mechanism};
+use crate::special::minimise;
+
+/// Unit roundoff.
+const U: f64 = f64::EPSILON / 2.0;
+/// Largest transform and largest single discretisation.
+const MAX_POINTS: f64 = (1 << 21) as f64;
+/// Tilted mass, on a log scale, that may lie outside of the transform's window on either side.
+const LOG_OUTSIDE: f64 = -23.0;
+/// Relative doubt about each single mass, from the special functions.
+const MASS_DOUBT: f64 = 1e-14;
+
+/// What is given, and so what is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Target {
+    /// Find epsilon at this delta.
+    Delta(f64),
+    /// Find delta at this epsilon.
+    Epsilon(f64),
+}
+
+/// Mechanisms that are composed, in one direction.
+pub(super) struct Composition<'a> {
+    pub parts: &'a [(Mechanism, u64)],
+    pub direction: Direction,
+}
+
+/// A sketched loss and how often it occurs.
+struct Sketched<'a> {
+    loss: Loss<'a>,
+    sketch: Masses,
+    count: f64,
+}
+
+impl Composition<'_> {
+    /// The value looked for, how far the grid may have moved it up, and a caveat if it is larger than it had to be.
+    pub fn solve(&self, target: Target, tolerance: f64) -> (f64, f64, Option<&'static str>) {
+        let total: f64 = self.parts.iter().map(|(_, count)| *count as f64).sum();
+        // Each truncation counts as lost once per repetition; together they must stay far below delta.
+        let log_tail = match target {
+            Target::Delta(delta) => delta.ln(),
+            Target::Epsilon(_) => -60.0,
+        } - 18.0
+            - total.max(1.0).ln();
+        let sketches: Vec<Sketched> = self
+            .parts
+            .iter()
+            .map(|(mechanism, count)| {
+                let loss = Loss { mechanism, direction: self.direction };
+                let sketch = loss.sketch(log_tail);
+                Sketched { loss, sketch, count: *count as f64 }
+            })
+            // A mechanism whose outcome does not depend on the record costs nothing.
+            .filter(|part| part.sketch.points.iter().any(|&l| l != 0.0) || part.sketch.lost > 0.0)
+            .collect();
+        let log_moment = |lambda: f64| {
+            sketches.iter().map(|part| part.count * part.sketch.log_moment(lambda)).sum::<f64>()
+        };
+        let (mean, variance) = sketches.iter().fold((0.0, 0.0), |(mean, variance), part| {
+            let (m, v) = part.sketch.mean_variance();
+            (mean + part.count * m, variance + part.count * v)
+        });
+        if sketches.is_empty() {
+            return (0.0, 0.0, None);
+        }
+        let spread = variance.sqrt().max(1e-9 * mean.abs()).max(1e-300);
+        let saddle = Saddle::find(target, &log_moment, spread);
+        if let (Target::Delta(_), true) = (target, saddle.epsilon <= 0.0) {
+            return (0.0, 0.0, None);
+        }
+
+        // Each rounding adds about (lambda + 1) step^2 / 12 to epsilon.
+        let scale = saddle.epsilon.max(0.02 * spread);
+        let step = (12.0 * tolerance * scale / (total * (saddle.lambda + 1.0))).sqrt();
+        let step = step.min(0.25 * saddle.spread.max(1e-3 * spread)).min(0.5 / (saddle.lambda + 1.0));
+        let widest = sketches.iter().map(|part| range(&part.sketch)).fold(0.0, f64::max);
+        let step = step.max((saddle.high - saddle.low) / MAX_POINTS).max(widest / MAX_POINTS);
+
+        let tilted = Tilted::compose(&sketches, &saddle, step);
+        let error = (tilted.log_moment - log_moment(saddle.lambda)).max(0.0);
+        match target {
+            Target::Delta(delta) => {
+                let (value, caveat) = tilted.epsilon(delta);
+                (value, error / saddle.lambda + 1e-9 * value, caveat)
+            }
+            Target::Epsilon(epsilon) => {
+                let value = tilted.delta(epsilon);
+                (value, value * error.min(1.0), None)
+            }
+        }
+    }
+}
+
+fn range(sketch: &Masses) -> f64 {
+    sketch.points[sketch.points.len() - 1] - sketch.points[0]
+}
+
+/// Where the answer will be, from the moments alone.
+struct Saddle {
+    /// The tilt.
+    lambda: f64,
+    /// The bound that the moments give by themselves (the Rényi bound).
+    epsilon: f64,
+    /// Standard deviation of the tilted loss.
+    spread: f64,
+    /// Ends of a window that holds almost all of the tilted loss.
+    low: f64,
+    high: f64,
+    /// Tilt that bounds what lies above the window.
+    lambda_above: f64,
+}
+
+impl Saddle {
+    fn find(target: Target, log_moment: &impl Fn(f64) -> f64, spread: f64) -> Saddle {
+        // sup over x of (1 - e^-x) e^(-lambda x), the factor between the moment bound and delta.
+        let log_factor = |lambda: f64| lambda * (lambda / (1.0 + lambda)).ln() - lambda.ln_1p();
+        let (low, high) = ((1e-3 / spread).ln(), (1e3 / spread).ln());
+        let (lambda, epsilon) = match target {
+            Target::Delta(delta) => {
+                let (x, epsilon) = minimise(low, high, 40, 20, |x| {
+                    let lambda = x.exp();
+                    (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
+                });
+                (x.exp(), epsilon)
+            }
+            Target::Epsilon(epsilon) => {
+                let (x, _) = minimise(low, high, 40, 20, |x| {
+                    let lambda = x.exp();
+                    log_moment(lambda) + log_factor(lambda) - lambda * epsilon
+                });
+                (x.exp(), epsilon)
+            }
+        };
+        let here = log_moment(lambda);
+        let nudge = 1e-3 * lambda.min(1.0 / spread);
+        let (up, down) = (log_moment(lambda + nudge), log_moment(lambda - nudge));
+        let tilted_spread = ((up - 2.0 * here + down).max(0.0) / (nudge * nudge)).sqrt().max(1e-3 * spread);
+        let (s_low, s_high) = ((0.3 / tilted_spread).ln(), (300.0 / tilted_spread).ln());
+        let (x, top) = minimise(s_low, s_high, 16, 6, |x| {
+            let s = x.exp();
+            (log_moment(lambda + s) - here - LOG_OUTSIDE) / s
+        });
+        let (_, bottom) = minimise(s_low, s_high, 16, 6, |x| {
+            let s = x.exp();
+            (log_moment(lambda - s) - here - LOG_OUTSIDE) / s
+        });
+        let margin = 0.5 * tilted_spread;
+        let low = (-bottom).min(epsilon) - margin;
+        Saddle {
+            lambda,
+            epsilon,
+            spread: tilted_spread,
+            low,
+            high: top.max(low + margin) + margin,
+            lambda_above: lambda + x.exp(),
+        }
+    }
+}
+
+/// The composed loss on a grid, tilted.
+struct Tilted {
+    step: f64,
+    /// Grid index of the first point of the window.
+    first: i64,
+    /// `delta` at each point of the window, divided by `e^log_scale(i)`, where the scale is that of the point itself.
+    delta: Vec<f64>,
+    /// Mass above each point, itself included, on the same scale.
+    mass: Vec<f64>,
+    lambda: f64,
+    /// Log moment of the discretised loss at the tilt.
+    log_moment: f64,
+    /// Mass that counts as certain disclosure.
+    lost: f64,
+}
+
+impl Tilted {
+    fn compose(sketches: &[Sketched], saddle: &Saddle, step: f64) -> Tilted {
+        let lambda = saddle.lambda;
+        let first = (saddle.low / step).floor() as i64;
+        let size = transform_size((saddle.high / step).ceil() as i64 - first + 2);
+        let mut planner = RealFftPlanner::<f64>::new();
+        let forward = planner.plan_fft_forward(size);
+        let backward = planner.plan_fft_inverse(size);
+
+        let (mut log_total, mut log_above, mut lost) = (0.0, 0.0, 0.0);
+        let mut spectra: Vec<(Vec<Complex<f64>>, f64, f64)> = Vec::new();
+        let mut buffer = forward.make_input_vec();
+        for part in sketches {
+            let (masses, start) = part.loss.on_grid(&part.sketch, step);
+            let log_moment = masses.log_moment(lambda);
+            buffer.fill(0.0);
+            let mut slot = start.rem_euclid(size as i64) as usize;
+            for (&l, &m) in masses.points.iter().zip(&masses.masses) {
+                if m > 0.0 {
+                    buffer[slot] += m * (lambda * l - log_moment).exp();
+                }
+                slot = if slot + 1 == size { 0 } else { slot + 1 };
+            }
+            let norm = buffer.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let mut spectrum = forward.make_output_vec();
+            forward.process(&mut buffer, &mut spectrum).expect("the buffers have the planned size");
+            log_total += part.count * (log_moment + MASS_DOUBT);
+            log_above += part.count * (masses.log_moment(saddle.lambda_above) + MASS_DOUBT);
+            lost += part.count * masses.lost;
+            spectra.push((spectrum, part.count, norm));
+        }
+
+        let mut product: Vec<Complex<f64>> = vec![Complex::new(1.0, 0.0); size / 2 + 1];
+        for (spectrum, count, _) in &spectra {
+            for (total, value) in product.iter_mut().zip(spectrum) {
+                *total *= power(*value, *count as u64);
+            }
+        }
+        let noise = rounding(&product, &spectra, size);
+        // A purely real signal has real ends of its spectrum; rounding may have left something there.
+        product[0].im = 0.0;
+        product[size / 2].im = 0.0;
+        let mut composed = backward.make_output_vec();
+        backward.process(&mut product, &mut composed).expect("the buffers have the planned size");
+
+        // Suffix sums in units of e^(log_total - lambda point), so that nothing over- or underflows. With
+        // delta(g) = sum over g' > g of mass(g') (1 - e^(g - g')) one step down multiplies by e^-step and adds
+        // what is above: all terms are positive.
+        let (mut delta, mut mass) = (vec![0.0; size], vec![0.0; size]);
+        let (decay, tilt) = ((-step).exp(), (-lambda * step).exp());
+        let gain = -(-step).exp_m1();
+        let (mut delta_above, mut mass_above) = (0.0, 0.0);
+        for i in (0..size).rev() {
+            let slot = (first + i as i64).rem_euclid(size as i64) as usize;
+            let own = composed[slot].max(0.0) / size as f64 + noise;
+            delta[i] = (delta_above * decay + gain * mass_above) * tilt;
+            mass[i] = own + mass_above * tilt;
+            delta_above = delta[i];
+            mass_above = mass[i];
+        }
+        // Chernoff: what lies above the window counts as lost.
+        let end = (first + size as i64) as f64 * step;
+        let above = (log_above - saddle.lambda_above * end).exp();
+        Tilted {
+            step,
+            first,
+            delta,
+            mass,
+            lambda,
+            log_moment: log_total,
+            lost: (lost + above) * (1.0 + 1e-9),
+        }
+    }
+
+    fn point(&self, i: usize) -> f64 {
+        (self.first + i as i64) as f64 * self.step
+    }
+
+    /// Brings a number from the scale of point `i` to its true size.
+    fn unscaled(&self, i: usize, value: f64) -> f64 {
+        if value > 0.0 { (value.ln() + self.log_moment - self.lambda * self.point(i)).exp() } else { 0.0 }
+    }
+
+    /// `delta(epsilon)`, interpolated exactly: it is linear in `e^epsilon` between points.
+    fn delta(&self, epsilon: f64) -> f64 {
+        let i = ((epsilon / self.step).ceil() as i64 - self.first).clamp(0, self.mass.len() as i64) as usize;
+        let within = if i == self.mass.len() {
+            0.0
+        } else {
+            let fraction = (epsilon - self.point(i)).min(0.0).exp();
+            self.unscaled(i, self.mass[i] * (1.0 - fraction) + self.delta[i] * fraction)
+        };
+        ((within + self.lost) * (1.0 + 1e-12)).min(1.0)
+    }
+
+    /// The smallest epsilon in the window whose delta is at most the given one.
+    fn epsilon(&self, delta: f64) -> (f64, Option<&'static str>) {
+        let target = delta - self.lost;
+        if target <= 0.0 {
+            return (f64::INFINITY, Some("more mass is lost to certain disclosure than delta allows"));
+        }
+        // delta falls along the window.
+        let (mut low, mut high) = (0, self.mass.len() - 1);
+        if self.unscaled(high, self.delta[high]) > target {
+            return (f64::INFINITY, Some("the loss distribution reaches beyond the computed window"));
+        }
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.unscaled(middle, self.delta[middle]) <= target { high = middle } else { low = middle + 1 }
+        }
+        let at = self.point(high);
+        if high == 0 {
+            return if at <= 0.0 { (0.0, None) } else { (at, Some("epsilon is below the computed window")) };
+        }
+        // Between point high - 1 and point high, delta = mass (1 - u) + delta u with u = e^(epsilon - point).
+        let (mass, own) = (self.unscaled(high, self.mass[high]), self.unscaled(high, self.delta[high]));
+        let epsilon = if mass > own {
+            at + (-((target - own) / (mass - own)).clamp(0.0, 1.0)).ln_1p().max(-self.step)
+        } else {
+            at
+        };
+        ((epsilon + 1e-12 * epsilon.abs()).clamp(0.0, at.max(0.0)), None)
+    }
+}
+
+/// `z^n` by repeated squaring.
+fn power(z: Complex<f64>, mut n: u64) -> Complex<f64> {
+    let (mut base, mut result) = (z, Complex::new(1.0, 0.0));
+    while n > 0 {
+        if n & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        n >>= 1;
+    }
+    result
+}
+
+/// A bound on the rounding error of each entry of the composed, tilted masses.
+///
+/// A transform of size M errs by at most `c u log2(M)` relative in the 2-norm, with c below 6 for the kernels in use.
+/// A relative error of a spectrum's entry grows by its power n; Cauchy-Schwarz turns the sum over the spectrum of
+/// `n |S| / |T| |error of T|` into norms.
+fn rounding(product: &[Complex<f64>], spectra: &[(Vec<Complex<f64>>, f64, f64)], size: usize) -> f64 {
+    let m = size as f64;
+    let per_transform = 6.0 * U * m.log2();
+    let product_norm = (2.0 * product.iter().map(Complex::norm_sqr).sum::<f64>()).sqrt();
+    let mut error = per_transform * product_norm / m.sqrt();
+    for (which, (spectrum, count, norm)) in spectra.iter().enumerate() {
+        let mut quotient = 0.0;
+        for (k, (s, t)) in product.iter().zip(spectrum).enumerate() {
+            let size = t.norm_sqr();
+            quotient += if size > 1e-290 {
+                (s.norm_sqr() / size).min(1.0)
+            } else if *count > 1.0 {
+                0.0
+            } else {
+                // Nothing to divide by: multiply the others.
+                let others = spectra.iter().enumerate().filter(|(other, _)| *other != which);
+                others.map(|(_, (spectrum, count, _))| spectrum[k].norm_sqr().powf(*count)).product()
+            };
+        }
+        let amplification = count * (2.0 * quotient).sqrt();
+        // The error of the transform, and that of the power.
+        error += amplification * per_transform * norm / m.sqrt();
+        error += count * 8.0 * U * product.iter().map(|s| s.norm()).sum::<f64>() * 2.0 / m;
+    }
+    error
+}
+
+/// The next even size with small prime factors.
+fn transform_size(at_least: i64) -> usize {
+    let wanted = at_least.clamp(16, 1 << 24) as usize;
+    let power = wanted.next_power_of_two();
+    [power / 8 * 5, power / 4 * 3, power / 8 * 7]
+        .into_iter()
+        .filter(|&size| size >= wanted)
+        .min()
+        .unwrap_or(power)
+}
