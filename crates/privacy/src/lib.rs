@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accountant;
+pub mod calibrate;
 pub mod error;
 pub mod event;
 pub mod special;

@@ -84,6 +84,11 @@ pub trait Accountant {
     /// An upper bound on delta for a tree that has been checked to be valid and supported.
     fn delta_unchecked(&self, event: &Event, epsilon: f64) -> Bound;
 
+    /// A cheaper accountant whose answers are close to this one's, for the first steps of a search.
+    fn coarser(&self, _event: &Event) -> Option<&'static dyn Accountant> {
+        None
+    }
+
     /// Whether this accountant can handle the tree; if not, which node is in the way and which accountants could.
     fn supports(&self, event: &Event) -> Result<(), Unsupported> {
         match self.obstacle(event) {
@@ -185,6 +190,11 @@ impl Accountant for Best {
         }
         // The obstacle of the accountant with the widest reach says most.
         RdpAccountant::new().obstacle(event)
+    }
+
+    fn coarser(&self, event: &Event) -> Option<&'static dyn Accountant> {
+        let exact = GdpAccountant.obstacle(event).is_none() || all()[1].obstacle(event).is_some();
+        if exact { None } else { all()[1].coarser(event) }
     }
 
     fn epsilon_unchecked(&self, event: &Event, delta: f64) -> Bound {

@@ -249,16 +249,19 @@ impl Curve {
         // Orders in a geometric sequence of order - 1, until the value has clearly turned.
         let mut scanned: Vec<(f64, f64)> = Vec::new();
         let mut best = 0;
-        let mut gap = 0.01;
-        while 1.0 + gap <= max {
+        let mut gap = 1e-5;
+        loop {
             scanned.push((gap, value(1.0 + gap)));
             let here = scanned.len() - 1;
             if scanned[here].1 < scanned[best].1 {
                 best = here;
-            } else if here > best + 12 && scanned[best].1 < f64::INFINITY {
+            } else if here > best + 16 && scanned[best].1 < f64::INFINITY {
                 break;
             }
-            gap *= 1.25;
+            if 1.0 + gap >= max {
+                break;
+            }
+            gap = (1.25 * gap).min(max - 1.0);
         }
         let low = scanned[best.saturating_sub(1)].0.ln();
         let high = scanned[(best + 1).min(scanned.len() - 1)].0.ln();

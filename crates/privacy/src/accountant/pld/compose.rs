@@ -15,6 +15,12 @@ const LOG_OUTSIDE: f64 = -23.0;
 /// Relative doubt about each single mass, from the special functions.
 const MASS_DOUBT: f64 = 1e-14;
 
+/// The answer would be below the window.
+const BELOW: &str = "epsilon is smaller than the computed window can show";
+
+/// Nothing finite can be said.
+const DISCLOSED: &str = "certain disclosure is more likely than delta allows";
+
 /// What is given, and so what is looked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Target {
@@ -69,35 +75,88 @@ impl Composition<'_> {
             return (0.0, 0.0, None);
         }
         let spread = variance.sqrt().max(1e-9 * mean.abs()).max(1e-300);
+        // What the sketch leaves out counts as certain disclosure from the start.
+        let lost: f64 = sketches.iter().map(|part| part.count * part.sketch.lost).sum();
+        let target = match target {
+            Target::Delta(delta) if lost < delta => Target::Delta(delta - lost),
+            Target::Delta(_) => return (f64::INFINITY, 0.0, Some(DISCLOSED)),
+            Target::Epsilon(epsilon) => Target::Epsilon(epsilon),
+        };
         let saddle = Saddle::find(target, &log_moment, spread);
-        if let (Target::Delta(_), true) = (target, saddle.epsilon <= 0.0) {
+        // Two bounds that need no grid: the moments' own, and the largest loss there is.
+        let doubt = total * MASS_DOUBT / saddle.lambda;
+        let largest: f64 =
+            sketches.iter().map(|part| part.count * part.sketch.points[part.sketch.points.len() - 1]).sum();
+        let ceiling = (saddle.epsilon + doubt).min(largest).max(0.0) * (1.0 + 1e-12);
+        if let (Target::Delta(_), true) = (target, ceiling == 0.0) {
             return (0.0, 0.0, None);
         }
 
-        // Each rounding adds about (lambda + 1) step^2 / 12 to epsilon.
-        let scale = saddle.epsilon.max(0.02 * spread);
-        let step = (12.0 * tolerance * scale / (total * (saddle.lambda + 1.0))).sqrt();
-        let step = step.min(0.25 * saddle.spread.max(1e-3 * spread)).min(0.5 / (saddle.lambda + 1.0));
-        let widest = sketches.iter().map(|part| range(&part.sketch)).fold(0.0, f64::max);
-        let step = step.max((saddle.high - saddle.low) / MAX_POINTS).max(widest / MAX_POINTS);
-
-        let tilted = Tilted::compose(&sketches, &saddle, step);
-        let error = (tilted.log_moment - log_moment(saddle.lambda)).max(0.0);
-        match target {
-            Target::Delta(delta) => {
-                let (value, caveat) = tilted.epsilon(delta);
-                (value, error / saddle.lambda + 1e-9 * value, caveat)
+        // Each rounding adds about (lambda + 1) step^2 / 12 to epsilon, where lambda is the slope of -ln delta. The
+        // moments only guess at both, and a rare large loss can mislead them: look again with what was found.
+        let (mut guess, mut slope, mut low) = (saddle.epsilon, saddle.lambda, saddle.low);
+        let mut pass = 0;
+        loop {
+            // The first look may be coarse: it only has to find the place.
+            let tolerance = if pass == 0 { (100.0 * tolerance).min(0.03) } else { tolerance };
+            let scale = guess.max(0.02 * saddle.spread.min(spread));
+            let step = (12.0 * tolerance * scale / (total * (slope + 1.0))).sqrt();
+            let step = step.min(0.5 / (slope + 1.0)).max((saddle.high - low) / MAX_POINTS);
+            let tilted = Tilted::compose(&sketches, &saddle, low, step);
+            let (answer, found, caveat) = match target {
+                Target::Delta(delta) => {
+                    // The grid counts what it loses itself.
+                    let (epsilon, caveat) = tilted.epsilon(delta + lost);
+                    (epsilon, epsilon, caveat)
+                }
+                Target::Epsilon(epsilon) => (tilted.delta(epsilon), epsilon, None),
+            };
+            pass += 1;
+            if caveat == Some(BELOW) && low > 0.0 && pass < 4 {
+                low = -saddle.spread.min(low);
+                continue;
             }
-            Target::Epsilon(epsilon) => {
-                let value = tilted.delta(epsilon);
-                (value, value * error.min(1.0), None)
+            let steeper = tilted.slope(found);
+            let wanted =
+                (12.0 * tolerance * found.max(0.02 * spread.min(scale)) / (total * (steeper + 1.0))).sqrt();
+            let at_limit = tilted.step > 1.1 * step;
+            if pass == 1
+                || (pass < 5
+                    && !at_limit
+                    && found > 0.0
+                    && (found.is_infinite() || wanted < 0.7 * tilted.step))
+            {
+                if found.is_finite() {
+                    (guess, slope) = (found, steeper);
+                } else {
+                    slope = 2.0 * slope + 1.0;
+                }
+                continue;
             }
+            let error = total * (steeper + 1.0) * tilted.step * tilted.step / 8.0;
+            return match target {
+                Target::Delta(_) if answer >= ceiling => (ceiling, error.min(ceiling), None),
+                Target::Delta(_) => (answer, error.min(answer) + 1e-9 * answer, caveat),
+                Target::Epsilon(_) => (answer, answer * (steeper * error).min(1.0), caveat),
+            };
         }
     }
 }
 
-fn range(sketch: &Masses) -> f64 {
-    sketch.points[sketch.points.len() - 1] - sketch.points[0]
+/// The lowest loss worth a grid point of its own: the mass below it may move up to it without changing the tilted
+/// masses by more than a part in 1e10.
+fn floor(part: &Sketched, lambda: f64) -> f64 {
+    let log_allowed = part.sketch.log_moment(lambda) - 23.0 - part.count.ln();
+    let mut below = 0.0;
+    let mut floor = part.sketch.points[0];
+    for (&point, &mass) in part.sketch.points.iter().zip(&part.sketch.masses) {
+        below += mass;
+        if below > 0.0 && below.ln() + lambda * point > log_allowed {
+            break;
+        }
+        floor = point;
+    }
+    floor
 }
 
 /// Where the answer will be, from the moments alone.
@@ -126,7 +185,14 @@ impl Saddle {
                     let lambda = x.exp();
                     (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
                 });
-                (x.exp(), epsilon)
+                // Bounded losses may call for a far larger order than a transform can use.
+                let beyond = |x: f64| {
+                    let lambda = x.exp();
+                    (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
+                };
+                let far =
+                    if x > high - 0.5 { minimise(high, high + 12.0, 12, 20, beyond).1 } else { epsilon };
+                (x.exp(), epsilon.min(far))
             }
             Target::Epsilon(epsilon) => {
                 let (x, _) = minimise(low, high, 40, 20, |x| {
@@ -140,7 +206,7 @@ impl Saddle {
         let nudge = 1e-3 * lambda.min(1.0 / spread);
         let (up, down) = (log_moment(lambda + nudge), log_moment(lambda - nudge));
         let tilted_spread = ((up - 2.0 * here + down).max(0.0) / (nudge * nudge)).sqrt().max(1e-3 * spread);
-        let (s_low, s_high) = ((0.3 / tilted_spread).ln(), (300.0 / tilted_spread).ln());
+        let (s_low, s_high) = ((0.3 / tilted_spread).ln(), (30.0 / tilted_spread).ln());
         let (x, top) = minimise(s_low, s_high, 16, 6, |x| {
             let s = x.exp();
             (log_moment(lambda + s) - here - LOG_OUTSIDE) / s
@@ -179,19 +245,25 @@ struct Tilted {
 }
 
 impl Tilted {
-    fn compose(sketches: &[Sketched], saddle: &Saddle, step: f64) -> Tilted {
+    fn compose(sketches: &[Sketched], saddle: &Saddle, low: f64, step: f64) -> Tilted {
         let lambda = saddle.lambda;
-        let first = (saddle.low / step).floor() as i64;
+        let floors: Vec<f64> = sketches.iter().map(|part| floor(part, lambda)).collect();
+        let tops = sketches.iter().map(|part| part.sketch.points[part.sketch.points.len() - 1]);
+        let widest = tops.zip(&floors).map(|(top, floor)| top - floor).fold(0.0, f64::max);
+        let step = step.max(widest / MAX_POINTS);
+        let first = (low / step).floor() as i64;
         let size = transform_size((saddle.high / step).ceil() as i64 - first + 2);
         let mut planner = RealFftPlanner::<f64>::new();
         let forward = planner.plan_fft_forward(size);
         let backward = planner.plan_fft_inverse(size);
 
-        let (mut log_total, mut log_above, mut lost) = (0.0, 0.0, 0.0);
+        // Tilts for the Chernoff bound on what lies above the window.
+        let tilts = [0.25, 0.5, 1.0].map(|t| lambda + t * (saddle.lambda_above - lambda));
+        let (mut log_total, mut log_above, mut lost) = (0.0, [0.0; 3], 0.0);
         let mut spectra: Vec<(Vec<Complex<f64>>, f64, f64)> = Vec::new();
         let mut buffer = forward.make_input_vec();
-        for part in sketches {
-            let (masses, start) = part.loss.on_grid(&part.sketch, step);
+        for (part, floor) in sketches.iter().zip(&floors) {
+            let (masses, start) = part.loss.on_grid(&part.sketch, *floor, step);
             let log_moment = masses.log_moment(lambda);
             buffer.fill(0.0);
             let mut slot = start.rem_euclid(size as i64) as usize;
@@ -205,7 +277,9 @@ impl Tilted {
             let mut spectrum = forward.make_output_vec();
             forward.process(&mut buffer, &mut spectrum).expect("the buffers have the planned size");
             log_total += part.count * (log_moment + MASS_DOUBT);
-            log_above += part.count * (masses.log_moment(saddle.lambda_above) + MASS_DOUBT);
+            for (log_moment, &tilt) in log_above.iter_mut().zip(&tilts) {
+                *log_moment += part.count * (masses.log_moment(tilt) + MASS_DOUBT);
+            }
             lost += part.count * masses.lost;
             spectra.push((spectrum, part.count, norm));
         }
@@ -238,9 +312,13 @@ impl Tilted {
             delta_above = delta[i];
             mass_above = mass[i];
         }
-        // Chernoff: what lies above the window counts as lost.
+        // What lies above the window counts as lost.
         let end = (first + size as i64) as f64 * step;
-        let above = (log_above - saddle.lambda_above * end).exp();
+        let above = log_above
+            .iter()
+            .zip(&tilts)
+            .map(|(moment, tilt)| (moment - tilt * end).exp())
+            .fold(1.0, f64::min);
         Tilted {
             step,
             first,
@@ -261,6 +339,15 @@ impl Tilted {
         if value > 0.0 { (value.ln() + self.log_moment - self.lambda * self.point(i)).exp() } else { 0.0 }
     }
 
+    /// `-d ln delta / d epsilon`, from the mass above: `d delta / d epsilon = delta - mass`.
+    fn slope(&self, epsilon: f64) -> f64 {
+        let i = ((epsilon.min(1e300) / self.step).ceil() as i64 - self.first)
+            .clamp(0, self.mass.len() as i64 - 1) as usize;
+        let fraction = (epsilon - self.point(i)).clamp(-self.step, 0.0).exp();
+        let (mass, delta) = (self.mass[i], self.mass[i] * (1.0 - fraction) + self.delta[i] * fraction);
+        if delta > 0.0 { (fraction * (mass - self.delta[i]) / delta).max(0.0) } else { self.lambda }
+    }
+
     /// `delta(epsilon)`, interpolated exactly: it is linear in `e^epsilon` between points.
     fn delta(&self, epsilon: f64) -> f64 {
         let i = ((epsilon / self.step).ceil() as i64 - self.first).clamp(0, self.mass.len() as i64) as usize;
@@ -277,7 +364,7 @@ impl Tilted {
     fn epsilon(&self, delta: f64) -> (f64, Option<&'static str>) {
         let target = delta - self.lost;
         if target <= 0.0 {
-            return (f64::INFINITY, Some("more mass is lost to certain disclosure than delta allows"));
+            return (f64::INFINITY, Some(DISCLOSED));
         }
         // delta falls along the window.
         let (mut low, mut high) = (0, self.mass.len() - 1);
@@ -290,7 +377,7 @@ impl Tilted {
         }
         let at = self.point(high);
         if high == 0 {
-            return if at <= 0.0 { (0.0, None) } else { (at, Some("epsilon is below the computed window")) };
+            return if at <= 0.0 { (0.0, None) } else { (at, Some(BELOW)) };
         }
         // Between point high - 1 and point high, delta = mass (1 - u) + delta u with u = e^(epsilon - point).
         let (mass, own) = (self.unscaled(high, self.mass[high]), self.unscaled(high, self.delta[high]));

@@ -252,14 +252,18 @@ impl Loss<'_> {
         let mut points: Vec<f64> =
             self.mechanism.pair.points(log_tail).into_iter().map(|inner| self.outer(inner)).collect();
         points.sort_by(f64::total_cmp);
+        // An atom at either end must not fall off by rounding.
+        let margin = 1e-9 * points[points.len() - 1].abs().max(points[0].abs());
+        points.insert(0, points[0] - margin);
+        points.push(points[points.len() - 1] + margin);
         points.dedup();
         let at = points.clone();
         self.discretise(points.len(), |i| at[i])
     }
 
-    /// A discretisation on multiples of `step`, with the index of the first point.
-    pub fn on_grid(&self, sketch: &Masses, step: f64) -> (Masses, i64) {
-        let (low, high) = (sketch.points[0], sketch.points[sketch.points.len() - 1]);
+    /// A discretisation on multiples of `step`, with the index of the first point; what lies below `low` moves up.
+    pub fn on_grid(&self, sketch: &Masses, low: f64, step: f64) -> (Masses, i64) {
+        let high = sketch.points[sketch.points.len() - 1];
         // An atom at the very end must not fall off the grid by rounding.
         let first = (low / step).floor() as i64;
         let last = (high / step).ceil() as i64 + 1;
@@ -286,7 +290,10 @@ impl Loss<'_> {
                 let scale = points[i].exp();
                 // What rounding may have taken from the upper end is given back to it.
                 let doubt = 16.0 * U * (p_size + scale * q_size) / width;
-                let upper = ((p - scale * q) / width + doubt).clamp(0.0, p);
+                let split = (p - scale * q) / width + doubt;
+                // Where e^loss or the second probability leaves the range of floats, everything moves up.
+                let resolved = scale < 1e300 && q_size > 1e-290 && split.is_finite();
+                let upper = if resolved { split.clamp(0.0, p) } else { p };
                 masses[i] += p - upper;
                 masses[i + 1] += upper;
             }

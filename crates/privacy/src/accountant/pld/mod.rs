@@ -50,9 +50,9 @@ impl Default for PldAccountant {
 }
 
 impl PldAccountant {
-    /// The accountant at its usual precision: about 1e-5 relative in epsilon.
+    /// The accountant at its usual precision: a few parts in 1e5 of epsilon.
     pub const fn new() -> Self {
-        PldAccountant { tolerance: 1e-5 }
+        PldAccountant { tolerance: 3e-5 }
     }
 
     /// An accountant that aims at another relative error in epsilon, between 1e-7 and 0.1.
@@ -83,6 +83,12 @@ impl PldAccountant {
                 if direction == Direction::Remove || both {
                     let (value, error, caveat) =
                         Composition { parts: &parts, direction }.solve(target, self.tolerance);
+                    if value.is_nan() {
+                        return Bound {
+                            caveat: Some("the loss distribution leaves the range of floats"),
+                            ..worthless
+                        };
+                    }
                     if value > worst.value {
                         worst = Bound { value, error, caveat, ..worst };
                     }
@@ -100,6 +106,11 @@ impl Accountant for PldAccountant {
 
     fn obstacle(&self, event: &Event) -> Option<Obstacle> {
         branches(event, &Path::Root, 1).err()
+    }
+
+    fn coarser(&self, _event: &Event) -> Option<&'static dyn Accountant> {
+        static COARSE: PldAccountant = PldAccountant { tolerance: 3e-3 };
+        (self.tolerance < 1e-3).then_some(&COARSE)
     }
 
     fn epsilon_unchecked(&self, event: &Event, delta: f64) -> Bound {

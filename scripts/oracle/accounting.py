@@ -1,0 +1,111 @@
+"""Writes crates/privacy/tests/oracle/accounting.json: reference values that the accountants are tested against.
+
+    python scripts/oracle/accounting.py
+
+Needs dp-accounting and mpmath. Takes about a quarter of an hour.
+"""
+
+import json
+import pathlib
+import random
+import sys
+import warnings
+
+import mpmath as mp
+
+import reference as ref
+
+warnings.filterwarnings("ignore")
+OUT = pathlib.Path(__file__).parents[2] / "crates/privacy/tests/oracle/accounting.json"
+
+
+def gaussian(sigma, sensitivity=1.0):
+    return {"type": "gaussian", "sigma": sigma, "sensitivity": sensitivity}
+
+
+def sampled(rate, event):
+    return {"type": "poisson-sampled", "rate": rate, "event": event}
+
+
+def repeated(event, count):
+    return {"type": "self-composed", "event": event, "count": count}
+
+
+def composed(*events):
+    return {"type": "composed", "events": list(events)}
+
+
+def laplace(scale, sensitivity=1.0):
+    return {"type": "laplace", "scale": scale, "sensitivity": sensitivity}
+
+
+def response(keep):
+    return {"type": "randomized-response", "true_positive": keep, "false_positive": 1 - keep}
+
+
+def trees():
+    deltas = [1e-5, 1e-7, 1e-2, 1e-9]
+    index = 0
+    for rate in [1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0]:
+        for steps in [1, 10, 100, 1000, 10_000, 100_000]:
+            for sigma in [0.3, 0.6, 1.0, 2.0, 5.0, 16.0, 50.0]:
+                yield repeated(sampled(rate, gaussian(sigma)), steps), deltas[index % 4]
+                index += 1
+    draw = random.Random(7)
+    for depth in range(1, 6):
+        for sigma in [0.8, 1.5, 4.0]:
+            for nap in [1.0, 3.0]:
+                dpsgd = repeated(sampled(256 / 19804, gaussian(sigma)), 773 * (depth + 1))
+                yield composed(repeated(gaussian(sigma * nap), depth), dpsgd), 1e-5
+    for _ in range(20):
+        parts = [repeated(sampled(10 ** draw.uniform(-3, -0.5), gaussian(10 ** draw.uniform(-0.1, 1))),
+                          draw.randrange(1, 2000)) for _ in range(draw.randrange(1, 4))]
+        yield composed(gaussian(10 ** draw.uniform(0, 1), 2.0), *parts), 10 ** draw.uniform(-9, -3)
+    for scale in [0.5, 1.0, 4.0, 20.0]:
+        for steps in [1, 30, 1000]:
+            yield repeated(laplace(scale), steps), 1e-6
+            yield repeated(sampled(0.05, laplace(scale)), steps), 1e-6
+    for keep in [0.51, 0.6, 0.75, 0.99]:
+        for steps in [1, 20, 500]:
+            yield repeated(response(keep), steps), 1e-6
+
+
+def main():
+    data = {"gaussian": [], "special": [], "sampled_once": [], "rdp": [], "multi_term": [], "trees": []}
+    for mu in [1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0, 40.0]:
+        for delta in [1e-2, 1e-5, 1e-7, 1e-10, 1e-15, 1e-20, 1e-30]:
+            data["gaussian"].append([mu, delta, ref.gaussian_epsilon(mu, delta)])
+    for mu in [0.05, 0.3, 1.0, 3.0, 10.0, 20.0]:
+        for epsilon in [0.01, 0.1, 1.0, 5.0, 20.0, 100.0, 150.0]:
+            value = ref.gaussian_log_delta(mu, epsilon)
+            if value > -700:
+                data["special"].append([mu, epsilon, value])
+    for rate in [1e-4, 1e-2, 0.3, 0.9]:
+        for sigma in [0.3, 0.7, 2.0, 10.0]:
+            for epsilon in [0.01, 0.1, 1.0, 4.0, 20.0]:
+                value = ref.sampled_gaussian_delta(rate, sigma, epsilon)
+                if value > 1e-40:
+                    data["sampled_once"].append([rate, sigma, epsilon, value])
+    for steps, noise, batch, terms in [(100, 1.0, 100, 10), (1000, 2.0, 256, 11), (500, 4.0, 1000, 101), (50, 0.8, 64, 6)]:
+        args = (steps, noise, 1e-5, 19804, batch, terms)
+        data["multi_term"].append([*args, ref.multi_term_epsilon(*args)])
+    selections = [(1.0, 0.1), (0.0, 0.05), (0.5, 0.01), (2.0, 0.5)]
+    for eta, gamma in selections:
+        base = repeated(sampled(0.01, gaussian(1.5)), 300)
+        tree = {"type": "private-selection", "eta": eta, "gamma": gamma, "event": base}
+        data["rdp"].append([tree, 1e-6, ref.rdp_epsilon(tree, 1e-6)[0]])
+    for i, (tree, delta) in enumerate(trees()):
+        try:
+            interval, high, low = ref.pld_epsilon(tree, delta)
+        except (ValueError, MemoryError, OverflowError) as error:
+            print("skipped", i, tree, error, file=sys.stderr)
+            continue
+        rdp = ref.rdp_epsilon(tree, delta)
+        data["trees"].append([tree, delta, float(f"{interval:.3g}"), high, low, rdp and rdp[0]])
+        print(i, delta, interval, high, low, rdp, file=sys.stderr, flush=True)
+    lines = [json.dumps(key) + ": [\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]" for key, rows in data.items()]
+    OUT.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
