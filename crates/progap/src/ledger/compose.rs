@@ -48,6 +48,9 @@ pub(super) fn all_gaussian(events: &[&Event]) -> bool {
 /// part in a hundred, and on a coarser grid, where each step takes a convolution. The lower end is always a query that
 /// was found to fit, so that the answer is never too large.
 pub(super) fn largest_query(events: &[&Event], budget: f64, delta: f64) -> Result<f64> {
+    if events.is_empty() {
+        return Ok(budget);
+    }
     let spent = composed(events)?;
     let coarse = PldAccountant::with_tolerance(1e-3)?;
     let (precision, accountant): (f64, &dyn Accountant) = if GdpAccountant.obstacle(&spent).is_none() {
@@ -71,9 +74,6 @@ pub(super) fn largest_query(events: &[&Event], budget: f64, delta: f64) -> Resul
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if own(middle)? <= budget { low = middle } else { high = middle }
-    }
-    if events.is_empty() {
-        return own(low);
     }
     (low, high) = (0.0, low);
     while high - low > precision * high && high > 1e-6 {
@@ -259,8 +259,7 @@ mod tests {
             assert_eq!(total <= budget, fits, "{left} {factor} {total}");
         }
         assert!(largest_query(&events, 1.0, delta).unwrap() == 0.0);
-        let whole = largest_query(&[], budget, delta).unwrap();
-        assert!(whole <= budget && whole > budget * 0.999_999, "{whole}");
+        assert_eq!(largest_query(&[], budget, delta).unwrap(), budget);
     }
 
     /// The smallest noise of unit sensitivity with at most that epsilon, by bisection.

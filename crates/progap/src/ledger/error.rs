@@ -105,11 +105,9 @@ pub enum Error {
         expected: &'static str,
     },
     /// No budget was set for the data set.
-    #[error(
-        "no data set with the fingerprint {fingerprint} is in the ledger: register it with a budget first"
-    )]
+    #[error("no data set {fingerprint} is in the ledger: register it with a budget first")]
     Unregistered {
-        /// The fingerprint that was asked for.
+        /// The fingerprint, or the name, that was asked for.
         fingerprint: String,
     },
     /// A data set is registered once.

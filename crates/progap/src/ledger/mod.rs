@@ -118,6 +118,21 @@ pub struct Receipt {
     pub hash: String,
 }
 
+/// What may be asked of a data set in all.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Budget {
+    /// The data set's name.
+    pub name: String,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// What the budget protects.
+    pub unit: Unit,
+    /// The largest epsilon of all runs together.
+    pub epsilon: f64,
+    /// The delta at which epsilon is counted.
+    pub delta: f64,
+}
+
 /// Where a data set stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
@@ -315,10 +330,13 @@ impl Ledger {
         }
     }
 
-    /// The fingerprint of the data set of that name.
-    pub fn fingerprint_of(&self, name: &str) -> Result<Option<String>> {
-        let accounts = self.read(Depth::Seals)?.accounts;
-        Ok(accounts.into_iter().find(|account| account.name == name).map(|account| account.fingerprint))
+    /// The budget of a data set, found by its name or its fingerprint, without adding up what was spent.
+    pub fn budget(&self, dataset: &str) -> Result<Budget> {
+        let book = self.read(Depth::Seals)?;
+        let named = book.accounts.iter().find(|account| account.name == dataset);
+        let found = named.map_or_else(|| book.account(&dataset.to_ascii_lowercase()), Ok)?;
+        let Account { name, fingerprint, unit, epsilon, delta, .. } = found.clone();
+        Ok(Budget { name, fingerprint, unit, epsilon, delta })
     }
 
     /// Whether the ledger holds exactly what the receipt says.
@@ -518,11 +536,12 @@ mod tests {
     /// A row whose seal is right and whose figures are not: somebody knew how to seal.
     #[test]
     fn figures_are_recomputed() {
+        // One Gaussian query of noise 10 costs 0.447078 at this delta (by scipy).
         let honest = Body::Charge {
             unit: Unit::Edge,
             note: String::new(),
-            epsilon: 0.449,
-            total: 0.449,
+            epsilon: 0.4471,
+            total: 0.4471,
             delta: 1e-7,
             accountant: "gdp".into(),
         };
@@ -538,7 +557,7 @@ mod tests {
             (
                 forged(|body| {
                     if let Body::Charge { total, .. } = body {
-                        *total = 0.448
+                        *total = 0.447
                     }
                 }),
                 r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#,
