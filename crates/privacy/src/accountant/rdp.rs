@@ -100,10 +100,11 @@ impl Accountant for RdpAccountant {
             if rdp.is_nan() || rdp == f64::INFINITY {
                 return 0.0;
             }
-            let total_variation = 0.5 * (-(-rdp).exp_m1()).ln();
-            let moment = (order - 1.0) * (rdp - epsilon + (-1.0 / order).ln_1p()) - order.ln();
-            total_variation.min(moment)
+            (order - 1.0) * (rdp - epsilon + (-1.0 / order).ln_1p()) - order.ln()
         });
+        // Bretagnolle-Huber: the total variation distance bounds delta at any epsilon.
+        let smallest_rdp = self.smallest(event, |_, rdp| rdp);
+        let log_delta = log_delta.min(0.5 * (-(-smallest_rdp).exp_m1()).ln());
         let value = (log_delta.exp() * (1.0 + 1e-12)).min(1.0);
         Bound { value, error: 1e-9 * value, accountant: self.name(), caveat: None }
     }

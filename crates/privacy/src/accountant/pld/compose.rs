@@ -21,6 +21,10 @@ const BELOW: &str = "epsilon is smaller than the computed window can show";
 /// Nothing finite can be said.
 const DISCLOSED: &str = "certain disclosure is more likely than delta allows";
 
+/// The value is an upper bound, but not a tight one.
+const NOISY: &str =
+    "an allowance for rounding, not the mechanism, makes up part of delta; the truth is lower";
+
 /// What is given, and so what is looked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Target {
@@ -133,6 +137,7 @@ impl Composition<'_> {
                 }
                 continue;
             }
+            let caveat = caveat.or(tilted.is_noisy(found).then_some(NOISY));
             let error = total * (steeper + 1.0) * tilted.step * tilted.step / 8.0;
             return match target {
                 Target::Delta(_) if answer >= ceiling => (ceiling, error.min(ceiling), None),
@@ -181,7 +186,7 @@ impl Saddle {
         let (low, high) = ((1e-3 / spread).ln(), (1e3 / spread).ln());
         let (lambda, epsilon) = match target {
             Target::Delta(delta) => {
-                let (x, epsilon) = minimise(low, high, 40, 20, |x| {
+                let (x, epsilon) = minimise(low, high, 28, 12, |x| {
                     let lambda = x.exp();
                     (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
                 });
@@ -195,7 +200,7 @@ impl Saddle {
                 (x.exp(), epsilon.min(far))
             }
             Target::Epsilon(epsilon) => {
-                let (x, _) = minimise(low, high, 40, 20, |x| {
+                let (x, _) = minimise(low, high, 28, 12, |x| {
                     let lambda = x.exp();
                     log_moment(lambda) + log_factor(lambda) - lambda * epsilon
                 });
@@ -207,11 +212,11 @@ impl Saddle {
         let (up, down) = (log_moment(lambda + nudge), log_moment(lambda - nudge));
         let tilted_spread = ((up - 2.0 * here + down).max(0.0) / (nudge * nudge)).sqrt().max(1e-3 * spread);
         let (s_low, s_high) = ((0.3 / tilted_spread).ln(), (30.0 / tilted_spread).ln());
-        let (x, top) = minimise(s_low, s_high, 16, 6, |x| {
+        let (x, top) = minimise(s_low, s_high, 12, 4, |x| {
             let s = x.exp();
             (log_moment(lambda + s) - here - LOG_OUTSIDE) / s
         });
-        let (_, bottom) = minimise(s_low, s_high, 16, 6, |x| {
+        let (_, bottom) = minimise(s_low, s_high, 12, 4, |x| {
             let s = x.exp();
             (log_moment(lambda - s) - here - LOG_OUTSIDE) / s
         });
@@ -242,6 +247,8 @@ struct Tilted {
     log_moment: f64,
     /// Mass that counts as certain disclosure.
     lost: f64,
+    /// What the allowance for rounding adds to `delta` at any point, on the scale of that point.
+    noise_delta: f64,
 }
 
 impl Tilted {
@@ -262,6 +269,7 @@ impl Tilted {
         let (mut log_total, mut log_above, mut lost) = (0.0, [0.0; 3], 0.0);
         let mut spectra: Vec<(Vec<Complex<f64>>, f64, f64)> = Vec::new();
         let mut buffer = forward.make_input_vec();
+        let mut single = Vec::new();
         for (part, floor) in sketches.iter().zip(&floors) {
             let (masses, start) = part.loss.on_grid(&part.sketch, *floor, step);
             let log_moment = masses.log_moment(lambda);
@@ -273,6 +281,9 @@ impl Tilted {
                 }
                 slot = if slot + 1 == size { 0 } else { slot + 1 };
             }
+            if sketches.len() == 1 && part.count == 1.0 {
+                single = buffer.clone();
+            }
             let norm = buffer.iter().map(|x| x * x).sum::<f64>().sqrt();
             let mut spectrum = forward.make_output_vec();
             forward.process(&mut buffer, &mut spectrum).expect("the buffers have the planned size");
@@ -282,6 +293,19 @@ impl Tilted {
             }
             lost += part.count * masses.lost;
             spectra.push((spectrum, part.count, norm));
+        }
+        if let [part] = sketches
+            && part.count == 1.0
+        {
+            // A single mechanism needs no transform, so it is spared its noise.
+            return Tilted::from_masses(
+                single,
+                0.0,
+                saddle,
+                first,
+                step,
+                (log_total, &log_above, &tilts, lost),
+            );
         }
 
         let mut product: Vec<Complex<f64>> = vec![Complex::new(1.0, 0.0); size / 2 + 1];
@@ -297,6 +321,20 @@ impl Tilted {
         let mut composed = backward.make_output_vec();
         backward.process(&mut product, &mut composed).expect("the buffers have the planned size");
 
+        composed.iter_mut().for_each(|x| *x = x.max(0.0) / size as f64);
+        Tilted::from_masses(composed, noise, saddle, first, step, (log_total, &log_above, &tilts, lost))
+    }
+
+    /// Sums up the tilted masses of a window, each at most `noise` too small.
+    fn from_masses(
+        composed: Vec<f64>,
+        noise: f64,
+        saddle: &Saddle,
+        first: i64,
+        step: f64,
+        (log_total, log_above, tilts, lost): (f64, &[f64], &[f64], f64),
+    ) -> Tilted {
+        let (size, lambda) = (composed.len(), saddle.lambda);
         // Suffix sums in units of e^(log_total - lambda point), so that nothing over- or underflows. With
         // delta(g) = sum over g' > g of mass(g') (1 - e^(g - g')) one step down multiplies by e^-step and adds
         // what is above: all terms are positive.
@@ -306,19 +344,17 @@ impl Tilted {
         let (mut delta_above, mut mass_above) = (0.0, 0.0);
         for i in (0..size).rev() {
             let slot = (first + i as i64).rem_euclid(size as i64) as usize;
-            let own = composed[slot].max(0.0) / size as f64 + noise;
             delta[i] = (delta_above * decay + gain * mass_above) * tilt;
-            mass[i] = own + mass_above * tilt;
+            mass[i] = composed[slot] + noise + mass_above * tilt;
             delta_above = delta[i];
             mass_above = mass[i];
         }
         // What lies above the window counts as lost.
         let end = (first + size as i64) as f64 * step;
-        let above = log_above
-            .iter()
-            .zip(&tilts)
-            .map(|(moment, tilt)| (moment - tilt * end).exp())
-            .fold(1.0, f64::min);
+        let above =
+            log_above.iter().zip(tilts).map(|(moment, tilt)| (moment - tilt * end).exp()).fold(1.0, f64::min);
+        // The noise alone, summed up like a mass at every point.
+        let noise_delta = noise * (tilt / (1.0 - tilt) - tilt * decay / (1.0 - tilt * decay));
         Tilted {
             step,
             first,
@@ -327,7 +363,16 @@ impl Tilted {
             lambda,
             log_moment: log_total,
             lost: (lost + above) * (1.0 + 1e-9),
+            noise_delta,
         }
+    }
+
+    /// Whether more than a hundredth of delta is an allowance for rounding.
+    fn is_noisy(&self, epsilon: f64) -> bool {
+        let i = ((epsilon.min(1e300) / self.step).floor() as i64 - self.first)
+            .clamp(0, self.mass.len() as i64 - 1);
+        let delta = self.delta[i as usize];
+        self.noise_delta > 0.01 * delta || self.lost > 0.01 * (self.unscaled(i as usize, delta) + self.lost)
     }
 
     fn point(&self, i: usize) -> f64 {

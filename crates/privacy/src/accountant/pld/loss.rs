@@ -142,14 +142,16 @@ impl Pair {
     fn points(&self, log_tail: f64) -> Vec<f64> {
         let reach = normal_quantile_bound(log_tail);
         match self {
-            Pair::Gaussian { mu } => even(mu * reach + 0.5 * mu * mu, 1600),
+            Pair::Gaussian { mu } => even(mu * reach + 0.5 * mu * mu, 800),
             Pair::Laplace { shift } => even(*shift, 1600),
             Pair::Binary { p, q } => {
                 let mut points: Vec<f64> = [log_ratio(*p, *q), log_ratio(1.0 - p, 1.0 - q)]
                     .into_iter()
                     .filter(|l| l.is_finite())
                     .collect();
-                points.sort_by(f64::total_cmp);
+                if points.is_empty() {
+                    points.push(0.0);
+                }
                 points
             }
             Pair::Mixture { parts, .. } => {
