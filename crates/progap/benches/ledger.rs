@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gaussian = |i: u32| Event::gaussian(300.0 + f64::from(i), 1.0);
     grow("Gaussian runs", Ledger::create(folder.path().join("gaussian"))?, &[1, 100, 1000], gaussian)?;
     let alike = |_| training(8.0);
-    grow("equal training runs", Ledger::create(folder.path().join("alike"))?, &[1, 10, 100, 300], alike)?;
+    grow("equal training runs", Ledger::create(folder.path().join("alike"))?, &[1, 10, 50], alike)?;
     let different = |i: u32| training(8.0 + 0.01 * f64::from(i));
     grow(
         "different training runs",

@@ -6,10 +6,10 @@ use progap_privacy::{Event, Unit};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::Receipt;
 use super::compose;
 use super::error::{Error, Result};
 use super::file::{self, Row};
+use super::{Receipt, fits};
 
 /// How far a recorded epsilon may lie below a recomputed one: the grid of an accountant is finite.
 const RECOMPUTED: f64 = 1.0 - 1e-4;
@@ -66,12 +66,14 @@ pub(super) struct Book {
     pub accounts: Vec<Account>,
     pub rows: u64,
     pub head: String,
+    /// The event that was recomputed last, at which delta, and what it costs alone.
+    computed: Option<(Event, f64, f64)>,
 }
 
 impl Book {
     /// Reads and verifies all rows, as they are at one moment.
     pub(super) fn read(path: &Path, connection: &Connection, depth: Depth) -> Result<Book> {
-        let mut book = Book { accounts: Vec::new(), rows: 0, head: file::GENESIS.to_owned() };
+        let mut book = Book { accounts: Vec::new(), rows: 0, head: file::GENESIS.to_owned(), computed: None };
         file::each_row(path, connection, |row| {
             let number = book.rows + 1;
             book.turn(row, depth).map_err(|what| Error::Tampered { path: path.to_owned(), row: number, what })
@@ -106,9 +108,8 @@ impl Book {
         }
         let body: Body = serde_json::from_str(&row.body).map_err(|error| format!("its text: {error}"))?;
         let known = self.accounts.iter_mut().find(|account| account.fingerprint == row.fingerprint);
-        if (row.run_id.is_some(), row.event.is_some())
-            != (matches!(body, Body::Charge { .. }), matches!(body, Body::Charge { .. }))
-        {
+        let is_charge = matches!(body, Body::Charge { .. });
+        if row.run_id.is_some() != is_charge || row.event.is_some() != is_charge {
             return Err("a run and an event belong to charges, and to them only".to_owned());
         }
         match (body, known) {
@@ -127,7 +128,7 @@ impl Book {
             (Body::Budget { epsilon, delta, .. }, Some(account)) => {
                 if depth == Depth::Figures {
                     let spent = recompute(&account.events(), delta)?;
-                    if !(spent * RECOMPUTED <= epsilon) {
+                    if !fits(spent * RECOMPUTED, epsilon) {
                         return Err(format!("it sets a budget of {epsilon} where {spent} was spent"));
                     }
                 }
@@ -140,7 +141,12 @@ impl Book {
                 let event = Event::from_json(row.event.as_deref().unwrap_or_default())
                     .map_err(|error| error.to_string())?;
                 if depth == Depth::Figures {
-                    let own = recompute(&[&event], delta)?;
+                    // Runs that repeat the one before, as those over seeds do, need no second computation.
+                    let own = match &self.computed {
+                        Some((last, at, own)) if *last == event && *at == delta => *own,
+                        _ => recompute(&[&event], delta)?,
+                    };
+                    self.computed = Some((event.clone(), delta, own));
                     let mut events = account.events();
                     events.push(&event);
                     let sum = recompute(&events, delta)?;
@@ -150,12 +156,12 @@ impl Book {
                             account.delta
                         ));
                     }
-                    if !(own * RECOMPUTED <= epsilon && sum * RECOMPUTED <= total) {
+                    if !fits(own * RECOMPUTED, epsilon) || !fits(sum * RECOMPUTED, total) {
                         return Err(format!(
                             "it says epsilon {epsilon} and {total} in all, where {own} and {sum} are right"
                         ));
                     }
-                    if !(total <= account.epsilon) {
+                    if !fits(total, account.epsilon) {
                         return Err(format!("it passes the budget: {total} of {}", account.epsilon));
                     }
                 }

@@ -347,7 +347,7 @@ impl Ledger {
     /// Verifies the file's structure, every seal, every text and every epsilon; the error names the first bad row.
     pub fn check(&self) -> Result<Checked> {
         file::check_structure(&self.path, &self.connection)?;
-        let Book { accounts, rows, head } = self.read(Depth::Figures)?;
+        let Book { accounts, rows, head, .. } = self.read(Depth::Figures)?;
         let runs = accounts.iter().map(|account| account.runs.len()).sum();
         Ok(Checked { rows, datasets: accounts.len(), runs, head })
     }
