@@ -31,12 +31,15 @@ enum Command {
     Inspect(command::inspect::Inspect),
     #[command(subcommand)]
     Data(command::data::Data),
+    #[command(subcommand)]
+    Ledger(command::ledger::LedgerCommand),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Inspect(inspect) => inspect.run(),
         Command::Data(data) => data.run(),
+        Command::Ledger(ledger) => ledger.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

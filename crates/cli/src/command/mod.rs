@@ -2,6 +2,7 @@
 
 pub mod data;
 pub mod inspect;
+pub mod ledger;
 
 /// What a command comes to: nothing, or one sentence for the user.
 pub type Outcome = Result<(), Box<dyn std::error::Error>>;

@@ -1,0 +1,193 @@
+//! What the rows of a ledger mean: they are replayed from the first to the last, and nothing else is remembered.
+
+use std::path::Path;
+
+use progap_privacy::{Event, Unit};
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::compose;
+use super::error::{Error, Result};
+use super::file::{self, Row};
+use super::{Receipt, fits};
+
+/// How far a recorded epsilon may lie below a recomputed one: the grid of an accountant is finite.
+const RECOMPUTED: f64 = 1.0 - 1e-4;
+
+/// What a row says, besides the run and its event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Body {
+    Register { name: String, unit: Unit, epsilon: f64, delta: f64 },
+    Budget { epsilon: f64, delta: f64, reason: String },
+    Charge { unit: Unit, note: String, epsilon: f64, total: f64, delta: f64, accountant: String },
+}
+
+/// A data set with its budget and everything that was charged to it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Account {
+    pub name: String,
+    pub fingerprint: String,
+    pub unit: Unit,
+    pub epsilon: f64,
+    pub delta: f64,
+    pub runs: Vec<Charged>,
+}
+
+impl Account {
+    pub(super) fn events(&self) -> Vec<&Event> {
+        self.runs.iter().map(|run| &run.event).collect()
+    }
+}
+
+/// A run that was charged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Charged {
+    /// What the caller was given.
+    #[serde(flatten)]
+    pub receipt: Receipt,
+    /// What the caller wrote beside it.
+    pub note: String,
+    /// What was asked of the data.
+    pub event: Event,
+}
+
+/// How thoroughly a ledger is read.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Depth {
+    /// Seals, JSON and the rules of the book.
+    Seals,
+    /// Also every epsilon, recomputed.
+    Figures,
+}
+
+/// The whole ledger.
+pub(super) struct Book {
+    pub accounts: Vec<Account>,
+    pub rows: u64,
+    pub head: String,
+    /// The event that was recomputed last, at which delta, and what it costs alone.
+    computed: Option<(Event, f64, f64)>,
+}
+
+impl Book {
+    /// Reads and verifies all rows, as they are at one moment.
+    pub(super) fn read(path: &Path, connection: &Connection, depth: Depth) -> Result<Book> {
+        let mut book = Book { accounts: Vec::new(), rows: 0, head: file::GENESIS.to_owned(), computed: None };
+        file::each_row(path, connection, |row| {
+            let number = book.rows + 1;
+            book.turn(row, depth).map_err(|what| Error::Tampered { path: path.to_owned(), row: number, what })
+        })?;
+        if file::rows_written(path, connection)? != book.rows {
+            let what = "rows are missing at the end".to_owned();
+            return Err(Error::Tampered { path: path.to_owned(), row: book.rows + 1, what });
+        }
+        Ok(book)
+    }
+
+    pub(super) fn account(&self, fingerprint: &str) -> Result<&Account> {
+        self.accounts
+            .iter()
+            .find(|account| account.fingerprint == fingerprint)
+            .ok_or_else(|| Error::Unregistered { fingerprint: fingerprint.to_owned() })
+    }
+
+    pub(super) fn run(&self, run_id: &str) -> Option<(&Account, &Charged)> {
+        self.accounts.iter().find_map(|account| {
+            account.runs.iter().find(|run| run.receipt.run_id == run_id).map(|run| (account, run))
+        })
+    }
+
+    /// Takes in the next row, or says what is wrong with it.
+    fn turn(&mut self, row: Row, depth: Depth) -> Result<(), String> {
+        if row.seq != self.rows + 1 {
+            return Err(format!("it is numbered {}", row.seq));
+        }
+        if row.hash != row.seal(&self.head) {
+            return Err("its seal is broken".to_owned());
+        }
+        let body: Body = serde_json::from_str(&row.body).map_err(|error| format!("its text: {error}"))?;
+        let known = self.accounts.iter_mut().find(|account| account.fingerprint == row.fingerprint);
+        let is_charge = matches!(body, Body::Charge { .. });
+        if row.run_id.is_some() != is_charge || row.event.is_some() != is_charge {
+            return Err("a run and an event belong to charges, and to them only".to_owned());
+        }
+        match (body, known) {
+            (Body::Register { name, unit, epsilon, delta }, None) => {
+                self.accounts.push(Account {
+                    name,
+                    fingerprint: row.fingerprint,
+                    unit,
+                    epsilon,
+                    delta,
+                    runs: Vec::new(),
+                });
+            }
+            (Body::Register { .. }, Some(_)) => return Err("its data set was registered before".to_owned()),
+            (_, None) => return Err("its data set was never registered".to_owned()),
+            (Body::Budget { epsilon, delta, .. }, Some(account)) => {
+                if depth == Depth::Figures {
+                    let spent = recompute(&account.events(), delta)?;
+                    if !fits(spent * RECOMPUTED, epsilon) {
+                        return Err(format!("it sets a budget of {epsilon} where {spent} was spent"));
+                    }
+                }
+                (account.epsilon, account.delta) = (epsilon, delta);
+            }
+            (Body::Charge { unit, note, epsilon, total, delta, accountant }, Some(account)) => {
+                if unit != account.unit {
+                    return Err(format!("it charges the unit {unit} to a budget for {}", account.unit));
+                }
+                let event = Event::from_json(row.event.as_deref().unwrap_or_default())
+                    .map_err(|error| error.to_string())?;
+                if depth == Depth::Figures {
+                    // Runs that repeat the one before, as those over seeds do, need no second computation.
+                    let own = match &self.computed {
+                        Some((last, at, own)) if *last == event && *at == delta => *own,
+                        _ => recompute(&[&event], delta)?,
+                    };
+                    self.computed = Some((event.clone(), delta, own));
+                    let mut events = account.events();
+                    events.push(&event);
+                    let sum = recompute(&events, delta)?;
+                    if delta != account.delta {
+                        return Err(format!(
+                            "it counts at delta {delta:e}, the budget at {:e}",
+                            account.delta
+                        ));
+                    }
+                    if !fits(own * RECOMPUTED, epsilon) || !fits(sum * RECOMPUTED, total) {
+                        return Err(format!(
+                            "it says epsilon {epsilon} and {total} in all, where {own} and {sum} are right"
+                        ));
+                    }
+                    if !fits(total, account.epsilon) {
+                        return Err(format!("it passes the budget: {total} of {}", account.epsilon));
+                    }
+                }
+                account.runs.push(Charged {
+                    receipt: Receipt {
+                        row: row.seq,
+                        time: row.time,
+                        run_id: row.run_id.unwrap_or_default(),
+                        fingerprint: row.fingerprint,
+                        epsilon,
+                        total,
+                        delta,
+                        accountant,
+                        hash: row.hash.clone(),
+                    },
+                    note,
+                    event,
+                });
+            }
+        }
+        self.rows += 1;
+        self.head = row.hash;
+        Ok(())
+    }
+}
+
+fn recompute(events: &[&Event], delta: f64) -> Result<f64, String> {
+    compose::epsilon(events, delta).map(|(epsilon, _)| epsilon).map_err(|error| error.to_string())
+}

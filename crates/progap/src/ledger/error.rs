@@ -1,0 +1,205 @@
+//! What can go wrong with a ledger, one sentence each.
+
+use std::path::{Path, PathBuf};
+
+use progap_privacy::Unit;
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+/// A specialised `Result` for ledgers.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, and what to do about it.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such file.
+    #[error("there is no ledger at {}: create one with `progap ledger init`", .path.display())]
+    Missing {
+        /// Where it should have been.
+        path: PathBuf,
+    },
+    /// A ledger is never overwritten.
+    #[error("{} exists already: open it, or choose another name for a new ledger", .path.display())]
+    Exists {
+        /// The file in the way.
+        path: PathBuf,
+    },
+    /// The file is something else.
+    #[error("{} is not a privacy ledger: check the path", .path.display())]
+    NotALedger {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by a newer version of this program.
+    #[error("{} is a ledger of version {found}, and this program knows version {known}: update it", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version of the file.
+        found: i64,
+        /// The newest version that can be read.
+        known: i64,
+    },
+    /// SQLite, or the shape of the tables, says that the file is broken.
+    #[error("the ledger {} is damaged ({what}): restore it from a backup", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// A row is not what was once written.
+    #[error("row {row} of the ledger {} was changed after it was written ({what}): restore a backup", .path.display())]
+    Tampered {
+        /// The file.
+        path: PathBuf,
+        /// The first bad row, counted from 1.
+        row: u64,
+        /// How it shows.
+        what: String,
+    },
+    /// Another process held the ledger for too long.
+    #[error("the ledger {} is in use by another process: try again", .path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be opened, or not be made.
+    #[error("the ledger {} cannot be opened: check that its folder exists and that you may write there", .path.display())]
+    CannotOpen {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file or its folder cannot be written.
+    #[error("the ledger {} cannot be written: give yourself write access to the file and its folder", .path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No space left; nothing was charged.
+    #[error("there is no space left to write the ledger {}: free some and try again, nothing was charged", .path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Reading or writing failed.
+    #[error(
+        "the ledger {} cannot be read or written ({source}): try the same run id again, it is never charged twice",
+        .path.display()
+    )]
+    Storage {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// An argument lies outside its domain.
+    #[error("{name} is {value}, but must be {expected}")]
+    Invalid {
+        /// The argument.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What would have been accepted.
+        expected: &'static str,
+    },
+    /// No budget was set for the data set.
+    #[error("no data set {fingerprint} is in the ledger: register it with a budget first")]
+    Unregistered {
+        /// The fingerprint, or the name, that was asked for.
+        fingerprint: String,
+    },
+    /// A data set is registered once.
+    #[error("{name} is registered already (fingerprint {fingerprint}): change its budget instead")]
+    Registered {
+        /// The name that the data set has.
+        name: String,
+        /// Its fingerprint.
+        fingerprint: String,
+    },
+    /// Costs in different units cannot be added.
+    #[error(
+        "the budget of {dataset} protects the unit `{registered}`, and this run is accounted for in the unit `{asked}`: \
+             the two cannot be added up"
+    )]
+    Unit {
+        /// The data set's name.
+        dataset: String,
+        /// The unit of its budget.
+        registered: Unit,
+        /// The unit of the run.
+        asked: Unit,
+    },
+    /// The same run was charged before, and asked something else.
+    #[error("the run {run_id} was charged before {what}: give a new run another id")]
+    RunChanged {
+        /// The run.
+        run_id: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// The run does not fit the budget. Nothing was charged.
+    #[error(transparent)]
+    OverBudget(Box<OverBudget>),
+    /// A budget below what is spent already.
+    #[error("{dataset} has spent epsilon {spent:.6} at delta {delta:e}: its budget cannot be set to {asked}")]
+    BudgetBelowSpent {
+        /// The data set's name.
+        dataset: String,
+        /// What is spent, at the new delta.
+        spent: f64,
+        /// The new delta.
+        delta: f64,
+        /// The new epsilon.
+        asked: f64,
+    },
+    /// The events cannot be accounted for.
+    #[error("this cannot be accounted for: {0}")]
+    Accounting(#[from] progap_privacy::Error),
+}
+
+/// Why a run was refused, in figures.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error(
+    "this run is refused: {dataset} has spent epsilon {spent:.6} of {budget} (delta {delta:e}), the run alone costs \
+     {asked:.6}, together {total:.6}; what is left is worth a single Gaussian query of epsilon {left:.6}"
+)]
+pub struct OverBudget {
+    /// The data set's name.
+    pub dataset: String,
+    /// Epsilon spent so far.
+    pub spent: f64,
+    /// Epsilon of the run alone.
+    pub asked: f64,
+    /// Epsilon of all runs with this one.
+    pub total: f64,
+    /// The budget's epsilon.
+    pub budget: f64,
+    /// The budget's delta, at which all of these hold.
+    pub delta: f64,
+    /// The largest epsilon of a single Gaussian query that would still be accepted, rounded down.
+    pub left: f64,
+}
+
+impl Error {
+    /// Says in our words what SQLite reports about a file.
+    pub(super) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy { path },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::ReadOnly { path },
+            Some(ErrorCode::CannotOpen) => Error::CannotOpen { path },
+            Some(ErrorCode::DiskFull) => Error::Full { path },
+            Some(ErrorCode::NotADatabase) => Error::NotALedger { path },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::TooBig) => {
+                Error::Damaged { path, what: source.to_string() }
+            }
+            _ => Error::Storage { path, source },
+        }
+    }
+
+    pub(super) fn invalid(name: &'static str, value: impl ToString, expected: &'static str) -> Self {
+        Error::Invalid { name, value: value.to_string(), expected }
+    }
+}
