@@ -14,12 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let alike = |_| training(8.0);
     grow("equal training runs", Ledger::create(folder.path().join("alike"))?, &[1, 10, 50], alike)?;
     let different = |i: u32| training(8.0 + 0.01 * f64::from(i));
-    grow(
-        "different training runs",
-        Ledger::create(folder.path().join("different"))?,
-        &[1, 10, 100],
-        different,
-    )
+    grow("different training runs", Ledger::create(folder.path().join("different"))?, &[1, 10, 50], different)
 }
 
 /// A query on the graph and 700 steps of sampled gradients.
