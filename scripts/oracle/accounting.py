@@ -2,7 +2,7 @@
 
     python scripts/oracle/accounting.py
 
-Needs dp-accounting and mpmath. Takes about a quarter of an hour.
+Needs dp-accounting and mpmath. Takes about twenty minutes.
 """
 
 import json
@@ -11,8 +11,6 @@ import pathlib
 import random
 import sys
 import warnings
-
-import mpmath as mp
 
 import reference as ref
 
@@ -72,7 +70,7 @@ def trees():
 
 
 def main():
-    data = {"gaussian": [], "special": [], "sampled_once": [], "rdp": [], "multi_term": [], "trees": []}
+    data = {"gaussian": [], "special": [], "sampled_once": [], "divergence": [], "rdp": [], "multi_term": [], "trees": []}
     for mu in [1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0, 40.0]:
         for delta in [1e-2, 1e-5, 1e-7, 1e-10, 1e-15, 1e-20, 1e-30]:
             data["gaussian"].append([mu, delta, ref.gaussian_epsilon(mu, delta)])
@@ -87,6 +85,10 @@ def main():
                 value = ref.sampled_gaussian_delta(rate, sigma, epsilon)
                 if value > 1e-40:
                     data["sampled_once"].append([rate, sigma, epsilon, value])
+    for rate in [1e-4, 0.01, 0.3]:
+        for sigma in [0.4, 1.0, 8.0]:
+            for order in [1.1, 1.7, 2.5, 4.0, 9.3, 20.0]:
+                data["divergence"].append([rate, sigma, order, ref.sampled_gaussian_divergence(rate, sigma, order)])
     for steps, noise, batch, terms in [(100, 1.0, 100, 10), (1000, 2.0, 256, 11), (500, 4.0, 1000, 101), (50, 0.8, 64, 6)]:
         args = (steps, noise, 1e-5, 19804, batch, terms)
         data["multi_term"].append([*args, ref.multi_term_epsilon(*args)])
@@ -94,14 +96,14 @@ def main():
     for eta, gamma in selections:
         base = repeated(sampled(0.01, gaussian(1.5)), 300)
         tree = {"type": "private-selection", "eta": eta, "gamma": gamma, "event": base}
-        data["rdp"].append([tree, 1e-6, ref.rdp_epsilon(tree, 1e-6)[0]])
+        data["rdp"].append([tree, 1e-6, ref.rdp_epsilon(tree, 1e-6, ref.WHOLE_ORDERS)[0]])
     for i, (tree, delta) in enumerate(trees()):
         try:
             interval, high, low = ref.pld_epsilon(tree, delta)
         except (ValueError, MemoryError, OverflowError) as error:
             print("skipped", i, tree, error, file=sys.stderr)
             continue
-        rdp = ref.rdp_epsilon(tree, delta)
+        rdp = ref.rdp_epsilon(tree, delta, ref.WHOLE_ORDERS)
         low = low if math.isfinite(low) else 0.0  # the optimistic bound says nothing
         if not math.isfinite(high) or (rdp and not math.isfinite(rdp[0])):
             print("skipped", i, tree, high, rdp, file=sys.stderr)

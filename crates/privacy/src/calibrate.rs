@@ -307,7 +307,8 @@ impl Plan {
     /// The run as an event tree.
     pub fn event(&self, multiplier: f64) -> Result<Event> {
         let multiplier = positive("multiplier", multiplier)?;
-        let (mut naps, mut runs): (Vec<(f64, u64)>, Vec<(f64, u64)>) = (Vec::new(), Vec::new());
+        let mut naps: Vec<(f64, u64)> = Vec::new();
+        let mut runs: Vec<(f64, u64)> = Vec::new();
         let add = |list: &mut Vec<(f64, u64)>, noise: Option<f64>, count: u64| match (noise, list.last_mut())
         {
             (Some(noise), Some((known, total))) if *known == noise => *total += count,
