@@ -11,24 +11,21 @@ use crate::error::InFile;
 /// A file that is written beside its target and takes the target's name only when it is complete.
 ///
 /// Dropped without [`AtomicFile::commit`], it leaves nothing behind and an older target untouched.
-pub(crate) struct AtomicFile {
+pub struct AtomicFile {
     target: PathBuf,
     writer: BufWriter<NamedTempFile>,
 }
 
 impl AtomicFile {
     /// Starts a file in the target's folder, which must exist.
-    pub(crate) fn create(target: &Path) -> Result<Self> {
-        let folder = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let file = tempfile::Builder::new().prefix(".progap-").tempfile_in(folder).in_file(target)?;
+    pub fn create(target: &Path) -> Result<Self> {
+        let file =
+            tempfile::Builder::new().prefix(".progap-").tempfile_in(folder_of(target)).in_file(target)?;
         Ok(AtomicFile { target: target.to_path_buf(), writer: BufWriter::with_capacity(1 << 20, file) })
     }
 
     /// Syncs the content to disk and gives it its name.
-    pub(crate) fn commit(self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
         let AtomicFile { target, writer } = self;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error).in_file(&target)?;
         // A temporary file is readable by its owner only; a finished one gets the usual permissions.
@@ -40,7 +37,17 @@ impl AtomicFile {
         }
         file.as_file().sync_all().in_file(&target)?;
         file.persist(&target).map_err(|e| e.error).in_file(&target)?;
+        // The new name itself must survive a power cut.
+        #[cfg(unix)]
+        std::fs::File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).in_file(&target)?;
         Ok(())
+    }
+}
+
+fn folder_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 

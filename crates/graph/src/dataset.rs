@@ -124,6 +124,31 @@ impl Dataset {
         self.graph().bytes() + self.features().bytes() + rows
     }
 
+    /// A fingerprint of the content (edges, features, labels, split; not the name): 32 hexadecimal digits that
+    /// tell whether two data sets are the same.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        let mut add = |bytes: &[u8]| {
+            hash.update(&(bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        add(bytemuck::cast_slice(self.graph().offsets()));
+        add(bytemuck::cast_slice(self.graph().senders()));
+        add(bytemuck::cast_slice(self.labels()));
+        add(&(self.classes() as u64).to_le_bytes());
+        add(&(self.features().columns() as u64).to_le_bytes());
+        match self.features() {
+            Features::Dense { values, .. } => add(bytemuck::cast_slice(values)),
+            Features::Sparse { offsets, indices, values, .. } => {
+                add(bytemuck::cast_slice(offsets));
+                add(bytemuck::cast_slice(indices));
+                add(values.as_ref().map_or(&[], |values| bytemuck::cast_slice(values)));
+            }
+        }
+        add(self.split().map_or(&[], Split::codes));
+        format!("{:032x}", hash.digest128())
+    }
+
     /// The same data under another name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Dataset {

@@ -31,6 +31,7 @@ pub mod synth;
 pub mod transform;
 pub mod write;
 
+pub use atomic::AtomicFile;
 pub use buffer::Buffer;
 pub use dataset::{Dataset, DatasetParts};
 pub use error::{Error, Place, Problem, Result};

@@ -4,4 +4,16 @@
 //! Python.
 #![forbid(unsafe_code)]
 
+mod error;
+mod files;
 pub mod ledger;
+pub mod method;
+pub mod plan;
+pub mod release;
+pub mod run;
+pub mod settings;
+pub mod vault;
+
+pub use error::{Error, Result};
+pub use release::Release;
+pub use settings::{Level, Settings};

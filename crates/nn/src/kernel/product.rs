@@ -153,7 +153,9 @@ mod tests {
     use super::*;
 
     fn matrix(rows: usize, columns: usize, seed: u32) -> Vec<f32> {
-        (0..rows * columns).map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 4.3e9 - 0.5).collect()
+        (0..rows * columns)
+            .map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 4.3e9 - 0.5)
+            .collect()
     }
 
     #[test]

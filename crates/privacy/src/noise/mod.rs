@@ -27,4 +27,4 @@ pub use gradient::{GradientGrid, Summation, clip_factor};
 pub use laplace::{RoundedLaplace, Scale, TwoSidedGeometric};
 pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choose_scale};
 pub use release::Noisy;
-pub use stream::{Provenance, Purpose, Randomness, Reproducible, Secure, Source, Stream};
+pub use stream::{Provenance, Purpose, Randomness, Reproducible, RunKey, Secure, Source, Stream};

@@ -107,13 +107,66 @@ impl sealed::Sealed for Reproducible {
 #[derive(Debug)]
 pub struct Randomness<S: Source> {
     source: S,
+    key: Option<RunKey>,
     taken: BTreeSet<String>,
+}
+
+/// The secret of one run, from the operating system. Whoever has it can remove the run's noise.
+///
+/// A run that must survive a crash keeps it in a file that only its owner can read, and deletes the file when it is
+/// done: resumed with the same key, it asks the same questions with the same noise, which reveals nothing new.
+pub struct RunKey([u8; 32]);
+
+impl RunKey {
+    /// A new key.
+    ///
+    /// # Errors
+    /// An operating system without entropy.
+    pub fn from_os() -> Result<Self, Error> {
+        sealed::Sealed::key(&Secure(()), "").map(RunKey)
+    }
+
+    /// A key that was kept.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        RunKey(bytes)
+    }
+
+    /// The key, to be kept secret.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    fn derive(&self, label: &str) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(b"progap run key 1\0");
+        hash.update(self.0);
+        hash.update(label.as_bytes());
+        hash.finalize().into()
+    }
+}
+
+impl Drop for RunKey {
+    fn drop(&mut self) {
+        use zeroize::Zeroize;
+        self.0.zeroize();
+    }
+}
+
+impl std::fmt::Debug for RunKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RunKey")
+    }
 }
 
 impl Randomness<Secure> {
     /// Bits no one can predict or repeat.
     pub fn from_os() -> Self {
-        Self { source: Secure(()), taken: BTreeSet::new() }
+        Self { source: Secure(()), key: None, taken: BTreeSet::new() }
+    }
+
+    /// Bits no one can predict; the same ones for the same key and labels, so that a run can be resumed.
+    pub fn from_key(key: RunKey) -> Self {
+        Self { source: Secure(()), key: Some(key), taken: BTreeSet::new() }
     }
 }
 
@@ -121,7 +174,7 @@ impl Randomness<Reproducible> {
     /// The same bits for the same seed and labels, in whatever order the labels are asked for. For
     /// experiments only: the type of everything made from it says so.
     pub fn from_seed(seed: u64) -> Self {
-        Self { source: Reproducible { seed }, taken: BTreeSet::new() }
+        Self { source: Reproducible { seed }, key: None, taken: BTreeSet::new() }
     }
 }
 
@@ -143,7 +196,10 @@ impl<S: Source> Randomness<S> {
                 "a label not used before in this run, so that no noise is used twice",
             ));
         }
-        let key = self.source.key(label)?;
+        let key = match &self.key {
+            Some(run) => run.derive(label),
+            None => self.source.key(label)?,
+        };
         Ok(Purpose { source: self.source.clone(), key, next: 0 })
     }
 }

@@ -1,0 +1,69 @@
+//! What can go wrong, in one sentence each.
+
+use std::path::{Path, PathBuf};
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting out of its range.
+    #[error("the {name} {value} is out of range; give {expected}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What is possible.
+        expected: String,
+    },
+    /// Settings that contradict each other.
+    #[error("{0}")]
+    Contradiction(&'static str),
+    /// The data cannot be trained on.
+    #[error("{0}")]
+    Unsuitable(String),
+    /// The data could not be read or written.
+    #[error(transparent)]
+    Data(#[from] progap_graph::Error),
+    /// Accounting or noise.
+    #[error(transparent)]
+    Privacy(#[from] progap_privacy::Error),
+    /// Networks.
+    #[error(transparent)]
+    Network(#[from] progap_nn::Error),
+    /// The ledger refused or failed.
+    #[error(transparent)]
+    Ledger(#[from] crate::ledger::Error),
+    /// A file of a run or release.
+    #[error("{}: {problem}", file.display())]
+    File {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it and what to do.
+        problem: String,
+    },
+    /// The user asked to stop; the run can be resumed.
+    #[error("stopped; go on with `progap train --resume {}`", .0.display())]
+    Interrupted(PathBuf),
+}
+
+impl Error {
+    /// A problem with a file.
+    pub fn file(file: &Path, problem: impl std::fmt::Display) -> Error {
+        Error::File { file: file.to_path_buf(), problem: problem.to_string() }
+    }
+}
+
+/// Names the file in an error.
+pub(crate) trait InFile<T> {
+    fn in_file(self, file: &Path) -> Result<T>;
+}
+
+impl<T, E: std::fmt::Display> InFile<T> for std::result::Result<T, E> {
+    fn in_file(self, file: &Path) -> Result<T> {
+        self.map_err(|e| Error::file(file, e))
+    }
+}

@@ -1,0 +1,133 @@
+//! Small files, written whole: JSON, tensors, matrices.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::path::Path;
+
+use progap_graph::AtomicFile;
+use progap_nn::{Architecture, Network, Tensor};
+use safetensors::tensor::{Dtype, TensorView};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::error::InFile;
+use crate::{Error, Result};
+
+/// Writes a file, whole or not at all; it is on disk when this returns.
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(content).in_file(path)?;
+    Ok(file.commit()?)
+}
+
+pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value).in_file(path)?;
+    text.push('\n');
+    write(path, text.as_bytes())
+}
+
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    serde_json::from_slice(&read(path)?).in_file(path)
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).in_file(path)
+}
+
+/// The SHA-256 of a file, in hexadecimal.
+pub(crate) fn checksum(path: &Path) -> Result<String> {
+    Ok(Sha256::digest(read(path)?).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Named lists of numbers with a text beside them.
+#[derive(Default)]
+pub(crate) struct Tensors {
+    pub values: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+    pub note: String,
+}
+
+const NOTE: &str = "progap";
+
+impl Tensors {
+    /// Adds every tensor of a network under a prefix.
+    pub(crate) fn add_network(&mut self, prefix: &str, network: &Network) {
+        for Tensor { name, shape, values } in network.state() {
+            self.values.insert(format!("{prefix}{name}"), (shape.to_vec(), values.to_vec()));
+        }
+    }
+
+    /// The network that was added under a prefix.
+    pub(crate) fn network(&self, prefix: &str, architecture: Architecture) -> Result<Network> {
+        let tensors = self.values.iter().filter_map(|(name, (shape, values))| {
+            Some(Tensor { name: name.strip_prefix(prefix)?, shape, values })
+        });
+        Ok(Network::from_state(architecture, tensors)?)
+    }
+
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let mut views = Vec::with_capacity(self.values.len());
+        for (name, (shape, values)) in &self.values {
+            let view = TensorView::new(Dtype::F32, shape.clone(), bytemuck::cast_slice(values)).in_file(path)?;
+            views.push((name, view));
+        }
+        let note = HashMap::from([(NOTE.to_string(), self.note.clone())]);
+        write(path, &safetensors::serialize(views, Some(note)).in_file(path)?)
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Tensors> {
+        let bytes = read(path)?;
+        let (_, metadata) = safetensors::SafeTensors::read_metadata(&bytes).in_file(path)?;
+        let note =
+            metadata.metadata().as_ref().and_then(|notes| notes.get(NOTE)).cloned().unwrap_or_default();
+        let mut values = BTreeMap::new();
+        for (name, view) in safetensors::SafeTensors::deserialize(&bytes).in_file(path)?.tensors() {
+            if view.dtype() != Dtype::F32 {
+                return Err(Error::file(path, format!("the tensor {name:?} is not of type F32")));
+            }
+            values.insert(name, (view.shape().to_vec(), bytemuck::pod_collect_to_vec(view.data())));
+        }
+        Ok(Tensors { values, note })
+    }
+}
+
+/// Writes a matrix as NumPy does, aligned so that it can be mapped.
+pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<()> {
+    let rows = values.len() / width.max(1);
+    let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    // Magic, version, length and text together are a multiple of 64 bytes and end in a line end.
+    let length = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
+    header.extend_from_slice(&(length as u16).to_le_bytes());
+    header.extend_from_slice(dictionary.as_bytes());
+    header.resize(10 + length - 1, b' ');
+    header.push(b'\n');
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(&header).and_then(|()| file.write_all(bytemuck::cast_slice(values))).in_file(path)?;
+    Ok(file.commit()?)
+}
+
+/// Reads a matrix that [`write_matrix`] wrote, of which the shape is known.
+pub(crate) fn read_matrix(path: &Path, rows: usize, width: usize) -> Result<Vec<f32>> {
+    let bytes = read(path)?;
+    let wrong = |why: String| Error::file(path, format!("{why}; the file is damaged or was changed"));
+    let length = match bytes.first_chunk::<10>() {
+        Some([0x93, b'N', b'U', b'M', b'P', b'Y', 1, 0, low, high]) => {
+            u16::from_le_bytes([*low, *high]) as usize
+        }
+        _ => return Err(wrong("it is no NumPy matrix".into())),
+    };
+    let header = bytes.get(10..10 + length).ok_or_else(|| wrong("its header is cut short".into()))?;
+    let header = String::from_utf8_lossy(header).into_owned();
+    if !header.contains("'<f4'")
+        || !header.contains("False")
+        || !header.contains(&format!("({rows}, {width})"))
+    {
+        return Err(wrong(format!("it does not hold {rows} rows of {width} numbers of 32 bits")));
+    }
+    let values = &bytes[10 + length..];
+    if values.len() != rows * width * 4 {
+        return Err(wrong(format!("it has {} bytes of values, not {}", values.len(), rows * width * 4)));
+    }
+    Ok(bytemuck::pod_collect_to_vec(values))
+}

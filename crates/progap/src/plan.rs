@@ -1,0 +1,141 @@
+//! How much noise: settings and public sizes in, noise and the event tree out.
+
+use progap_privacy::accountant::{Accountant, Best, by_name};
+use progap_privacy::calibrate::{Plan as NoisePlan, Target, Training};
+use progap_privacy::{Event, Unit};
+use serde::{Deserialize, Serialize};
+
+use crate::settings::{Accounting, Bounding, Level, Settings};
+use crate::{Error, Result};
+
+/// The public sizes on which noise may depend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicSizes {
+    /// Directed edges; at edge level only their number of digits is used, for the default delta.
+    pub edges: usize,
+    /// Training nodes.
+    pub train_nodes: usize,
+}
+
+/// The noise of a run and what it costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The unit; `None` at level none.
+    pub unit: Option<Unit>,
+    /// The largest change of an aggregate, for messages of norm 1.
+    pub sensitivity: f64,
+    /// Noise of an aggregate divided by its sensitivity; 0 without noise.
+    pub aggregate_multiplier: f64,
+    /// Noise of a gradient sum divided by its sensitivity; 0 without noise.
+    pub gradient_multiplier: f64,
+    /// Gradient steps in each stage; 0 for full batches.
+    pub steps: u64,
+    /// The probability with which a training node joins a batch.
+    pub rate: f64,
+    /// Everything that will be asked.
+    pub event: Event,
+    /// What it costs at delta: at most what was asked for.
+    pub epsilon: f64,
+    /// The delta.
+    pub delta: f64,
+    /// Which accountant says so.
+    pub accountant: &'static str,
+}
+
+/// The delta of the paper: one over the power of ten with as many zeros as the number of units has digits.
+pub fn automatic_delta(units: usize) -> f64 {
+    10f64.powi(-(units.max(1).to_string().len() as i32))
+}
+
+impl Plan {
+    /// Chooses the noise.
+    pub fn new(settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        settings.check()?;
+        let accountant: &dyn Accountant = match settings.accounting {
+            Accounting::Best => &Best,
+            Accounting::Rdp => by_name("rdp")?,
+            Accounting::Theorem => by_name("theorem")?,
+        };
+        let depth = settings.depth as u64;
+        let (unit, units, sensitivity, plan, steps, rate) = match settings.level {
+            Level::None => return Ok(Plan::without_noise()),
+            Level::Edge => {
+                let (unit, sensitivity) = match settings.undirected {
+                    true => (Unit::EdgeUndirected, 2f64.sqrt().next_up()),
+                    false => (Unit::Edge, 1.0),
+                };
+                if depth == 0 {
+                    return Ok(Plan {
+                        unit: Some(unit),
+                        sensitivity,
+                        ..Plan::without_queries(settings, sizes.edges)
+                    });
+                }
+                (unit, sizes.edges, sensitivity, NoisePlan::edge_level(depth, sensitivity)?, 0, 1.0)
+            }
+            Level::Node => {
+                let (train_nodes, batch_size) = (sizes.train_nodes as u64, settings.batch_size as u64);
+                if batch_size >= train_nodes {
+                    return Err(Error::Setting {
+                        name: "batch size",
+                        value: batch_size.to_string(),
+                        expected: format!("fewer than the {train_nodes} training nodes"),
+                    });
+                }
+                let training =
+                    Training { train_nodes, batch_size, epochs: settings.epochs as u64, clip: settings.clip };
+                let bound = influence(settings);
+                let plan = NoisePlan::node_level(depth, bound, training)?
+                    .with_ratio(settings.gradient_noise_ratio)?;
+                (Unit::Node, sizes.train_nodes, bound, plan, training.steps(), training.rate())
+            }
+        };
+        let delta = settings.delta.unwrap_or_else(|| automatic_delta(units));
+        let epsilon = settings.epsilon.ok_or(Error::Contradiction("a private level needs an epsilon"))?;
+        let calibration = plan.calibrate(Target::new(epsilon, delta)?, accountant)?;
+        Ok(Plan {
+            unit: Some(unit),
+            sensitivity,
+            aggregate_multiplier: calibration.multiplier,
+            gradient_multiplier: match settings.level {
+                Level::Node => calibration.multiplier * settings.gradient_noise_ratio,
+                _ => 0.0,
+            },
+            steps,
+            rate,
+            event: calibration.event,
+            epsilon: calibration.bound.value,
+            delta,
+            accountant: calibration.bound.accountant,
+        })
+    }
+
+    fn without_noise() -> Plan {
+        Plan {
+            unit: None,
+            sensitivity: 1.0,
+            aggregate_multiplier: 0.0,
+            gradient_multiplier: 0.0,
+            steps: 0,
+            rate: 1.0,
+            event: Event::NonPrivate,
+            epsilon: f64::INFINITY,
+            delta: 0.0,
+            accountant: "none",
+        }
+    }
+
+    /// Depth 0 at edge level: no edge is ever touched.
+    fn without_queries(settings: &Settings, edges: usize) -> Plan {
+        let delta = settings.delta.unwrap_or_else(|| automatic_delta(edges));
+        let event = Event::Composed { events: vec![] };
+        Plan { event, epsilon: 0.0, delta, accountant: "none needed", ..Plan::without_noise() }
+    }
+}
+
+/// The bound C on a sender's influence.
+pub(crate) fn influence(settings: &Settings) -> f64 {
+    let root = f64::from(settings.max_degree).sqrt();
+    // Sampling is charged a hair more, because the root of the number of edges is rounded.
+    if settings.bounding == Bounding::Sample { root.next_up() } else { root }
+}

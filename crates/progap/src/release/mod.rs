@@ -1,0 +1,239 @@
+//! A release: everything that predictions and a privacy officer need, and no graph.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `model.safetensors` | the parameters of the last stage |
+//! | `aggregates/N.npy` | the kept noisy aggregates, as NumPy writes them, so that they can be mapped |
+//! | `nodes.progap` | ids, class names, split; features and labels where they are public; no edges |
+//! | `private/rows.progap` | node level only: each node's own features, for predictions about that node |
+//! | `privacy.json` | the privacy statement |
+//! | `metrics.json` | accuracies and the history of training |
+//! | `config.toml` | the settings, to run it again |
+//! | `manifest.json` | the checksum of every other file; written last |
+
+mod statement;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use progap_graph::{Dataset, DatasetParts, Features, Graph, store};
+use progap_nn::{Network, probabilities};
+use progap_privacy::noise::Source;
+use serde::{Deserialize, Serialize};
+
+pub use statement::{Mechanism, Statement};
+pub use verify::{Finding, verify};
+
+use crate::error::InFile;
+use crate::files::{self, Tensors};
+use crate::method::progap::{EpochRecord, Fitted, architecture};
+use crate::plan::Plan;
+use crate::run::RunFile;
+use crate::settings::{Level, Settings};
+use crate::vault::{Aggregates, Rows, Vault};
+use crate::{Error, Result};
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+const MODEL: &str = "model.safetensors";
+const NODES: &str = "nodes.progap";
+const OWN_ROWS: &str = "private/rows.progap";
+const STATEMENT: &str = "privacy.json";
+const METRICS: &str = "metrics.json";
+const CONFIG: &str = "config.toml";
+const VERSION: u32 = 1;
+
+/// Accuracies, and what happened in training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    /// On the test nodes.
+    pub test_accuracy: f64,
+    /// On the validation nodes.
+    pub val_accuracy: f64,
+    /// On the training nodes.
+    pub train_accuracy: f64,
+    /// Whether these numbers come from private labels without noise: then they are for the data's holder alone.
+    pub unprotected: bool,
+    /// Epoch by epoch.
+    pub history: Vec<EpochRecord>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    version: u32,
+    files: BTreeMap<String, String>,
+}
+
+/// The settings and the data they were for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The data set's name.
+    pub dataset: String,
+    /// The data set's fingerprint, split included.
+    pub fingerprint: String,
+    /// The settings.
+    pub settings: Settings,
+}
+
+/// A release that was opened.
+#[derive(Debug)]
+pub struct Release {
+    /// Where it lies.
+    pub folder: PathBuf,
+    /// The settings.
+    pub config: Config,
+    /// The privacy statement.
+    pub statement: Statement,
+    /// Accuracies.
+    pub metrics: Metrics,
+    nodes: Dataset,
+    network: Network,
+    aggregates: Aggregates,
+}
+
+/// What the model says about some nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predictions {
+    /// The nodes, by position.
+    pub nodes: Vec<u32>,
+    /// The most probable class of each.
+    pub classes: Vec<u32>,
+    /// The probability of each class, row after row.
+    pub probabilities: Vec<f32>,
+}
+
+#[allow(clippy::too_many_arguments, reason = "a release is made of all of these")]
+pub(crate) fn write<S: Source>(
+    folder: &Path,
+    dataset: &Dataset,
+    run: &RunFile,
+    plan: &Plan,
+    vault: &Vault<S>,
+    fitted: &Fitted,
+    metrics: &Metrics,
+) -> Result<()> {
+    let node_level = run.settings.level == Level::Node;
+    let mut parts = dataset.clone().into_parts();
+    parts.graph = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
+    if node_level {
+        std::fs::create_dir_all(folder.join("private")).in_file(folder)?;
+        let own = DatasetParts { labels: vec![0; dataset.nodes()].into(), ..parts.clone() };
+        store::write(&Dataset::new(own)?, &folder.join(OWN_ROWS))?;
+        parts.labels = vec![0; dataset.nodes()].into();
+        parts.features = Features::none();
+        parts.feature_names = vec![];
+    }
+    store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
+    let mut tensors = Tensors::default();
+    tensors.add_network("", &fitted.network);
+    tensors.write(&folder.join(MODEL))?;
+    let config = Config {
+        dataset: run.dataset.clone(),
+        fingerprint: run.fingerprint.clone(),
+        settings: run.settings.clone(),
+    };
+    let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
+    files::write(&folder.join(CONFIG), text.as_bytes())?;
+    files::write_json(&folder.join(STATEMENT), &Statement::new(&run.settings, plan, vault, dataset)?)?;
+    files::write_json(&folder.join(METRICS), metrics)?;
+    let mut names = vec![MODEL.to_string(), NODES.into(), STATEMENT.into(), METRICS.into(), CONFIG.into()];
+    names.extend(node_level.then(|| OWN_ROWS.to_string()));
+    names.extend((1..=run.settings.depth).map(aggregate_name));
+    let sums = names.into_iter().map(|name| Ok((name.clone(), files::checksum(&folder.join(&name))?)));
+    let manifest = Manifest { version: VERSION, files: sums.collect::<Result<_>>()? };
+    files::write_json(&folder.join(MANIFEST), &manifest)
+}
+
+fn aggregate_name(stage: usize) -> String {
+    format!("aggregates/{stage}.npy")
+}
+
+impl Release {
+    /// Opens a release; files that are missing, changed or of another release are errors.
+    pub fn open(folder: &Path) -> Result<Release> {
+        let manifest = read_manifest(folder)?;
+        for (name, expected) in &manifest.files {
+            let file = folder.join(name);
+            let found = files::checksum(&file)?;
+            if found != *expected {
+                let problem =
+                    format!("its checksum is {found}, not {expected}: it was damaged, swapped or changed");
+                return Err(Error::file(&file, problem));
+            }
+        }
+        let config = folder.join(CONFIG);
+        let config: Config =
+            toml::from_str(&String::from_utf8_lossy(&files::read(&config)?)).in_file(&config)?;
+        let statement: Statement = files::read_json(&folder.join(STATEMENT))?;
+        let settings = &config.settings;
+        let mut parts = store::open(&folder.join(NODES))?.into_parts();
+        if settings.level == Level::Node {
+            let own = folder.join(OWN_ROWS);
+            if own.exists() {
+                parts.features = store::open(&own)?.into_parts().features;
+            }
+        }
+        let nodes = Dataset::new(parts)?;
+        let tensors = Tensors::read(&folder.join(MODEL))?;
+        let columns = statement.feature_columns;
+        let network =
+            tensors.network("", architecture(settings, columns, nodes.classes(), settings.depth))?;
+        let mut aggregates = Aggregates { stages: vec![], width: settings.hidden };
+        for stage in 1..=settings.depth {
+            let file = folder.join(aggregate_name(stage));
+            aggregates.stages.push(files::read_matrix(&file, nodes.nodes(), settings.hidden)?.into());
+        }
+        let metrics = files::read_json(&folder.join(METRICS))?;
+        Ok(Release { folder: folder.to_path_buf(), config, statement, metrics, nodes, network, aggregates })
+    }
+
+    /// The nodes: ids, class names, split. No edges; features and labels only where they are public.
+    pub fn nodes(&self) -> &Dataset {
+        &self.nodes
+    }
+
+    /// What the model says about some nodes. No edge is read, and no privacy is spent.
+    pub fn predict(&self, nodes: &[u32]) -> Result<Predictions> {
+        if self.nodes.features().columns() != self.statement.feature_columns {
+            return Err(Error::file(
+                &self.folder,
+                "the features (private/rows.progap) were taken out of this release: predictions need them",
+            ));
+        }
+        let rows = Rows::of_nodes(&self.nodes);
+        let inputs = rows.inputs(&self.aggregates)?;
+        let probabilities = probabilities(&self.network, &inputs, nodes)?;
+        let best = |row: &[f32]| {
+            let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            row.iter().position(|&p| p == largest).unwrap_or(0) as u32
+        };
+        let classes = probabilities.chunks_exact(self.nodes.classes()).map(best).collect();
+        Ok(Predictions { nodes: nodes.to_vec(), classes, probabilities })
+    }
+}
+
+fn read_manifest(folder: &Path) -> Result<Manifest> {
+    let file = folder.join(MANIFEST);
+    if !file.exists() {
+        let what = if folder.join("run.json").exists() {
+            "the run is not finished; go on with `progap train --resume`"
+        } else {
+            "there is no release here"
+        };
+        return Err(Error::file(folder, what));
+    }
+    // The version is looked at first: a newer one may have fields that are unknown here.
+    let value: serde_json::Value = files::read_json(&file)?;
+    match value.get("version").and_then(serde_json::Value::as_u64) {
+        Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(&file),
+        Some(version) => {
+            let problem =
+                format!("the release has version {version}; this program reads version {VERSION}: update it");
+            Err(Error::file(&file, problem))
+        }
+        None => Err(Error::file(&file, "it has no version; the file is damaged")),
+    }
+}

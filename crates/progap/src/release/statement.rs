@@ -1,0 +1,218 @@
+//! The privacy statement: what is promised, to whom, and how to check it.
+
+use progap_graph::Dataset;
+use progap_privacy::noise::{Provenance, Source};
+use progap_privacy::{Event, Unit};
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+use crate::settings::{Bounding, Level, Selection, Settings};
+use crate::vault::Vault;
+use crate::{Error, Result};
+
+/// One kind of query, and how often it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mechanism {
+    /// What was asked.
+    pub what: String,
+    /// Standard deviation of the noise.
+    pub sigma: f64,
+    /// L2 sensitivity.
+    pub sensitivity: f64,
+    /// Their ratio.
+    pub noise_multiplier: f64,
+    /// How often it was asked.
+    pub count: u64,
+    /// The probability with which a record took part each time.
+    pub sampling_rate: f64,
+}
+
+/// What is promised about a release.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// The promise in plain words.
+    pub in_words: String,
+    /// Whether there is any.
+    pub private: bool,
+    /// What one record is.
+    pub unit: Option<Unit>,
+    /// The epsilon; absent without a promise.
+    pub epsilon: Option<f64>,
+    /// The delta.
+    pub delta: Option<f64>,
+    /// Which accountant computed it.
+    pub accountant: String,
+    /// The queries.
+    pub mechanisms: Vec<Mechanism>,
+    /// The same as one tree, for accountants.
+    pub event: Event,
+    /// Where the noise came from.
+    pub randomness: Provenance,
+    /// How the epoch of each stage was chosen.
+    pub selection: Selection,
+    /// What was assumed to be public.
+    pub public: Vec<String>,
+    /// What the promise does not cover.
+    pub not_covered: Vec<String>,
+    /// The number of feature columns.
+    pub feature_columns: usize,
+    /// The number of nodes.
+    pub nodes: usize,
+}
+
+impl Statement {
+    pub(super) fn new<S: Source>(
+        settings: &Settings,
+        plan: &Plan,
+        vault: &Vault<S>,
+        dataset: &Dataset,
+    ) -> Result<Statement> {
+        let events = vault.events();
+        let event = match (plan.unit, events) {
+            (None, _) => Event::NonPrivate,
+            (Some(_), []) => Event::Composed { events: vec![] },
+            (Some(_), events) => {
+                let repeat = |(event, count): &(Event, u64)| event.clone().repeated(*count);
+                Event::composed(events.iter().map(repeat).collect::<std::result::Result<_, _>>()?)?
+            }
+        };
+        let private = plan.unit.is_some() && vault.provenance().is_private();
+        Ok(Statement {
+            in_words: in_words(settings, plan, private, vault.provenance()),
+            private,
+            unit: plan.unit,
+            epsilon: plan.unit.map(|_| plan.epsilon),
+            delta: plan.unit.map(|_| plan.delta),
+            accountant: plan.accountant.into(),
+            mechanisms: events.iter().filter_map(|(event, count)| mechanism(event, *count)).collect(),
+            event,
+            randomness: vault.provenance(),
+            selection: settings.selection,
+            public: public(settings, plan, dataset),
+            not_covered: not_covered(settings),
+            feature_columns: dataset.features().columns(),
+            nodes: dataset.nodes(),
+        })
+    }
+}
+
+/// A row of the list of mechanisms; `None` for what adds no noise.
+pub(super) fn mechanism(event: &Event, count: u64) -> Option<Mechanism> {
+    match event {
+        Event::Gaussian { sigma, sensitivity } => Some(Mechanism {
+            what: "noisy aggregation over the graph".into(),
+            sigma: *sigma,
+            sensitivity: *sensitivity,
+            noise_multiplier: sigma / sensitivity,
+            count,
+            sampling_rate: 1.0,
+        }),
+        Event::PoissonSampled { rate, event } => {
+            let what = "noisy sum of clipped gradients".into();
+            mechanism(event, count).map(|inner| Mechanism { what, sampling_rate: *rate, ..inner })
+        }
+        _ => None,
+    }
+}
+
+fn in_words(settings: &Settings, plan: &Plan, private: bool, provenance: Provenance) -> String {
+    if let Provenance::Reproducible { seed } = provenance
+        && plan.unit.is_some()
+    {
+        return format!(
+            "Not private. The noise is reproducible (seed {seed}): anyone who knows the seed can remove it. For \
+             experiments only."
+        );
+    }
+    if !private {
+        return "Not private. The model was trained on the data as it is, without noise.".into();
+    }
+    let (epsilon, delta) = (plan.epsilon, plan.delta);
+    let promise = format!("with epsilon = {epsilon:.4} and delta = {delta:e} (differential privacy)");
+    match (plan.unit, settings.depth) {
+        (Some(Unit::Edge | Unit::EdgeUndirected), 0) => {
+            "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
+        }
+        (Some(Unit::Edge), _) => format!(
+            "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
+             single directed edge had been left out, {promise}. A friendship stored as two directed edges counts as \
+             two; features and labels of nodes are treated as public and are not protected."
+        ),
+        (Some(Unit::EdgeUndirected), _) => format!(
+            "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
+             single friendship, in both directions, had been left out, {promise}. Features and labels of nodes are \
+             treated as public and are not protected."
+        ),
+        _ => format!(
+            "For every node, everyone else's view (the model, the noisy aggregates, and the predictions about other \
+             nodes) is almost the same as if that node's record, that is its features, its label and its own list of \
+             receivers, had been left out, {promise}. A prediction about a node uses that node's own features: give it \
+             to that node, or to those who may see its features."
+        ),
+    }
+}
+
+fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
+    let mut public = vec![
+        format!("the node ids and their number, {}", dataset.nodes()),
+        format!("the {} classes and the {} feature columns", dataset.classes(), dataset.features().columns()),
+        "which nodes are training, validation and test nodes".into(),
+        format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs),
+        "the settings were given, not tuned on this data; tuning on it would cost more".into(),
+    ];
+    match settings.level {
+        Level::None => {}
+        Level::Edge => {
+            public.push("features and labels of all nodes".into());
+            if settings.delta.is_none() {
+                public
+                    .push("the number of digits of the number of edges, from which delta was chosen".into());
+            }
+        }
+        Level::Node => {
+            let how = match settings.bounding {
+                Bounding::Weight => "weights of at most C / sqrt(out-degree)",
+                Bounding::Cap => "weights of at most 1 and C / sqrt(out-degree)",
+                Bounding::Sample => "a sample of out-edges, drawn from each sender's own list",
+            };
+            public.push(format!(
+                "the bound C = sqrt({}) on a sender's influence, by {how}",
+                settings.max_degree
+            ));
+            public.push(format!("the sampling rate {} and {} steps in each stage", plan.rate, plan.steps));
+        }
+    }
+    public
+}
+
+fn not_covered(settings: &Settings) -> Vec<String> {
+    match settings.level {
+        Level::None => vec!["anything".into()],
+        Level::Edge => vec!["features and labels of nodes".into()],
+        Level::Node => vec![
+            "a node's own row: predictions about a node use its own features (file private/rows.progap)"
+                .into(),
+            "what other nodes' records say about a node, such as their edges to it".into(),
+            "the accuracies in metrics.json, which are computed from private labels without noise".into(),
+        ],
+    }
+}
+
+impl Statement {
+    /// The mechanisms recomputed from the event tree, for comparison with those listed.
+    pub(super) fn mechanisms_of_event(&self) -> Result<Vec<Mechanism>> {
+        let Event::Composed { events } = &self.event else { return Ok(vec![]) };
+        events
+            .iter()
+            .map(|event| match event {
+                Event::SelfComposed { event, count } => mechanism(event, *count),
+                event => mechanism(event, 1),
+            })
+            .map(|found| {
+                found.ok_or(Error::Contradiction("the event tree holds something that no method asks"))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! Recomputing everything in a release that can be recomputed.
+
+use std::path::Path;
+
+use progap_privacy::Event;
+use progap_privacy::accountant::{Accountant, Best, by_name};
+use serde::Serialize;
+
+use super::{Release, Statement, read_manifest};
+use crate::plan::{Plan, PublicSizes, influence};
+use crate::settings::{Level, Settings};
+use crate::{Error, Result};
+
+/// Something that was checked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub what: String,
+    /// What came out.
+    pub detail: String,
+    /// Whether it is as it should be.
+    pub ok: bool,
+}
+
+/// Checks a release: files and checksums, shapes, the list of queries against the settings, and epsilon by two
+/// accountants. An error means that it cannot even be opened; a finding that is not ok, that it must not be trusted.
+pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let manifest = read_manifest(folder)?;
+    let release = Release::open(folder)?;
+    let detail =
+        format!("{} files have the checksums of the manifest, and fit together", manifest.files.len());
+    findings.push(Finding { what: "files".into(), detail, ok: true });
+    findings.push(unexpected_files(folder, &manifest.files)?);
+    let (statement, settings) = (&release.statement, &release.config.settings);
+    settings.check()?;
+    findings.push(queries(statement, settings)?);
+    findings.extend(epsilons(statement, settings)?);
+    let seeded = settings.seed.is_some();
+    let ok = statement.randomness.is_private() != seeded
+        && statement.private == (!seeded && settings.level != Level::None);
+    let detail = if statement.private { "secure noise, private" } else { "marked as not private" };
+    findings.push(Finding { what: "randomness".into(), detail: detail.into(), ok });
+    Ok(findings)
+}
+
+/// Files that belong to no release: left over from a run, or slipped in.
+fn unexpected_files(folder: &Path, known: &std::collections::BTreeMap<String, String>) -> Result<Finding> {
+    let mut strangers = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).map_err(|e| Error::file(&next, e))? {
+            let path = entry.map_err(|e| Error::file(&next, e))?.path();
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+            if path.is_dir() {
+                folders.push(path);
+            } else if name != super::MANIFEST && !known.contains_key(&name) {
+                strangers.push(name);
+            }
+        }
+    }
+    strangers.sort();
+    let ok = strangers.is_empty();
+    let detail = if ok { "none".into() } else { strangers.join(", ") };
+    Ok(Finding { what: "files that do not belong".into(), detail, ok })
+}
+
+/// The listed queries against the event tree and the settings.
+fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
+    let what = "list of queries".to_string();
+    if settings.level == Level::None {
+        let ok = statement.event == Event::NonPrivate && statement.epsilon.is_none();
+        return Ok(Finding { what, detail: "no promise, none claimed".into(), ok });
+    }
+    let recomputed = statement.mechanisms_of_event()?;
+    let aggregations: u64 = recomputed.iter().filter(|m| m.sampling_rate == 1.0).map(|m| m.count).sum();
+    let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
+    let asked_steps = match settings.level {
+        // One training node more or less than the rate says cannot hide: it would change the number of steps.
+        Level::Node => {
+            let rate = recomputed.iter().map(|m| m.sampling_rate).fold(1.0, f64::min);
+            let train_nodes = (settings.batch_size as f64 / rate).round() as usize;
+            let plan = Plan::new(settings, PublicSizes { edges: 1, train_nodes })?;
+            plan.steps * (settings.depth as u64 + 1)
+        }
+        _ => 0,
+    };
+    let sensitivity = match settings.level {
+        Level::Node => influence(settings),
+        _ if settings.undirected => 2f64.sqrt(),
+        _ => 1.0,
+    };
+    let sensitive =
+        recomputed.iter().filter(|m| m.sampling_rate == 1.0).all(|m| m.sensitivity >= sensitivity);
+    let clipped = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sensitivity >= settings.clip);
+    let ok = recomputed == statement.mechanisms
+        && aggregations == settings.depth as u64
+        && steps == asked_steps
+        && sensitive
+        && clipped;
+    let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
+    Ok(Finding { what, detail, ok })
+}
+
+/// Epsilon by the tightest accountant and by Renyi divergences, which share no code.
+fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> {
+    let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(vec![]) };
+    if let Event::Composed { events } = &statement.event
+        && events.is_empty()
+    {
+        let detail = "no query was made".into();
+        return Ok(vec![Finding {
+            what: "epsilon".into(),
+            detail,
+            ok: claimed == 0.0 && settings.depth == 0,
+        }]);
+    }
+    let asked = settings.epsilon.unwrap_or(0.0);
+    let best = Best.epsilon(&statement.event, delta)?;
+    let other = by_name("rdp")?.epsilon(&statement.event, delta)?;
+    // Both are upper bounds; the tighter one must not exceed what is claimed, nor the looser one undercut it.
+    let tight = Finding {
+        what: "epsilon".into(),
+        detail: format!(
+            "claimed {claimed:.6}, recomputed {:.6} ({}), asked for {asked}",
+            best.value, best.accountant
+        ),
+        ok: best.value <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
+    };
+    let loose = Finding {
+        what: "epsilon, second opinion".into(),
+        detail: format!("{:.6} by Renyi divergences", other.value),
+        ok: other.value >= best.value * (1.0 - 1e-6) && other.value <= 2.0 * claimed + 1.0,
+    };
+    Ok(vec![tight, loose])
+}

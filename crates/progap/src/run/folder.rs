@@ -1,0 +1,250 @@
+//! The files of a run that is not finished.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use progap_graph::{Buffer, Dataset};
+use progap_nn::{Adam, Optimiser};
+use progap_privacy::Event;
+use progap_privacy::noise::RunKey;
+use serde::{Deserialize, Serialize};
+
+use crate::error::InFile;
+use crate::files::{self, Tensors};
+use crate::method::progap::{EpochRecord, Keeper, State, architecture};
+use crate::settings::Settings;
+use crate::{Error, Result};
+
+const RUN: &str = "run.json";
+const KEY: &str = "secret.key";
+const CHECKPOINT: &str = "checkpoint.safetensors";
+/// How long a stage may run before its state is kept.
+const INTERVAL: Duration = Duration::from_secs(10);
+const VERSION: u32 = 1;
+
+/// What a run was asked to do, and on what.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunFile {
+    version: u32,
+    /// The run's own id.
+    pub run_id: String,
+    /// The data set's name.
+    pub dataset: String,
+    /// The data set's fingerprint, split included.
+    pub fingerprint: String,
+    /// The settings.
+    pub settings: Settings,
+    /// Where initial values come from; not secret.
+    pub model_seed: u64,
+    /// The number of nodes.
+    pub nodes: usize,
+    /// The ledger to charge.
+    pub ledger: Option<PathBuf>,
+    /// How the data was asked for, so that it can be loaded again.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+}
+
+impl RunFile {
+    pub(super) fn new(dataset: &Dataset, settings: &Settings, ledger: Option<&Path>) -> Result<RunFile> {
+        let mut random = [0u8; 16];
+        getrandom::fill(&mut random).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let seed = u64::from_le_bytes(random[..8].try_into().expect("eight bytes"));
+        Ok(RunFile {
+            version: VERSION,
+            run_id: hex(&random[8..]),
+            dataset: dataset.name().into(),
+            fingerprint: dataset.fingerprint(),
+            settings: settings.clone(),
+            model_seed: settings.seed.unwrap_or(seed),
+            nodes: dataset.nodes(),
+            ledger: ledger.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())),
+            arguments: vec![],
+        })
+    }
+}
+
+/// The folder of a run.
+pub(super) struct RunFolder {
+    pub(super) path: PathBuf,
+    pub(super) run: RunFile,
+    kept: Instant,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Note {
+    stage: usize,
+    epoch: usize,
+    steps: Option<u64>,
+    best: Option<f64>,
+    history: Vec<EpochRecord>,
+    events: Vec<(Event, u64)>,
+}
+
+impl RunFolder {
+    /// Makes the folder, which must not hold anything yet.
+    pub(super) fn create(path: &Path, run: RunFile) -> Result<Self> {
+        if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(Error::file(
+                path,
+                "the folder is not empty; name another one with --out, or --resume it",
+            ));
+        }
+        std::fs::create_dir_all(path.join("aggregates")).in_file(path)?;
+        if run.settings.seed.is_none() {
+            write_secret(&path.join(KEY), RunKey::from_os()?.as_bytes())?;
+        }
+        files::write_json(&path.join(RUN), &run)?;
+        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now() })
+    }
+
+    /// Opens the folder of a run that is not finished.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = path.join(RUN);
+        if !file.exists() {
+            let done = path.join(crate::release::MANIFEST).exists();
+            let what =
+                if done { "the run is finished: there is nothing to resume" } else { "there is no run here" };
+            return Err(Error::file(path, what));
+        }
+        let run: RunFile = files::read_json(&file)?;
+        if run.version != VERSION {
+            let problem =
+                format!("the run was begun by another version of the program (format {})", run.version);
+            return Err(Error::file(&file, problem));
+        }
+        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now() })
+    }
+
+    pub(super) fn key(&self) -> Result<[u8; 32]> {
+        let file = self.path.join(KEY);
+        let bytes = files::read(&file)?;
+        bytes.try_into().map_err(|_| Error::file(&file, "the key is damaged: the run cannot be resumed"))
+    }
+
+    /// The state that was kept last.
+    pub(super) fn state(&self, (columns, classes): (usize, usize)) -> Result<State> {
+        let file = self.path.join(CHECKPOINT);
+        if !file.exists() {
+            return Ok(State::start());
+        }
+        let tensors = Tensors::read(&file)?;
+        let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
+        let settings = &self.run.settings;
+        let within = note.epoch > 0;
+        let stage = if within { note.stage } else { note.stage.saturating_sub(1) };
+        let shape = architecture(settings, columns, classes, stage);
+        let load = |prefix: &str| -> Result<progap_nn::Network> {
+            let mut network = tensors.network(prefix, shape.clone())?;
+            for branch in 0..stage {
+                network.freeze(branch, settings.layerwise && within)?;
+            }
+            Ok(network)
+        };
+        let list =
+            |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();
+        let optimiser = match note.steps {
+            None => None,
+            Some(steps) => {
+                let mut optimiser = Optimiser::adam(Adam {
+                    rate: settings.learning_rate as f32,
+                    weight_decay: settings.weight_decay as f32,
+                    ..Adam::default()
+                })?;
+                optimiser.restore(steps, list("optimiser.first"), list("optimiser.second"));
+                Some(optimiser)
+            }
+        };
+        Ok(State {
+            stage: note.stage,
+            epoch: note.epoch,
+            network: Some(load("network.")?),
+            optimiser,
+            best: note.best.map(|accuracy| Ok::<_, Error>((accuracy, load("best.")?))).transpose()?,
+            history: note.history,
+            events: note.events,
+        })
+    }
+
+    /// Removes what only an unfinished run needs; the key first, `run.json` last.
+    pub(super) fn finish(&self) -> Result<()> {
+        for name in [KEY, CHECKPOINT, RUN] {
+            let file = self.path.join(name);
+            if file.exists() {
+                std::fs::remove_file(&file).in_file(&file)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn aggregate_file(&self, stage: usize) -> PathBuf {
+        self.path.join("aggregates").join(format!("{stage}.npy"))
+    }
+}
+
+impl Keeper for RunFolder {
+    fn keep_aggregate(&mut self, stage: usize, values: &[f32], width: usize) -> Result<Buffer<f32>> {
+        files::write_matrix(&self.aggregate_file(stage), values, width)?;
+        Ok(values.to_vec().into())
+    }
+
+    fn kept_aggregate(&mut self, stage: usize, width: usize) -> Result<Option<Buffer<f32>>> {
+        let file = self.aggregate_file(stage);
+        if !file.exists() {
+            return Ok(None);
+        }
+        Ok(Some(files::read_matrix(&file, self.run.nodes, width)?.into()))
+    }
+
+    fn keep_state(&mut self, state: &State) -> Result<()> {
+        let mut tensors = Tensors::default();
+        if let Some(network) = &state.network {
+            tensors.add_network("network.", network);
+        }
+        if let Some((_, best)) = &state.best {
+            tensors.add_network("best.", best);
+        }
+        let mut steps = None;
+        if let Some(optimiser) = &state.optimiser {
+            let (done, first, second) = optimiser.state();
+            steps = Some(done);
+            for (name, values) in [("optimiser.first", first), ("optimiser.second", second)] {
+                tensors.values.insert(name.into(), (vec![values.len()], values.to_vec()));
+            }
+        }
+        let note = Note {
+            stage: state.stage,
+            epoch: state.epoch,
+            steps,
+            best: state.best.as_ref().map(|(accuracy, _)| *accuracy),
+            history: state.history.clone(),
+            events: state.events.clone(),
+        };
+        let file = self.path.join(CHECKPOINT);
+        tensors.note = serde_json::to_string(&note).in_file(&file)?;
+        tensors.write(&file)?;
+        self.kept = Instant::now();
+        Ok(())
+    }
+
+    fn maybe_keep_state(&mut self, state: &State, now: bool) -> Result<()> {
+        if now || self.kept.elapsed() >= INTERVAL { self.keep_state(state) } else { Ok(()) }
+    }
+
+    fn interrupted(&self) -> Error {
+        Error::Interrupted(self.path.clone())
+    }
+}
+
+/// Writes a file that only its owner can read, from its first byte on.
+fn write_secret(path: &Path, content: &[u8]) -> Result<()> {
+    use std::io::Write;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).in_file(path)?;
+    file.write_all(content).and_then(|()| file.sync_all()).in_file(path)
+}

@@ -1,0 +1,130 @@
+//! A run: a folder that survives a crash at any moment and becomes a release.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `run.json` | settings, data fingerprint, run id: written first, removed last |
+//! | `secret.key` | the run's key; readable by its owner, removed at the end |
+//! | `aggregates/N.npy` | kept aggregates, on disk before anything is trained on them |
+//! | `checkpoint.safetensors` | the state, after each stage and every few seconds within one |
+//!
+//! All randomness derives from the key and the name of the query. A resumed run therefore asks nothing new: a query
+//! that was lost in the crash is the same query with the same noise.
+
+mod folder;
+
+use std::path::Path;
+
+use progap_graph::{Dataset, Part};
+use progap_privacy::noise::{Randomness, RunKey, Source};
+
+pub use folder::RunFile;
+use folder::RunFolder;
+
+use crate::ledger::{Charge, Ledger};
+use crate::method::{Observer, progap};
+use crate::plan::{Plan, PublicSizes};
+use crate::release::{self, Metrics, Release};
+use crate::settings::{Level, Settings};
+use crate::vault::Vault;
+use crate::{Error, Result};
+
+/// Trains on a data set and leaves a release in a new folder.
+///
+/// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is charged
+/// before the first noisy value is used.
+pub fn train(
+    dataset: Dataset,
+    settings: &Settings,
+    folder: &Path,
+    ledger: Option<&Path>,
+    observer: &mut dyn Observer,
+) -> Result<Release> {
+    let plan = prepare(&dataset, settings)?;
+    let run = RunFile::new(&dataset, settings, ledger)?;
+    let folder = RunFolder::create(folder, run)?;
+    go(dataset, folder, plan, observer)
+}
+
+/// Goes on with a run that was interrupted; the data and the settings must be those it began with.
+pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> Result<Release> {
+    let folder = RunFolder::open(folder)?;
+    let found = dataset.fingerprint();
+    if found != folder.run.fingerprint {
+        let problem = format!(
+            "the run was begun on other data (fingerprint {}, not {found}): resume it with the same data and split",
+            folder.run.fingerprint
+        );
+        return Err(Error::file(&folder.path, problem));
+    }
+    if folder.path.join(release::MANIFEST).exists() {
+        // Everything was written; the crash came while the run's own files were being removed.
+        folder.finish()?;
+        return Release::open(&folder.path);
+    }
+    let plan = prepare(&dataset, &folder.run.settings)?;
+    go(dataset, folder, plan, observer)
+}
+
+/// What an interrupted run was asked to do.
+pub fn interrupted(folder: &Path) -> Result<RunFile> {
+    Ok(RunFolder::open(folder)?.run)
+}
+
+fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
+    settings.check()?;
+    let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+    let mut counts = vec![0usize; dataset.classes()];
+    split.nodes(Part::Train).for_each(|node| counts[dataset.labels()[node] as usize] += 1);
+    if let Some(class) = counts.iter().position(|&count| count == 0) {
+        let name = &dataset.class_names()[class];
+        return Err(Error::Unsuitable(format!(
+            "no training node has the class {name:?}: give it some, or keep frequent classes only (--min-class-count)"
+        )));
+    }
+    if dataset.features().columns() == 0 {
+        return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
+    }
+    let sizes = PublicSizes { edges: dataset.graph().edges(), train_nodes: split.count(Part::Train) };
+    Plan::new(settings, sizes)
+}
+
+fn go(dataset: Dataset, folder: RunFolder, plan: Plan, observer: &mut dyn Observer) -> Result<Release> {
+    match folder.run.settings.seed {
+        Some(seed) => go_with(dataset, folder, plan, Randomness::from_seed(seed), observer),
+        None => {
+            let key = RunKey::from_bytes(folder.key()?);
+            go_with(dataset, folder, plan, Randomness::from_key(key), observer)
+        }
+    }
+}
+
+fn go_with<S: Source>(
+    dataset: Dataset,
+    mut folder: RunFolder,
+    plan: Plan,
+    randomness: Randomness<S>,
+    observer: &mut dyn Observer,
+) -> Result<Release> {
+    let settings = folder.run.settings.clone();
+    if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
+        // The same run is charged once, however often it is resumed.
+        let charge = Charge::new(&folder.run.run_id, &folder.run.fingerprint, unit, plan.event.clone());
+        Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
+    }
+    let shape = (dataset.features().columns(), dataset.classes());
+    let state = folder.state(shape)?;
+    let mut vault = Vault::new(dataset.clone(), &settings, randomness)?;
+    let seed = folder.run.model_seed;
+    let fitted = progap::fit(&mut vault, &settings, &plan, shape, seed, state, &mut folder, observer)?;
+    let accuracy = |part| vault.unprotected_accuracy(&fitted.network, &fitted.aggregates, part);
+    let metrics = Metrics {
+        test_accuracy: accuracy(Part::Test)?,
+        val_accuracy: accuracy(Part::Val)?,
+        train_accuracy: accuracy(Part::Train)?,
+        unprotected: settings.level == Level::Node,
+        history: fitted.history.clone(),
+    };
+    release::write(&folder.path, &dataset, &folder.run, &plan, &vault, &fitted, &metrics)?;
+    folder.finish()?;
+    Release::open(&folder.path)
+}

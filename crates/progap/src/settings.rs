@@ -1,0 +1,219 @@
+//! What a training run is asked to do: everything has a default, and everything is checked before any work.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Which unit is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Nothing is: plain training.
+    None,
+    /// Edges; features and labels are public.
+    Edge,
+    /// Records of nodes: features, label and own list of receivers.
+    Node,
+}
+
+/// How the influence of one sender is bounded at node level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bounding {
+    /// Every edge is used, with weight C / sqrt(out-degree).
+    Weight,
+    /// Every edge is used, with weight min(1, C / sqrt(out-degree)).
+    Cap,
+    /// At most C^2 out-edges are used, chosen at random, with weight 1.
+    Sample,
+}
+
+/// Which epoch of a stage is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    /// The first one with the best validation accuracy; not at node level, where validation labels are private.
+    BestValidation,
+    /// The last one.
+    LastEpoch,
+}
+
+/// By which theorem noise is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accounting {
+    /// The tightest that is proven: exact for Gaussians, privacy loss distributions with sampling.
+    Best,
+    /// Renyi divergences, as in the published experiments.
+    Rdp,
+    /// The closed forms printed in the paper.
+    Theorem,
+}
+
+/// How the outputs of the base networks are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names are those of the literature")]
+pub enum Combination {
+    Cat,
+    Sum,
+    Mean,
+    Max,
+    Wsum,
+    Attn,
+    Lstm,
+}
+
+/// A non-linear function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names are those of the literature")]
+pub enum Nonlinearity {
+    Selu,
+    Relu,
+    Tanh,
+}
+
+/// Everything that decides a training run besides the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The method: `progap`.
+    pub method: String,
+    /// Which unit is protected.
+    pub level: Level,
+    /// Edge level: protect a friendship (both directions) rather than one direction.
+    pub undirected: bool,
+    /// The privacy budget; not at level none.
+    pub epsilon: Option<f64>,
+    /// Its delta; chosen from the number of private units where not given.
+    pub delta: Option<f64>,
+    /// The number of aggregations K.
+    pub depth: usize,
+    /// The width of hidden layers.
+    pub hidden: usize,
+    /// The layers of each base network.
+    pub layers: usize,
+    /// The non-linear function.
+    pub activation: Nonlinearity,
+    /// How base networks are combined.
+    pub jk: Combination,
+    /// The share of values set to zero in training.
+    pub dropout: f64,
+    /// Train only the newest base network in each stage.
+    pub layerwise: bool,
+    /// The learning rate.
+    pub learning_rate: f64,
+    /// The weight decay.
+    pub weight_decay: f64,
+    /// Epochs in each stage.
+    pub epochs: usize,
+    /// The expected batch size at node level; elsewhere batches are the whole training set.
+    pub batch_size: usize,
+    /// Node level: the norm to which per-sample gradients are clipped.
+    pub clip: f64,
+    /// Node level: how the influence of one sender is bounded.
+    pub bounding: Bounding,
+    /// Node level: the square of a sender's largest influence C; with sampling, its largest number of edges.
+    pub max_degree: u32,
+    /// Node level: the noise multiplier of gradients divided by that of aggregations.
+    pub gradient_noise_ratio: f64,
+    /// Which epoch of a stage is kept.
+    pub selection: Selection,
+    /// By which theorem noise is chosen.
+    pub accounting: Accounting,
+    /// For experiments: makes noise, split and initial values repeatable, and the release not private.
+    pub seed: Option<u64>,
+}
+
+impl Settings {
+    /// The defaults of a level: tight and provable.
+    pub fn new(level: Level) -> Settings {
+        let node = level == Level::Node;
+        Settings {
+            method: "progap".into(),
+            level,
+            undirected: false,
+            epsilon: match level {
+                Level::None => None,
+                Level::Edge => Some(1.0),
+                Level::Node => Some(8.0),
+            },
+            delta: None,
+            depth: 2,
+            hidden: 16,
+            layers: 1,
+            activation: Nonlinearity::Selu,
+            jk: Combination::Cat,
+            dropout: 0.0,
+            layerwise: false,
+            learning_rate: 0.01,
+            weight_decay: 0.0,
+            epochs: if node { 10 } else { 100 },
+            batch_size: 256,
+            clip: 1.0,
+            bounding: Bounding::Weight,
+            max_degree: 100,
+            gradient_noise_ratio: 1.0,
+            selection: if node { Selection::LastEpoch } else { Selection::BestValidation },
+            accounting: Accounting::Best,
+            seed: None,
+        }
+    }
+
+    /// The published settings: noise by Renyi divergences, degree bounds by sampling.
+    pub fn paper(level: Level) -> Settings {
+        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..Settings::new(level) }
+    }
+
+    /// Refuses what cannot work, before any budget is spent.
+    pub fn check(&self) -> Result<()> {
+        let within = |name, value: f64, low: f64, high: f64| {
+            if value.is_finite() && (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(Error::Setting { name, value: value.to_string(), expected: format!("{low} to {high}") })
+            }
+        };
+        if self.method != "progap" {
+            let expected = "progap".to_string();
+            return Err(Error::Setting { name: "method", value: self.method.clone(), expected });
+        }
+        within("depth", self.depth as f64, 0.0, 50.0)?;
+        within("hidden", self.hidden as f64, 1.0, 64.0)?;
+        within("layers", self.layers as f64, 1.0, 8.0)?;
+        within("dropout", self.dropout, 0.0, 0.99)?;
+        within("learning rate", self.learning_rate, 1e-9, 1e3)?;
+        within("weight decay", self.weight_decay, 0.0, 1e3)?;
+        within("epochs", self.epochs as f64, 1.0, 1e6)?;
+        within("batch size", self.batch_size as f64, 1.0, 1e9)?;
+        within("clip", self.clip, 1e-9, 1e9)?;
+        within("max degree", self.max_degree.into(), 1.0, 1e9)?;
+        within("gradient noise ratio", self.gradient_noise_ratio, 1e-3, 1e3)?;
+        match (self.level, self.epsilon, self.delta) {
+            (Level::None, None, None) => {}
+            (Level::None, _, _) => {
+                return Err(Error::Contradiction(
+                    "epsilon and delta belong to a private level: give --level edge or --level node, or leave them out",
+                ));
+            }
+            (_, None, _) => return Err(Error::Contradiction("a private level needs an epsilon")),
+            (_, Some(epsilon), delta) => {
+                within("epsilon", epsilon, 1e-3, 1e3)?;
+                within("delta", delta.unwrap_or(1e-5), 1e-30, 0.1)?;
+            }
+        }
+        if self.undirected && self.level != Level::Edge {
+            return Err(Error::Contradiction("--undirected belongs to --level edge"));
+        }
+        if self.level == Level::Node && self.selection == Selection::BestValidation {
+            return Err(Error::Contradiction(
+                "validation labels are private at node level, so they cannot choose an epoch: keep the last one",
+            ));
+        }
+        if self.level == Level::Node && self.dropout > 0.0 {
+            return Err(Error::Contradiction("dropout is not supported at node level"));
+        }
+        Ok(())
+    }
+}

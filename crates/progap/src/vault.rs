@@ -1,0 +1,332 @@
+//! The vault: private data goes in, and comes out only through an accounted mechanism.
+//!
+//! There is no getter for what is private. At edge level that is the graph; at node level it is the graph and the
+//! rows of the nodes (features and labels). What leaves the vault is a noisy aggregate ([`Vault::aggregate`]) or a
+//! noisy sum of clipped gradients ([`Vault::gradient`]), and each of them is recorded as an [`Event`]. So the list of
+//! events is the list of queries in the proof, and code that never holds a vault is post-processing by construction.
+//!
+//! A method cannot read an edge:
+//!
+//! ```compile_fail,E0616
+//! fn peek<S: progap_privacy::noise::Source>(vault: &progap::vault::Vault<S>) -> usize {
+//!     vault.graph.edges()
+//! }
+//! ```
+//!
+//! nor, at node level, a row:
+//!
+//! ```compile_fail,E0616
+//! fn peek<S: progap_privacy::noise::Source>(vault: &progap::vault::Vault<S>) -> u32 {
+//!     vault.rows.labels[0]
+//! }
+//! ```
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use progap_graph::{Buffer, Dataset, DatasetParts, Features, Graph, Part, Split, aggregate};
+use progap_nn::{Batch, Input, Inputs, Network, accuracy, clipped_sum, embed};
+use progap_privacy::Event;
+use progap_privacy::noise::{
+    Bernoulli, GradientGrid, MessageInt, MessageType, Provenance, Quantiser, Randomness, RoundedGaussian,
+    SenderBound, Source, Summation, choose_scale,
+};
+
+use crate::plan::{Plan, influence};
+use crate::settings::{Bounding, Level, Settings};
+use crate::{Error, Result};
+
+/// Private data, and the randomness that protects it.
+pub struct Vault<S: Source> {
+    level: Level,
+    graph: Graph,
+    bound: SenderBound,
+    out_degrees: Vec<u32>,
+    rows: Rows,
+    randomness: Randomness<S>,
+    events: Vec<(Event, u64)>,
+}
+
+/// What is known about each node besides its edges.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    features: Features,
+    labels: Buffer<u32>,
+    split: Split,
+    classes: usize,
+}
+
+/// Aggregates that left the vault: the inputs of the later stages. They are private already, so anything may be done
+/// with them.
+#[derive(Debug, Clone, Default)]
+pub struct Aggregates {
+    /// One matrix per aggregation, `nodes * width` values each.
+    pub stages: Vec<Buffer<f32>>,
+    /// The width of the messages.
+    pub width: usize,
+}
+
+impl Rows {
+    /// The rows of a release's nodes, which are public or the nodes' own.
+    pub(crate) fn of_nodes(nodes: &Dataset) -> Rows {
+        let parts = nodes.clone().into_parts();
+        let split = parts.split.unwrap_or_else(|| Split::from_parts(std::iter::empty()));
+        Rows { features: parts.features, labels: parts.labels, split, classes: parts.class_names.len() }
+    }
+
+    /// The inputs of a stage: the features, then every aggregate.
+    pub fn inputs<'a>(&'a self, aggregates: &'a Aggregates) -> Result<Inputs<'a>> {
+        let features = match &self.features {
+            Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
+            Features::Sparse { columns, offsets, indices, values } => {
+                Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
+            }
+        };
+        let aggregated =
+            aggregates.stages.iter().map(|values| Input::Dense { columns: aggregates.width, values });
+        Ok(Inputs::new(std::iter::once(features).chain(aggregated).collect())?)
+    }
+
+    /// The class of each node.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    /// The nodes of a part.
+    pub fn nodes(&self, part: Part) -> Vec<u32> {
+        self.split.nodes(part).map(|node| node as u32).collect()
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+}
+
+impl<S: Source> Vault<S> {
+    /// Locks a data set up. Repeated edges and self-loops are removed first: an edge is there or not.
+    pub fn new(dataset: Dataset, settings: &Settings, mut randomness: Randomness<S>) -> Result<Self> {
+        let DatasetParts { graph, features, labels, class_names, split, .. } = dataset.into_parts();
+        let split = split.ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+        let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(graph));
+        let bound = match (settings.level, settings.bounding) {
+            (Level::None | Level::Edge, _) => SenderBound::Edge,
+            (Level::Node, Bounding::Weight) => SenderBound::Weight { bound: influence(settings) },
+            (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
+            (Level::Node, Bounding::Sample) => SenderBound::Sample { max_edges: settings.max_degree },
+        };
+        let graph = match bound {
+            SenderBound::Sample { max_edges } => sample_out_edges(&graph, max_edges, &mut randomness)?,
+            _ => graph,
+        };
+        let out_degrees = graph.out_degrees();
+        let rows = Rows { features, labels, split, classes: class_names.len() };
+        Ok(Vault { level: settings.level, graph, bound, out_degrees, rows, randomness, events: vec![] })
+    }
+
+    /// The rows, where they are public.
+    pub fn public_rows(&self) -> Option<&Rows> {
+        (self.level != Level::Node).then_some(&self.rows)
+    }
+
+    /// Where the noise comes from.
+    pub fn provenance(&self) -> Provenance {
+        self.randomness.provenance()
+    }
+
+    /// What has been asked so far, equal events in a row counted.
+    pub fn events(&self) -> &[(Event, u64)] {
+        &self.events
+    }
+
+    /// Takes over what a run asked before it was interrupted.
+    pub(crate) fn resume(&mut self, events: Vec<(Event, u64)>) {
+        self.events = events;
+    }
+
+    fn record(&mut self, event: Event) {
+        match self.events.last_mut() {
+            Some((last, count)) if *last == event => *count += 1,
+            _ => self.events.push((event, 1)),
+        }
+    }
+
+    /// The number of nodes, which is public.
+    pub fn nodes(&self) -> usize {
+        self.graph.nodes()
+    }
+
+    /// One noisy aggregation: what branch `branch` of the network says about each node, normalised, summed over the
+    /// in-neighbours, with Gaussian noise.
+    ///
+    /// # Proof definition
+    /// For every network, and aggregates that left this vault before, the result is post-processing of the Gaussian
+    /// mechanism with sensitivity `plan.sensitivity` and noise `plan.aggregate_multiplier * plan.sensitivity` with
+    /// respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on its
+    /// own record and on what left the vault before. At level none there is no noise and no promise.
+    ///
+    /// # Errors
+    /// A query name that was used before: its noise would be used twice.
+    pub fn aggregate(
+        &mut self,
+        query: &str,
+        network: &Network,
+        branch: usize,
+        aggregates: &Aggregates,
+        plan: &Plan,
+    ) -> Result<Vec<f32>> {
+        let inputs = self.rows.inputs(aggregates)?;
+        let input = *inputs
+            .as_slice()
+            .get(branch)
+            .ok_or_else(|| Error::Unsuitable(format!("branch {branch} has no input yet")))?;
+        let mut messages = embed(network, branch, input)?;
+        let width = network.architecture().hidden;
+        messages.chunks_exact_mut(width).for_each(normalise);
+        if self.level == Level::None {
+            let mut sums = vec![0f32; messages.len()];
+            aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
+            self.record(Event::NonPrivate);
+            return Ok(sums);
+        }
+        let noise = plan.aggregate_multiplier * plan.sensitivity;
+        let largest = self.out_degrees.iter().map(|&d| weight(self.bound, d)).fold(1.0, f64::max);
+        let purpose = self.randomness.purpose(query)?;
+        let threads = rayon::current_num_threads();
+        let few = self.graph.max_in_degree() <= i16::MAX as usize;
+        let noisy = match choose_scale(noise, largest)? {
+            (MessageType::I8, scale) if few => {
+                let (mut sums, scale) = self.integer_sums::<i8, i32>(&messages, width, scale)?;
+                RoundedGaussian::for_messages(noise, scale)?.release(&mut sums, scale, purpose, threads)
+            }
+            (_, scale) if few => {
+                let (mut sums, scale) = self.integer_sums::<i16, i32>(&messages, width, scale)?;
+                RoundedGaussian::for_messages(noise, scale)?.release(&mut sums, scale, purpose, threads)
+            }
+            (_, scale) => {
+                let (mut sums, scale) = self.integer_sums::<i16, i64>(&messages, width, scale)?;
+                RoundedGaussian::for_messages(noise, scale)?.release(&mut sums, scale, purpose, threads)
+            }
+        };
+        self.record(Event::gaussian(noise, plan.sensitivity)?);
+        Ok(noisy.into_parts().0)
+    }
+
+    fn integer_sums<T, N>(&self, messages: &[f32], width: usize, scale: u32) -> Result<(Vec<N>, NonZeroU32)>
+    where
+        T: MessageInt + Send + Sync,
+        N: aggregate::Sum<T>,
+    {
+        let quantiser = Quantiser::<T>::new(scale)?;
+        let budgets: Vec<_> = self
+            .out_degrees
+            .iter()
+            .map(|&degree| quantiser.budget(self.bound, degree))
+            .collect::<std::result::Result<_, _>>()?;
+        let mut integers = vec![T::default(); messages.len()];
+        quantiser.rows(messages, width, &budgets, &mut integers)?;
+        // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
+        let mut sums = vec![N::default(); messages.len()];
+        aggregate::sum(&self.graph, width, &integers, None, &mut sums)?;
+        Ok((sums, quantiser.scale()))
+    }
+
+    /// One noisy gradient: each training node joins the batch with probability `plan.rate`, its gradient is clipped, and
+    /// noise is added to the sum. Divided by the expected size of the batch.
+    ///
+    /// # Proof definition
+    /// For every network without batch normalisation, and aggregates that left this vault before, the result is
+    /// post-processing of a Poisson-sampled Gaussian mechanism with multiplier `plan.gradient_multiplier`, with respect to
+    /// the record of a node (docs/privacy.md#gradient-sums).
+    pub fn gradient(
+        &mut self,
+        query: &str,
+        network: &Network,
+        aggregates: &Aggregates,
+        grid: &GradientGrid,
+        settings: &Settings,
+        plan: &Plan,
+    ) -> Result<Vec<f32>> {
+        let mut purpose = self.randomness.purpose(query)?;
+        let coin = Bernoulli::new(plan.rate)?;
+        let mut stream = purpose.stream();
+        let batch: Vec<u32> = self
+            .rows
+            .split
+            .nodes(Part::Train)
+            .map(|n| n as u32)
+            .filter(|_| coin.sample(&mut stream))
+            .collect();
+        let inputs = self.rows.inputs(aggregates)?;
+        let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
+        let sum = clipped_sum(network, rows, settings.clip)?;
+        let noisy = grid.privatise(&sum, &mut purpose.stream())?;
+        self.record(grid.event().poisson_sampled(plan.rate)?);
+        let expected = settings.batch_size as f64;
+        Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
+    }
+
+    /// The grid for [`Vault::gradient`] with so many parameters.
+    pub fn gradient_grid(&self, parameters: usize, settings: &Settings, plan: &Plan) -> Result<GradientGrid> {
+        let terms = self.rows.split.count(Part::Train) as u64;
+        Ok(GradientGrid::new(
+            settings.clip,
+            parameters,
+            plan.gradient_multiplier,
+            Summation::sequential(terms),
+        )?)
+    }
+
+    /// The accuracy on a part of the nodes, **without any protection**: at node level it is for the data's holder
+    /// alone, and the statement says so.
+    pub fn unprotected_accuracy(
+        &self,
+        network: &Network,
+        aggregates: &Aggregates,
+        part: Part,
+    ) -> Result<f64> {
+        let inputs = self.rows.inputs(aggregates)?;
+        let nodes = self.rows.nodes(part);
+        Ok(accuracy(network, Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?)?)
+    }
+}
+
+/// The weight of a sender's messages.
+fn weight(bound: SenderBound, out_degree: u32) -> f64 {
+    let root = f64::from(out_degree.max(1)).sqrt();
+    match bound {
+        SenderBound::Edge | SenderBound::Sample { .. } => 1.0,
+        SenderBound::Weight { bound } => bound / root,
+        SenderBound::Cap { bound } => (bound / root).min(1.0),
+    }
+}
+
+/// Divides a row by its length; a zero row stays zero.
+fn normalise(row: &mut [f32]) {
+    let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
+    if norm > 0.0 {
+        row.iter_mut().for_each(|v| *v /= norm);
+    }
+}
+
+/// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone.
+fn sample_out_edges<S: Source>(
+    graph: &Graph,
+    max_edges: u32,
+    randomness: &mut Randomness<S>,
+) -> Result<Graph> {
+    let mut stream = randomness.purpose("sample of out-edges")?.stream();
+    let by_sender = graph.transpose();
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    for sender in 0..by_sender.nodes() {
+        let mut receivers = by_sender.in_neighbours(sender).to_vec();
+        let keep = receivers.len().min(max_edges as usize);
+        for at in 0..keep {
+            let left = NonZeroU64::new((receivers.len() - at) as u64).expect("at is below the length");
+            let other = at + if keep < receivers.len() { stream.below(left) as usize } else { 0 };
+            receivers.swap(at, other);
+        }
+        sources.extend(std::iter::repeat_n(sender as u32, keep));
+        targets.extend_from_slice(&receivers[..keep]);
+    }
+    Ok(Graph::from_edges(graph.nodes(), &sources, &targets)?)
+}
