@@ -36,6 +36,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(report_panic));
     let outcome = match Arguments::parse().command {
         Command::Inspect(inspect) => inspect.run(),
         Command::Data(data) => data.run(),
@@ -48,5 +49,12 @@ fn main() -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    if !progap_graph::read::table::catches_panics() {
+        eprintln!("error: a mistake in progap itself ({panic}); please report it with what you did");
     }
 }

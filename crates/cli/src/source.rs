@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap_graph::read::{self, Direction, LoadOptions};
-use progap_graph::{Dataset, Ratios, Result, named};
+use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
 
 use crate::transforms::Transforms;
 
@@ -33,7 +33,8 @@ pub struct Source {
     /// Column of the node table that holds the ids [default: id]
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
     id: Option<String>,
-    /// Column of the node table that holds the labels [default: label]
+    /// Column of the node table that holds the labels [default: label]; for Facebook100, the attribute to
+    /// predict [default: year]
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
     label: Option<String>,
     /// Column of the node table that holds train, val or test [default: split, where there is one]
@@ -57,9 +58,9 @@ pub struct Source {
     /// Seed of the random split, where the data has none of its own
     #[arg(long, default_value_t = 0, help_heading = "Graph")]
     seed: u64,
-    /// Shares of validation and test nodes of a random split
-    #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, default_value = "0.10,0.15", help_heading = "Graph")]
-    ratios: Ratios,
+    /// Shares of validation and test nodes of a random split [default: 0.10,0.15]
+    #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, help_heading = "Graph")]
+    ratios: Option<Ratios>,
     #[command(flatten)]
     transforms: Transforms,
 }
@@ -67,7 +68,29 @@ pub struct Source {
 impl Source {
     /// Loads the data set, changed as asked, with its own split or none.
     pub fn load(&self) -> Result<Dataset> {
-        self.transforms.apply(self.load_as_stored()?, self.ratios, self.seed)
+        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed)?;
+        match self.ratios {
+            Some(_) if !self.transforms.resplit => Err(unused_ratios("no split is drawn here")),
+            _ => Ok(dataset),
+        }
+    }
+
+    /// Loads the data set, changed as asked, split at random where it has no split of its own.
+    pub fn load_split(&self) -> Result<Dataset> {
+        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed)?;
+        if self.ratios.is_some() && dataset.split().is_some() && !self.transforms.resplit {
+            return Err(unused_ratios("the data set comes with a split of its own"));
+        }
+        dataset.or_random_split(self.ratios(), self.seed)
+    }
+
+    /// What the user called it.
+    pub fn name(&self) -> &str {
+        &self.dataset
+    }
+
+    fn ratios(&self) -> Ratios {
+        self.ratios.unwrap_or_default()
     }
 
     fn load_as_stored(&self) -> Result<Dataset> {
@@ -89,20 +112,19 @@ impl Source {
         let path = Path::new(&self.dataset);
         match &self.edges {
             Some(edges) => read::load_pair(path, edges, &options),
-            None if path.exists() => read::load(path, &options),
+            // What is called as a file is, is looked for as one even where it is not there.
+            None if path.exists() || looks_like_a_path(path) => read::load(path, &options),
             None => named::load(&self.dataset, &self.folder.data_dir, &options),
         }
     }
+}
 
-    /// Loads the data set, split at random where it has no split of its own.
-    pub fn load_split(&self) -> Result<Dataset> {
-        self.load()?.or_random_split(self.ratios, self.seed)
-    }
+fn looks_like_a_path(path: &Path) -> bool {
+    path.components().count() > 1 || path.extension().is_some() || path.as_os_str().is_empty()
+}
 
-    /// What the user called it.
-    pub fn name(&self) -> &str {
-        &self.dataset
-    }
+fn unused_ratios(why: &str) -> Error {
+    Problem::Invalid(format!("--ratios has no effect: {why}, unless --resplit asks for a new one")).into()
 }
 
 fn parse_ratios(text: &str) -> std::result::Result<Ratios, String> {

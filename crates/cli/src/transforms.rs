@@ -13,7 +13,7 @@ pub struct Transforms {
     keep_nodes: Option<PathBuf>,
     /// Split at random even where the data has a split of its own
     #[arg(long, help_heading = "Transforms")]
-    resplit: bool,
+    pub resplit: bool,
     /// Keep the classes that have at least so many nodes
     #[arg(long, value_name = "N", help_heading = "Transforms")]
     pub min_class_count: Option<usize>,

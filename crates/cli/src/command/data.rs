@@ -1,6 +1,6 @@
 //! `progap data`: data sets by name, conversions, synthetic graphs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use progap_graph::named::fetch::{self, FetchOptions};
@@ -169,11 +169,15 @@ pub struct Fetch {
     /// Another address that has the same files by their names
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
+    /// How often to try without getting any further
+    #[arg(long, value_name = "N", default_value_t = FetchOptions::default().attempts)]
+    attempts: u32,
 }
 
 impl Fetch {
     fn run(self) -> Outcome {
-        let options = FetchOptions { mirror: self.mirror, ..FetchOptions::default() };
+        let options =
+            FetchOptions { mirror: self.mirror, attempts: self.attempts, ..FetchOptions::default() };
         let mut bar: Option<(PathBuf, Download)> = None;
         let fetched = fetch::fetch(&self.name, &self.folder.data_dir, &options, &mut |progress| {
             if bar.as_ref().is_none_or(|(file, _)| file != progress.file) {
@@ -204,6 +208,9 @@ impl Fetch {
 
 /// Write a data set in another format
 #[derive(Args)]
+// Two names are needed, so that the first cannot be left out.
+#[command(mut_arg("dataset", |dataset| dataset.index(1).required(true).default_value(None)))]
+#[command(mut_arg("output", |output| output.index(2)))]
 #[command(after_help = "\
 Examples:
   progap data convert my-graph/ my-graph.progap      loads in an instant
@@ -212,11 +219,18 @@ Examples:
 pub struct Convert {
     #[command(flatten)]
     source: Source,
-    /// A file that ends in .progap or .npz, or a folder for tables
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Where a data set is written.
+#[derive(Args)]
+struct Output {
+    /// A file that ends in .progap or .npz, or a folder for tables; replaced where it exists, once complete
     output: PathBuf,
-    /// How tables are written
-    #[arg(long, value_enum, default_value_t = Tables::Csv)]
-    format: Tables,
+    /// How tables are written [default: csv]
+    #[arg(long, value_enum)]
+    format: Option<Tables>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -242,33 +256,61 @@ impl Tables {
 
 impl Convert {
     fn run(self) -> Outcome {
+        let writer = self.output.writer()?;
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
             self.source.load()?
         };
-        save(&dataset, &self.output, self.format)
+        self.output.save(&dataset, writer)
     }
 }
 
-/// Writes a data set in the format that the output's ending names.
-fn save(dataset: &Dataset, output: &Path, tables: Tables) -> Outcome {
-    {
-        let _spinner = ui::spinner(format!("writing {}", output.display()));
-        match output.extension().and_then(|ending| ending.to_str()) {
-            Some(store::EXTENSION) => store::write(dataset, output)?,
-            Some("npz") => write::npz::write(dataset, output)?,
-            None => write::table::write_folder(dataset, output, tables.format())?,
-            Some(other) => {
-                let name = output.display();
-                return Err(format!(
-                    "{name}: no writer for .{other}; give a file that ends in .progap or .npz, or a folder for tables"
-                )
-                .into());
+/// How an [`Output`] is written.
+enum Writer {
+    Store,
+    Npz,
+    Tables(TableFormat),
+}
+
+impl Output {
+    /// The writer for the output's ending; known before any work is done.
+    fn writer(&self) -> Result<Writer, Box<dyn std::error::Error>> {
+        let name = self.output.display();
+        let is_folder = self.output.is_dir() || name.to_string().ends_with('/');
+        let ending = self.output.extension().filter(|_| !is_folder).map(|ending| ending.to_string_lossy());
+        let writer = match (ending.as_deref(), self.format) {
+            (None, format) => Writer::Tables(format.unwrap_or(Tables::Csv).format()),
+            (Some(_), Some(_)) => {
+                return Err(format!("{name}: --format is for tables; give a folder, or drop --format").into());
             }
+            (Some(store::EXTENSION), _) => Writer::Store,
+            (Some("npz"), _) => Writer::Npz,
+            (Some(other), _) => {
+                let advice = "give a file that ends in .progap or .npz, or a folder for tables";
+                return Err(format!("{name}: there is no writer for .{other}; {advice}").into());
+            }
+        };
+        let folder = self.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match (&writer, folder) {
+            (Writer::Store | Writer::Npz, Some(folder)) if !folder.is_dir() => {
+                Err(format!("{name}: there is no folder {}; make it first", folder.display()).into())
+            }
+            _ => Ok(writer),
         }
     }
-    let (nodes, edges) = (count(dataset.nodes()), count(dataset.graph().edges()));
-    ui::print(&format!("{}: {nodes} nodes, {edges} directed edges", output.display()))
+
+    fn save(&self, dataset: &Dataset, writer: Writer) -> Outcome {
+        {
+            let _spinner = ui::spinner(format!("writing {}", self.output.display()));
+            match writer {
+                Writer::Store => store::write(dataset, &self.output)?,
+                Writer::Npz => write::npz::write(dataset, &self.output)?,
+                Writer::Tables(format) => write::table::write_folder(dataset, &self.output, format)?,
+            }
+        }
+        let (nodes, edges) = (count(dataset.nodes()), count(dataset.graph().edges()));
+        ui::print(&format!("{}: {nodes} nodes, {edges} directed edges", self.output.display()))
+    }
 }
 
 /// Make a synthetic social network of any size, up to 2 million nodes and 100 million edges
@@ -278,8 +320,8 @@ Examples:
   progap data synth small.progap --nodes 5000 --edges 200000
   progap data synth large.progap --nodes 1100000 --edges 85000000 --communities 100")]
 pub struct Synth {
-    /// A file that ends in .progap or .npz, or a folder for tables
-    output: PathBuf,
+    #[command(flatten)]
+    output: Output,
     /// How many nodes
     #[arg(long, default_value_t = 20_000)]
     nodes: usize,
@@ -301,13 +343,11 @@ pub struct Synth {
     /// The seed; the same seed gives the same graph
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How tables are written
-    #[arg(long, value_enum, default_value_t = Tables::Csv)]
-    format: Tables,
 }
 
 impl Synth {
     fn run(self) -> Outcome {
+        let writer = self.output.writer()?;
         let mut network = SocialNetwork::new(self.nodes)
             .name("synthetic")
             .edges(self.edges)
@@ -324,6 +364,6 @@ impl Synth {
             let _spinner = ui::spinner(format!("making {} edges", count(self.edges)));
             network.generate()?
         };
-        save(&dataset, &self.output, self.format)
+        self.output.save(&dataset, writer)
     }
 }

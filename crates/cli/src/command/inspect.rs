@@ -91,7 +91,9 @@ fn table(summary: &Summary) -> String {
 
 fn edges(summary: &Summary) -> String {
     if summary.undirected {
-        format!("{} directed, {} undirected", count(summary.edges), count(summary.edges.div_ceil(2)))
+        // A loop is its own edge back.
+        let undirected = (summary.edges + summary.self_loops) / 2;
+        format!("{} directed, {} undirected", count(summary.edges), count(undirected))
     } else {
         format!("{} directed (some without an edge back)", count(summary.edges))
     }

@@ -208,12 +208,14 @@ pub fn presence(entry: &Entry, data_dir: &Path) -> Presence {
 /// Loads a data set from the files in the folder, prepared as published.
 ///
 /// Files are verified first: against their known checksum, or the one that was written down when they were
-/// downloaded. Of `options` the target (`label_column`, for schools), `min_class_count` and `seed` apply.
+/// downloaded. Of `options` the target (`label_column`, for schools), `direction`, `min_class_count` and `seed`
+/// apply; the names of columns are refused.
 pub fn load(name: &str, data_dir: &Path, options: &LoadOptions) -> Result<Dataset> {
     let entry = find(name)?;
-    let presence = presence(&entry, data_dir);
-    let paths = match (&entry.source, presence) {
-        (Source::Generated, _) => return synth::demo(),
+    let is_facebook = matches!(entry.source, Source::School(_) | Source::AllSchools { .. });
+    options.expect_no_columns(is_facebook)?;
+    let paths = match (&entry.source, presence(&entry, data_dir)) {
+        (Source::Generated, _) => vec![],
         (_, Presence::Present(paths))
         | (Source::AllSchools { .. }, Presence::Partly { present: paths, .. }) => paths,
         (_, Presence::Partly { present, .. }) => return Err(absent(&entry, data_dir, &present)),
@@ -237,7 +239,7 @@ pub fn load(name: &str, data_dir: &Path, options: &LoadOptions) -> Result<Datase
             prepare::prepare_as_published(ogbn::read(folder_of(&paths))?, min_count, options.seed)?
         }
     };
-    Ok(dataset.named(entry.name))
+    options.direction.apply(dataset.named(entry.name))
 }
 
 fn folder_of(paths: &[PathBuf]) -> &Path {

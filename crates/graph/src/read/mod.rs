@@ -52,6 +52,29 @@ pub enum Direction {
     Symmetrise,
 }
 
+impl LoadOptions {
+    /// Refuses the names of columns where there is no table that has them; `label` says whether the label is
+    /// chosen by name all the same.
+    pub(crate) fn expect_no_columns(&self, label: bool) -> Result<()> {
+        let columns = [
+            ("id", &self.id_column),
+            ("label", if label { &None } else { &self.label_column }),
+            ("split", &self.split_column),
+            ("source", &self.source_column),
+            ("target", &self.target_column),
+            ("categorical", &self.categorical.first().cloned()),
+        ];
+        match columns.into_iter().find_map(|(kind, name)| Some((kind, name.as_ref()?))) {
+            None => Ok(()),
+            Some((kind, name)) => {
+                let message =
+                    format!("{name:?} is given as {kind} column, but only tables have such columns");
+                Err(Problem::Invalid(message).into())
+            }
+        }
+    }
+}
+
 /// Loads a data set from a file or folder of any known format.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     finish(read(path, options)?, path, options)
@@ -65,29 +88,44 @@ pub fn load_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Da
 /// Names the data set after its path where it has no name, and takes the user's word on directions.
 fn finish(dataset: Dataset, path: &Path, options: &LoadOptions) -> Result<Dataset> {
     let named = if dataset.name().is_empty() { dataset.named(name_of(path)) } else { dataset };
-    match options.direction {
-        Direction::AsStored => Ok(named),
-        Direction::Undirected => {
-            let mut parts = named.into_parts();
-            parts.graph = transform::declare_undirected(parts.graph).in_file(path)?;
-            Dataset::new(parts)
+    options.direction.apply(named).in_file(path)
+}
+
+impl Direction {
+    /// Takes the user's word.
+    pub(crate) fn apply(self, dataset: Dataset) -> Result<Dataset> {
+        match self {
+            Direction::AsStored => Ok(dataset),
+            Direction::Undirected => {
+                let mut parts = dataset.into_parts();
+                parts.graph = transform::declare_undirected(parts.graph)?;
+                Dataset::new(parts)
+            }
+            Direction::Symmetrise => transform::map_graph(dataset, transform::symmetrise),
         }
-        Direction::Symmetrise => transform::map_graph(named, transform::symmetrise),
     }
 }
 
 fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     let metadata = std::fs::metadata(path).in_file(path)?;
+    let is_folder = metadata.is_dir();
+    if is_folder && table::is_table_folder(path) {
+        return table::read_folder(path, options);
+    }
     if let Some(dataset) = facebook100::recognise(path, options)? {
         return Ok(dataset);
     }
-    if metadata.is_dir() { read_folder(path, options) } else { read_file(path) }
+    if !is_folder && table::is_table(path) {
+        let message =
+            "a node table needs its edge table: give it with --edges, or give the folder that holds both";
+        return Err(Problem::NotRecognised(message.into()).in_file(path));
+    }
+    options.expect_no_columns(false).in_file(path)?;
+    if is_folder { read_folder(path) } else { read_file(path) }
 }
 
-fn read_folder(path: &Path, options: &LoadOptions) -> Result<Dataset> {
-    if table::is_table_folder(path) {
-        table::read_folder(path, options)
-    } else if reddit::is_here(path) {
+fn read_folder(path: &Path) -> Result<Dataset> {
+    if reddit::is_here(path) {
         reddit::read(path)
     } else if ogbn::find(path).is_some() {
         ogbn::read(path)
@@ -105,11 +143,7 @@ fn read_file(path: &Path) -> Result<Dataset> {
     if has_ending(path, store::EXTENSION) || starts_as_ours(path)? {
         return store::open(path);
     }
-    let message = if table::is_table(path) {
-        "a node table needs its edge table: give it with --edges, or give the folder that holds both"
-    } else {
-        "neither its ending nor its first bytes are known"
-    };
+    let message = "neither its ending nor its first bytes are known";
     Err(Problem::NotRecognised(message.into()).in_file(path))
 }
 

@@ -70,6 +70,12 @@ pub fn read_bytes(nodes: (&str, &[u8]), edges: (&str, &[u8]), options: &LoadOpti
         .map_err(|e| e.in_file(Path::new(nodes.0)))
 }
 
+/// Whether a panic on this thread is about a damaged Parquet file and will become an error, so that a program's
+/// panic hook has nothing to say about it.
+pub fn catches_panics() -> bool {
+    parquet::is_guarded()
+}
+
 /// Whether a folder holds a table of nodes or of edges.
 pub(super) fn is_table_folder(folder: &Path) -> bool {
     ["nodes", "edges"].iter().any(|stem| tables_called(folder, stem).is_ok_and(|tables| !tables.is_empty()))

@@ -131,11 +131,22 @@ fn open(origin: &Origin) -> Result<Table> {
     Ok(table)
 }
 
+thread_local! {
+    static GUARDED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether a panic on this thread will be caught and become an error about the file.
+pub(super) fn is_guarded() -> bool {
+    GUARDED.get()
+}
+
 /// Runs code of the Parquet library. It asserts what a damaged file may violate, so a panic means a damaged
 /// file and nothing that outlives the call is touched by it.
 fn guarded<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|_| Err(Problem::Corrupt("its parts contradict each other".into()).into()))
+    let outer = GUARDED.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(run));
+    GUARDED.set(outer);
+    result.unwrap_or_else(|_| Err(Problem::Corrupt("its parts contradict each other".into()).into()))
 }
 
 fn broken(error: ParquetError) -> Error {

@@ -1,0 +1,11 @@
+//! A data set in an `.npz` archive.
+#![no_main]
+
+use std::io::Cursor;
+
+use libfuzzer_sys::fuzz_target;
+use progap_graph::read::npz;
+
+fuzz_target!(|content: &[u8]| {
+    let _ = npz::read_from(Cursor::new(content));
+});
