@@ -29,27 +29,28 @@ pub(crate) fn arg_max(values: &[f32]) -> usize {
     best
 }
 
-/// Softmax in place, in a padded row whose padding becomes zero; gives the largest value and the sum of the
-/// exponentials of the differences to it.
+/// Softmax in place, in a padded row whose padding becomes zero, then `scale (p - e_label)` if there is a label; gives
+/// the largest value and the sum of the exponentials of the differences to it.
 #[inline(always)]
-fn softmax_row(row: &mut [f32], classes: usize) -> (f32, f32) {
-    row[classes..].fill(f32::NEG_INFINITY);
+fn softmax_row(row: &mut [f32], classes: usize, label: Option<(u32, f32)>) -> (f32, f32) {
+    let lanes = row.as_chunks_mut::<8>().0;
+    // Which of eight classes from `8 i` on are real.
+    let real = |i: usize, j: usize| ((8 * i + j) as u32) < classes as u32;
     let mut tops = [f32::NEG_INFINITY; 8];
-    for lanes in row.as_chunks::<8>().0 {
+    for (i, lanes) in lanes.iter().enumerate() {
         for j in 0..8 {
-            tops[j] = if lanes[j] > tops[j] { lanes[j] } else { tops[j] };
+            tops[j] = if real(i, j) && lanes[j] > tops[j] { lanes[j] } else { tops[j] };
         }
     }
     let top = max_lanes(tops);
     let mut sums = [0.0; 8];
-    for (i, lanes) in row.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let logits = *lanes;
+    for (i, lanes) in lanes.iter_mut().enumerate() {
         let mut exps = [0.0; 8];
         for j in 0..8 {
-            exps[j] = exp(logits[j] - top);
+            exps[j] = exp(lanes[j] - top);
         }
-        if 8 * (i + 1) > classes {
-            exps[classes - 8 * i..].fill(0.0);
+        for j in 0..8 {
+            exps[j] = if real(i, j) { exps[j] } else { 0.0 };
         }
         for j in 0..8 {
             sums[j] += exps[j];
@@ -57,11 +58,15 @@ fn softmax_row(row: &mut [f32], classes: usize) -> (f32, f32) {
         *lanes = exps;
     }
     let sum = sum_lanes(&sums);
-    let inverse = 1.0 / sum;
-    for lanes in row.as_chunks_mut::<8>().0 {
-        for value in lanes {
-            *value *= inverse;
+    let (label, scale) = label.unwrap_or((u32::MAX, 1.0));
+    let inverse = scale / sum;
+    for (i, lanes) in lanes.iter_mut().enumerate() {
+        let mut out = [0.0; 8];
+        for j in 0..8 {
+            let hit = if (8 * i + j) as u32 == label { scale } else { 0.0 };
+            out[j] = lanes[j] * inverse - hit;
         }
+        *lanes = out;
     }
     (top, sum)
 }
@@ -77,7 +82,7 @@ vectorised! {
     /// Turns padded rows of logits into probabilities, in place.
     pub(crate) fn softmax<'a>(logits: &'a mut [f32], classes: usize, columns: usize) {
         for row in logits.chunks_exact_mut(columns) {
-            softmax_row(row, classes);
+            softmax_row(row, classes, None);
         }
     }
 }
@@ -94,17 +99,19 @@ vectorised! {
         scale: f32,
     ) -> Tally {
         let mut tally = Tally::default();
-        for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
-            let label = labels[row as usize] as usize;
-            let own = logits[label];
-            let earlier = logits[..label].iter().any(|&other| other >= own);
-            let (top, sum) = softmax_row(logits, classes);
-            tally.correct += usize::from(own >= top && !earlier);
-            tally.loss += f64::from(top - own) + f64::from(sum).ln();
-            logits[label] -= 1.0;
-            for value in logits {
-                *value *= scale;
+        // The sum of logarithms is the logarithm of the product; of so few factors below 2^16 it cannot overflow.
+        for (rows, logits) in rows.chunks(32).zip(logits.chunks_mut(32 * columns)) {
+            let mut product = 1.0;
+            for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
+                let label = labels[row as usize];
+                let own = logits[label as usize];
+                let earlier = logits[..label as usize].iter().any(|&other| other >= own);
+                let (top, sum) = softmax_row(logits, classes, Some((label, scale)));
+                tally.correct += usize::from(own >= top && !earlier);
+                tally.loss += f64::from(top - own);
+                product *= f64::from(sum);
             }
+            tally.loss += product.ln();
         }
         tally
     }
