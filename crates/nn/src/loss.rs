@@ -2,7 +2,7 @@
 //! logits `l`.
 
 use crate::kernel::exp::exp;
-use crate::kernel::{sum_lanes, vectorised};
+use crate::kernel::vectorised;
 
 /// Loss and hits over some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -29,92 +29,70 @@ pub(crate) fn arg_max(values: &[f32]) -> usize {
     best
 }
 
-/// Softmax in place, in a padded row whose padding becomes zero, then `scale (p - e_label)` if there is a label; gives
-/// the largest value and the sum of the exponentials of the differences to it.
-#[inline(always)]
-fn softmax_row(row: &mut [f32], classes: usize, label: Option<(u32, f32)>) -> (f32, f32) {
-    let lanes = row.as_chunks_mut::<8>().0;
-    // Which of eight classes from `8 i` on are real.
-    let real = |i: usize, j: usize| ((8 * i + j) as u32) < classes as u32;
-    let mut tops = [f32::NEG_INFINITY; 8];
-    for (i, lanes) in lanes.iter().enumerate() {
-        for j in 0..8 {
-            tops[j] = if real(i, j) && lanes[j] > tops[j] { lanes[j] } else { tops[j] };
-        }
-    }
-    let top = max_lanes(tops);
-    let mut sums = [0.0; 8];
-    for (i, lanes) in lanes.iter_mut().enumerate() {
-        let mut exps = [0.0; 8];
-        for j in 0..8 {
-            exps[j] = exp(lanes[j] - top);
-        }
-        for j in 0..8 {
-            exps[j] = if real(i, j) { exps[j] } else { 0.0 };
-        }
-        for j in 0..8 {
-            sums[j] += exps[j];
-        }
-        *lanes = exps;
-    }
-    let sum = sum_lanes(&sums);
-    let (label, scale) = label.unwrap_or((u32::MAX, 1.0));
-    let inverse = scale / sum;
-    for (i, lanes) in lanes.iter_mut().enumerate() {
-        let mut out = [0.0; 8];
-        for j in 0..8 {
-            let hit = if (8 * i + j) as u32 == label { scale } else { 0.0 };
-            out[j] = lanes[j] * inverse - hit;
-        }
-        *lanes = out;
-    }
-    (top, sum)
-}
-
-#[inline(always)]
-fn max_lanes(v: [f32; 8]) -> f32 {
-    let larger = |a: f32, b: f32| if a > b { a } else { b };
-    let four: [f32; 4] = std::array::from_fn(|j| larger(v[j], v[j + 4]));
-    larger(larger(four[0], four[2]), larger(four[1], four[3]))
-}
-
 vectorised! {
-    /// Turns padded rows of logits into probabilities, in place.
-    pub(crate) fn softmax<'a>(logits: &'a mut [f32], classes: usize, columns: usize) {
-        for row in logits.chunks_exact_mut(columns) {
-            softmax_row(row, classes, None);
+    fn exp_all<'a>(values: &'a mut [f32]) {
+        for value in values {
+            *value = exp(*value);
         }
     }
 }
 
-vectorised! {
-    /// Turns padded rows of logits into `scale (p - e_y)`, in place, where row `r` has the class
-    /// `labels[rows[r]]`.
-    pub(crate) fn cross_entropy<'a>(
-        rows: &'a [u32],
-        labels: &'a [u32],
-        logits: &'a mut [f32],
-        classes: usize,
-        columns: usize,
-        scale: f32,
-    ) -> Tally {
-        let mut tally = Tally::default();
-        // The sum of logarithms is the logarithm of the product; of so few factors below 2^16 it cannot overflow.
-        for (rows, logits) in rows.chunks(32).zip(logits.chunks_mut(32 * columns)) {
-            let mut product = 1.0;
-            for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
-                let label = labels[row as usize];
-                let own = logits[label as usize];
-                let earlier = logits[..label as usize].iter().any(|&other| other >= own);
-                let (top, sum) = softmax_row(logits, classes, Some((label, scale)));
-                tally.correct += usize::from(own >= top && !earlier);
-                tally.loss += f64::from(top - own);
-                product *= f64::from(sum);
-            }
-            tally.loss += product.ln();
-        }
-        tally
+/// The largest value of a row.
+#[inline(always)]
+fn top(row: &[f32]) -> f32 {
+    row.iter().fold(f32::NEG_INFINITY, |top, &value| if value > top { value } else { top })
+}
+
+/// Turns padded rows of logits into probabilities, in place.
+pub(crate) fn softmax(logits: &mut [f32], classes: usize, columns: usize) {
+    for row in logits.chunks_exact_mut(columns) {
+        let top = top(&row[..classes]);
+        row.iter_mut().for_each(|value| *value -= top);
     }
+    exp_all(logits);
+    for row in logits.chunks_exact_mut(columns) {
+        let inverse = 1.0 / row[..classes].iter().sum::<f32>();
+        row.iter_mut().for_each(|value| *value *= inverse);
+    }
+}
+
+/// Turns padded rows of logits into `scale (p - e_y)`, in place, where row `r` has the class `labels[rows[r]]`; padding
+/// becomes zero.
+pub(crate) fn cross_entropy(
+    rows: &[u32],
+    labels: &[u32],
+    logits: &mut [f32],
+    classes: usize,
+    columns: usize,
+    scale: f32,
+) -> Tally {
+    let mut tally = Tally::default();
+    for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
+        let (label, top) = (labels[row as usize] as usize, top(&logits[..classes]));
+        logits.iter_mut().for_each(|value| *value -= top);
+        tally.loss -= f64::from(logits[label]);
+        let hit = logits[label] == 0.0;
+        tally.correct += usize::from(hit);
+        if hit && logits[..label].contains(&0.0) {
+            // The first of equals counts.
+            tally.correct -= 1;
+        }
+    }
+    exp_all(logits);
+    // The sum of logarithms is the logarithm of the product; of so few factors below 2^16 it cannot overflow.
+    for (rows, logits) in rows.chunks(32).zip(logits.chunks_mut(32 * columns)) {
+        let mut product = 1.0;
+        for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
+            let sum = logits[..classes].iter().sum::<f32>();
+            product *= f64::from(sum);
+            let factor = scale / sum;
+            logits[classes..].fill(0.0);
+            logits.iter_mut().for_each(|value| *value *= factor);
+            logits[labels[row as usize] as usize] -= scale;
+        }
+        tally.loss += product.ln();
+    }
+    tally
 }
 
 #[cfg(test)]
