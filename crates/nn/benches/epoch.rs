@@ -30,7 +30,11 @@ fn main() {
 
     let fma = one.install(fused_multiply_adds);
     let read = one.install(bandwidth);
-    println!("machine: {:.1} G fused multiply-adds/s (f32), {:.1} GB/s read, one core", fma / 1e9, read / 1e9);
+    println!(
+        "machine: {:.1} G fused multiply-adds/s (f32), {:.1} GB/s read, one core",
+        fma / 1e9,
+        read / 1e9
+    );
 
     let data = Data::new(rows, 537, 3);
     let inputs = data.inputs(4);
@@ -41,13 +45,19 @@ fn main() {
         for (best, pool) in best.iter_mut().zip([&one, &two]) {
             let mut network = network(vec![537, 16, 16, 16], Norm::Batch);
             let mut adam = adam();
-            let time = pool.install(|| time(|| epoch(&mut network, &mut adam, batch, 0).expect("sound data")));
+            let time =
+                pool.install(|| time(|| epoch(&mut network, &mut adam, batch, 0).expect("sound data")));
             *best = best.min(time);
         }
     }
     println!("stage 3, {rows} rows, sparse 537 + 3 x 16, one epoch:");
     println!("  one thread   {:.3} CPU-s, {:.3} s", best[0].cpu, best[0].wall);
-    println!("  two threads  {:.3} CPU-s, {:.3} s: {:.2}x", best[1].cpu, best[1].wall, best[0].wall / best[1].wall);
+    println!(
+        "  two threads  {:.3} CPU-s, {:.3} s: {:.2}x",
+        best[1].cpu,
+        best[1].wall,
+        best[0].wall / best[1].wall
+    );
 
     if std::env::args().any(|arg| arg == "--large-only") {
         return;
@@ -196,12 +206,14 @@ fn bandwidth() -> f64 {
     let values = vec![1u64; 32 << 20];
     let mut best = f64::INFINITY;
     for _ in 0..5 {
-        let sum = || values.as_chunks::<8>().0.iter().fold([0u64; 8], |mut s, v| {
-            for j in 0..8 {
-                s[j] ^= v[j];
-            }
-            s
-        });
+        let sum = || {
+            values.as_chunks::<8>().0.iter().fold([0u64; 8], |mut s, v| {
+                for j in 0..8 {
+                    s[j] ^= v[j];
+                }
+                s
+            })
+        };
         best = best.min(time(sum).cpu);
     }
     size_of_val(&values[..]) as f64 / best

@@ -56,7 +56,9 @@ impl<'n> Prepared<'n> {
         let norms = norms.map(|(i, pair)| {
             let [gamma, beta] = [0, 1].map(|k| pad(&network.parameters[pair[k].range.clone()], wide, 0.0));
             let mut columns = Columns { gamma, beta, ..Columns::default() };
-            if let Some([mean, variance]) = layout.statistics.get(2 * i..2 * i + 2).and_then(|s| s.first_chunk()) {
+            if let Some([mean, variance]) =
+                layout.statistics.get(2 * i..2 * i + 2).and_then(|s| s.first_chunk())
+            {
                 columns.mean = pad(&network.statistics[mean.range.clone()], wide, 0.0);
                 let variance = network.statistics[variance.range.clone()].iter();
                 let inverse: Vec<f32> =
@@ -308,7 +310,9 @@ impl Scratch {
             // The gradient by the layer's output lies among those of the hops, or was left in `g` by the layer above.
             let mask = prepared.mask(b, l);
             if l + 1 == self.layers && (mask.is_some() || arch.norm != Norm::Batch) {
-                for (g, d) in self.g.chunks_exact_mut(wide).zip(self.d_hops[b * wide..].chunks(self.hops * wide)) {
+                for (g, d) in
+                    self.g.chunks_exact_mut(wide).zip(self.d_hops[b * wide..].chunks(self.hops * wide))
+                {
                     g.copy_from_slice(&d[..wide]);
                 }
             }
@@ -323,7 +327,12 @@ impl Scratch {
             let mut done = false;
             match arch.norm {
                 Norm::None => {
-                    activation::backward(activation, &a[..values], &self.g[..values], &mut self.delta[..values]);
+                    activation::backward(
+                        activation,
+                        &a[..values],
+                        &self.g[..values],
+                        &mut self.delta[..values],
+                    );
                 }
                 Norm::Group => {
                     let gamma = &prepared.norms[i].gamma;

@@ -64,7 +64,9 @@ pub enum Error {
         why: &'static str,
     },
     /// Per-sample gradients of a network that mixes samples.
-    #[error("batch normalisation mixes the samples of a batch, so that they have no gradients of their own: use group normalisation")]
+    #[error(
+        "batch normalisation mixes the samples of a batch, so that they have no gradients of their own: use group normalisation"
+    )]
     BatchNormPerSample,
     /// A tensor of a state that does not belong to the network.
     #[error("the state has a tensor {0:?}, which this network does not have")]

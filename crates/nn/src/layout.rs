@@ -143,8 +143,7 @@ impl Layout {
         let weight = self.tensor(format!("{name}.weight"), vec![inputs, outputs], start, branch);
         let bias = self.tensor(format!("{name}.bias"), vec![outputs], start, branch);
         let inputs_padded = inputs / group * group_padded;
-        let outputs_padded =
-            if branch.is_some() { hidden_padded(outputs) } else { padded(outputs) };
+        let outputs_padded = if branch.is_some() { hidden_padded(outputs) } else { padded(outputs) };
         let linear = Linear {
             weight,
             bias,
@@ -171,7 +170,13 @@ impl Layout {
         self.vectors.len() - 1
     }
 
-    fn tensor(&mut self, name: String, shape: Vec<usize>, start: Start, branch: Option<usize>) -> Range<usize> {
+    fn tensor(
+        &mut self,
+        name: String,
+        shape: Vec<usize>,
+        start: Start,
+        branch: Option<usize>,
+    ) -> Range<usize> {
         let range = self.parameters..self.parameters + shape.iter().product::<usize>();
         self.parameters = range.end;
         self.tensors.push(Tensor { name, shape, range: range.clone(), start, branch });

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor, epoch, gradient,
-    logits, sample_norms,
+    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor, epoch,
+    gradient, logits, sample_norms,
 };
 use serde::Deserialize;
 
@@ -92,7 +92,10 @@ impl Case {
     }
 
     fn label(&self) -> String {
-        format!("{} x{} {} {} {} frozen {:?}", self.hidden, self.layers, self.activation, self.norm, self.jk, self.frozen)
+        format!(
+            "{} x{} {} {} {} frozen {:?}",
+            self.hidden, self.layers, self.activation, self.norm, self.jk, self.frozen
+        )
     }
 }
 
@@ -101,7 +104,10 @@ fn assert_close(what: &str, found: &[f32], expected: &[f32], tolerance: f32) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let scale = expected.iter().fold(1e-3f32, |m, v| m.max(v.abs()));
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
-        assert!((a - b).abs() <= tolerance * scale, "{what}, value {i}: {a} instead of {b} (largest {scale})");
+        assert!(
+            (a - b).abs() <= tolerance * scale,
+            "{what}, value {i}: {a} instead of {b} (largest {scale})"
+        );
     }
 }
 
@@ -180,7 +186,11 @@ fn check(case: &Case, inputs: &Inputs<'_>, batch: Batch<'_>, rows: &[u32]) {
     let mut optimiser = case.optimiser();
     for (step, &loss) in case.losses.iter().enumerate() {
         let found = epoch(&mut network, &mut optimiser, batch, 0).unwrap();
-        assert!((found.loss as f32 - loss).abs() < 2e-5 * loss, "{label}: step {step}: {} {loss}", found.loss);
+        assert!(
+            (found.loss as f32 - loss).abs() < 2e-5 * loss,
+            "{label}: step {step}: {} {loss}",
+            found.loss
+        );
     }
     for (name, found) in tensors(&network) {
         assert_close(&format!("{label}: {name} after training"), found, &case.trained[name], 2e-5);

@@ -72,7 +72,12 @@ pub(crate) fn forward(
     let Sizes { rows, hops: count, wide } = sizes;
     let three = padded(3 * slots.hidden);
     let all = rows * count;
-    prepared.linears[slots.project].forward(all, Matrix { values: hops, stride: wide }, &mut cache.qkv, three);
+    prepared.linears[slots.project].forward(
+        all,
+        Matrix { values: hops, stride: wide },
+        &mut cache.qkv,
+        three,
+    );
     let width = slots.hidden / slots.heads;
     let scale = 1.0 / (width as f32).sqrt();
     for r in 0..rows {
@@ -96,7 +101,12 @@ pub(crate) fn forward(
             }
         }
     }
-    prepared.linears[slots.output].forward(all, Matrix { values: &cache.u, stride: wide }, &mut cache.y, wide);
+    prepared.linears[slots.output].forward(
+        all,
+        Matrix { values: &cache.u, stride: wide },
+        &mut cache.y,
+        wide,
+    );
     super::mean::forward(sizes, &cache.y, out);
 }
 

@@ -231,7 +231,12 @@ pub(crate) fn backward<'a>(
         }
         sink.linear(input, rows, count, Operand::dense(hops, wide), &kept.gates);
         sink.linear(recurrent, rows, count, Operand::dense(&kept.state_before, state_wide), &kept.gates);
-        prepared.linears[input].backward(all, Matrix { values: &kept.gates, stride: gates_wide }, &mut d_x, wide);
+        prepared.linears[input].backward(
+            all,
+            Matrix { values: &kept.gates, stride: gates_wide },
+            &mut d_x,
+            wide,
+        );
         for (d, x) in d_hops.iter_mut().zip(&d_x) {
             *d += x;
         }

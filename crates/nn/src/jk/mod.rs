@@ -99,7 +99,13 @@ impl Jk {
 }
 
 /// Combines `hops` into `out`.
-pub(crate) fn forward(prepared: &Prepared<'_>, sizes: Sizes, hops: &[f32], out: &mut [f32], cache: &mut Cache) {
+pub(crate) fn forward(
+    prepared: &Prepared<'_>,
+    sizes: Sizes,
+    hops: &[f32],
+    out: &mut [f32],
+    cache: &mut Cache,
+) {
     let network = prepared.network;
     match (network.architecture().jk, &network.layout.jk, cache) {
         (Jk::Sum, ..) => sum::forward(sizes, 1.0, hops, out),
@@ -109,7 +115,9 @@ pub(crate) fn forward(prepared: &Prepared<'_>, sizes: Sizes, hops: &[f32], out: 
         (_, Slots::Attention(slots), Cache::Attention(cache)) => {
             attention::forward(prepared, slots, sizes, hops, out, cache);
         }
-        (_, Slots::Lstm(slots), Cache::Lstm(cache)) => lstm::forward(prepared, slots, sizes, hops, out, cache),
+        (_, Slots::Lstm(slots), Cache::Lstm(cache)) => {
+            lstm::forward(prepared, slots, sizes, hops, out, cache)
+        }
         _ => unreachable!("concatenation is the identity"),
     }
 }

@@ -21,7 +21,8 @@ fn weights(prepared: &Prepared<'_>, slot: usize) -> Vec<f32> {
 
 pub(crate) fn forward(prepared: &Prepared<'_>, slot: usize, sizes: Sizes, hops: &[f32], out: &mut [f32]) {
     let weights = weights(prepared, slot);
-    for (row, out) in hops.chunks_exact(sizes.hops * sizes.wide).zip(out.chunks_exact_mut(sizes.wide)).take(sizes.rows)
+    for (row, out) in
+        hops.chunks_exact(sizes.hops * sizes.wide).zip(out.chunks_exact_mut(sizes.wide)).take(sizes.rows)
     {
         out.fill(0.0);
         for (hop, weight) in row.chunks_exact(sizes.wide).zip(&weights) {

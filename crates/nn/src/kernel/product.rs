@@ -243,12 +243,16 @@ mod tests {
     use super::*;
 
     fn matrix(rows: usize, columns: usize, seed: u32) -> Vec<f32> {
-        (0..rows * columns).map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 4.3e9 - 0.5).collect()
+        (0..rows * columns)
+            .map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 4.3e9 - 0.5)
+            .collect()
     }
 
     #[test]
     fn products_match_their_definition_for_every_shape() {
-        for (rows, inner, columns) in [(1, 1, 8), (7, 3, 8), (64, 16, 16), (13, 37, 32), (64, 5, 48), (9, 64, 8), (7, 8, 64)] {
+        for (rows, inner, columns) in
+            [(1, 1, 8), (7, 3, 8), (64, 16, 16), (13, 37, 32), (64, 5, 48), (9, 64, 8), (7, 8, 64)]
+        {
             let (x, w, b) = (matrix(rows, inner, 1), matrix(inner, columns, 2), matrix(1, columns, 3));
             let x = Matrix { values: &x, stride: inner };
             let mut out = vec![f32::NAN; rows * columns];

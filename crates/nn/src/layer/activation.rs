@@ -50,7 +50,13 @@ pub(crate) fn value<const ACTIVATION: u8>(z: f32) -> f32 {
             if z > 0.0 { SCALE * z } else { negative }
         }
         // A NaN stays.
-        RELU => if z < 0.0 { 0.0 } else { z },
+        RELU => {
+            if z < 0.0 {
+                0.0
+            } else {
+                z
+            }
+        }
         _ => tanh(z),
     }
 }
@@ -59,8 +65,20 @@ pub(crate) fn value<const ACTIVATION: u8>(z: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn slope<const ACTIVATION: u8>(a: f32) -> f32 {
     match ACTIVATION {
-        SELU => if a > 0.0 { SCALE } else { a + SCALE_ALPHA },
-        RELU => if a > 0.0 { 1.0 } else { 0.0 },
+        SELU => {
+            if a > 0.0 {
+                SCALE
+            } else {
+                a + SCALE_ALPHA
+            }
+        }
+        RELU => {
+            if a > 0.0 {
+                1.0
+            } else {
+                0.0
+            }
+        }
         _ => (-a).mul_add(a, 1.0),
     }
 }

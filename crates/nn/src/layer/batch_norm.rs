@@ -71,10 +71,7 @@ pub(crate) fn backward_planes(
     sum_g: &mut [f32],
     sum_gx: &mut [f32],
 ) {
-    with_activation!(
-        activation,
-        planes(norm, rows, columns, a, g, g_stride, delta, sum_g, sum_gx)
-    );
+    with_activation!(activation, planes(norm, rows, columns, a, g, g_stride, delta, sum_g, sum_gx));
 }
 
 vectorised! {

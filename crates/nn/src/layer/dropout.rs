@@ -17,7 +17,8 @@ pub(crate) struct Mask {
 
 impl Mask {
     pub fn new(rate: f32, seed: u64, layer: usize) -> Self {
-        let mixed = (seed ^ (layer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let mixed =
+            (seed ^ (layer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let key = (mixed ^ (mixed >> 32)) as u32;
         Mask { key, threshold: (f64::from(rate) * 4_294_967_296.0) as u32, scale: 1.0 / (1.0 - rate) }
     }

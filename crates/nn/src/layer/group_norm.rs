@@ -26,7 +26,8 @@ fn row_statistics(a: &[f32]) -> (f32, f32) {
             squares[j] += (chunk[j] - mean) * (chunk[j] - mean);
         }
     }
-    let variance = (squares.iter().sum::<f32>() + rest.iter().map(|v| (v - mean) * (v - mean)).sum::<f32>()) / n;
+    let variance =
+        (squares.iter().sum::<f32>() + rest.iter().map(|v| (v - mean) * (v - mean)).sum::<f32>()) / n;
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 

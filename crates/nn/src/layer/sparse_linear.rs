@@ -120,8 +120,13 @@ mod tests {
         for columns in [8, 16, 48] {
             let w: Vec<f32> = (0..3 * columns).map(|i| i as f32 * 0.1 - 2.0).collect();
             let x = Matrix { values: &dense, stride: 3 };
-            let weights =
-                linear::Weights { b: w[..columns].to_vec(), w, inputs: 3, outputs: columns, ..Default::default() };
+            let weights = linear::Weights {
+                b: w[..columns].to_vec(),
+                w,
+                inputs: 3,
+                outputs: columns,
+                ..Default::default()
+            };
             let (mut a, mut b) = (vec![0.0; 3 * columns], vec![0.0; 3 * columns]);
             weights.forward(3, x, &mut a, columns);
             forward(sparse, &rows, &weights.w, &weights.b, columns, &mut b);

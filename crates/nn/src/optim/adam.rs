@@ -33,7 +33,14 @@ impl Adam {
         check_setting(ok, "the epsilon of Adam", self.epsilon, "a finite number above 0")
     }
 
-    pub(super) fn step(&self, step: u64, parameters: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) {
+    pub(super) fn step(
+        &self,
+        step: u64,
+        parameters: &mut [f32],
+        gradient: &[f32],
+        m: &mut [f32],
+        v: &mut [f32],
+    ) {
         let (beta1, beta2) = self.betas;
         let correction = |beta: f32| 1.0 - f64::from(beta).powf(step as f64);
         let rate = (f64::from(self.rate) / correction(beta1)) as f32;

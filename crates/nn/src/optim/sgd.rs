@@ -23,7 +23,12 @@ impl Default for Sgd {
 impl Sgd {
     pub(super) fn check(&self) -> Result<()> {
         check_rates(self.rate, self.weight_decay)?;
-        check_setting((0.0..1.0).contains(&self.momentum), "the momentum", self.momentum, "at least 0 and below 1")
+        check_setting(
+            (0.0..1.0).contains(&self.momentum),
+            "the momentum",
+            self.momentum,
+            "at least 0 and below 1",
+        )
     }
 
     pub(super) fn step(&self, step: u64, parameters: &mut [f32], gradient: &[f32], m: &mut [f32]) {

@@ -60,7 +60,9 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
                 let logits = scratch.logits.chunks_exact(scratch.classes_wide());
                 rows.iter()
                     .zip(logits)
-                    .filter(|(row, logits)| arg_max(&logits[..classes]) == batch.labels[**row as usize] as usize)
+                    .filter(|(row, logits)| {
+                        arg_max(&logits[..classes]) == batch.labels[**row as usize] as usize
+                    })
                     .count()
             },
         )

@@ -49,7 +49,12 @@ pub struct Gradient {
 /// assert!(last.loss < first.loss && last.accuracy == 1.0);
 /// # Ok::<(), progap_nn::Error>(())
 /// ```
-pub fn epoch(network: &mut Network, optimiser: &mut Optimiser, batch: Batch<'_>, seed: u64) -> Result<EpochStats> {
+pub fn epoch(
+    network: &mut Network,
+    optimiser: &mut Optimiser,
+    batch: Batch<'_>,
+    seed: u64,
+) -> Result<EpochStats> {
     let gradient = gradient(network, batch, seed)?;
     apply(network, optimiser, &gradient.values)?;
     network.statistics = gradient.statistics;
