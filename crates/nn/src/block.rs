@@ -101,6 +101,7 @@ pub(crate) enum Depth {
 }
 
 /// Scratch memory for one block.
+#[derive(Debug)]
 pub(crate) struct Scratch {
     hidden: usize,
     wide: usize,

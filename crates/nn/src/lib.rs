@@ -23,6 +23,7 @@ mod layout;
 mod loss;
 mod network;
 mod optim;
+mod pool;
 mod train;
 
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 //! logits `l`.
 
 use crate::kernel::exp::exp;
-use crate::kernel::{sum_lanes, vectorised};
+use crate::kernel::vectorised;
 
 /// Loss and hits over some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -29,85 +29,70 @@ pub(crate) fn arg_max(values: &[f32]) -> usize {
     best
 }
 
-/// Softmax in place, in a padded row whose padding becomes zero; gives the largest value and the sum of the
-/// exponentials of the differences to it.
-#[inline(always)]
-fn softmax_row(row: &mut [f32], classes: usize) -> (f32, f32) {
-    row[classes..].fill(f32::NEG_INFINITY);
-    let mut tops = [f32::NEG_INFINITY; 8];
-    for lanes in row.as_chunks::<8>().0 {
-        for j in 0..8 {
-            tops[j] = if lanes[j] > tops[j] { lanes[j] } else { tops[j] };
-        }
-    }
-    let top = max_lanes(tops);
-    let mut sums = [0.0; 8];
-    for (i, lanes) in row.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        let logits = *lanes;
-        let mut exps = [0.0; 8];
-        for j in 0..8 {
-            exps[j] = exp(logits[j] - top);
-        }
-        if 8 * (i + 1) > classes {
-            exps[classes - 8 * i..].fill(0.0);
-        }
-        for j in 0..8 {
-            sums[j] += exps[j];
-        }
-        *lanes = exps;
-    }
-    let sum = sum_lanes(&sums);
-    let inverse = 1.0 / sum;
-    for lanes in row.as_chunks_mut::<8>().0 {
-        for value in lanes {
-            *value *= inverse;
-        }
-    }
-    (top, sum)
-}
-
-#[inline(always)]
-fn max_lanes(v: [f32; 8]) -> f32 {
-    let larger = |a: f32, b: f32| if a > b { a } else { b };
-    let four: [f32; 4] = std::array::from_fn(|j| larger(v[j], v[j + 4]));
-    larger(larger(four[0], four[2]), larger(four[1], four[3]))
-}
-
 vectorised! {
-    /// Turns padded rows of logits into probabilities, in place.
-    pub(crate) fn softmax<'a>(logits: &'a mut [f32], classes: usize, columns: usize) {
-        for row in logits.chunks_exact_mut(columns) {
-            softmax_row(row, classes);
+    fn exp_all<'a>(values: &'a mut [f32]) {
+        for value in values {
+            *value = exp(*value);
         }
     }
 }
 
-vectorised! {
-    /// Turns padded rows of logits into `scale (p - e_y)`, in place, where row `r` has the class
-    /// `labels[rows[r]]`.
-    pub(crate) fn cross_entropy<'a>(
-        rows: &'a [u32],
-        labels: &'a [u32],
-        logits: &'a mut [f32],
-        classes: usize,
-        columns: usize,
-        scale: f32,
-    ) -> Tally {
-        let mut tally = Tally::default();
+/// The largest value of a row.
+#[inline(always)]
+fn top(row: &[f32]) -> f32 {
+    row.iter().fold(f32::NEG_INFINITY, |top, &value| if value > top { value } else { top })
+}
+
+/// Turns padded rows of logits into probabilities, in place.
+pub(crate) fn softmax(logits: &mut [f32], classes: usize, columns: usize) {
+    for row in logits.chunks_exact_mut(columns) {
+        let top = top(&row[..classes]);
+        row.iter_mut().for_each(|value| *value -= top);
+    }
+    exp_all(logits);
+    for row in logits.chunks_exact_mut(columns) {
+        let inverse = 1.0 / row[..classes].iter().sum::<f32>();
+        row.iter_mut().for_each(|value| *value *= inverse);
+    }
+}
+
+/// Turns padded rows of logits into `scale (p - e_y)`, in place, where row `r` has the class `labels[rows[r]]`; padding
+/// becomes zero.
+pub(crate) fn cross_entropy(
+    rows: &[u32],
+    labels: &[u32],
+    logits: &mut [f32],
+    classes: usize,
+    columns: usize,
+    scale: f32,
+) -> Tally {
+    let mut tally = Tally::default();
+    for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
+        let (label, top) = (labels[row as usize] as usize, top(&logits[..classes]));
+        logits.iter_mut().for_each(|value| *value -= top);
+        tally.loss -= f64::from(logits[label]);
+        let hit = logits[label] == 0.0;
+        tally.correct += usize::from(hit);
+        if hit && logits[..label].contains(&0.0) {
+            // The first of equals counts.
+            tally.correct -= 1;
+        }
+    }
+    exp_all(logits);
+    // The sum of logarithms is the logarithm of the product; of so few factors below 2^16 it cannot overflow.
+    for (rows, logits) in rows.chunks(32).zip(logits.chunks_mut(32 * columns)) {
+        let mut product = 1.0;
         for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
-            let label = labels[row as usize] as usize;
-            let own = logits[label];
-            let earlier = logits[..label].iter().any(|&other| other >= own);
-            let (top, sum) = softmax_row(logits, classes);
-            tally.correct += usize::from(own >= top && !earlier);
-            tally.loss += f64::from(top - own) + f64::from(sum).ln();
-            logits[label] -= 1.0;
-            for value in logits {
-                *value *= scale;
-            }
+            let sum = logits[..classes].iter().sum::<f32>();
+            product *= f64::from(sum);
+            let factor = scale / sum;
+            logits[classes..].fill(0.0);
+            logits.iter_mut().for_each(|value| *value *= factor);
+            logits[labels[row as usize] as usize] -= scale;
         }
-        tally
+        tally.loss += product.ln();
     }
+    tally
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ use std::ops::Range;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::block::Scratch;
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::Inputs;
 use crate::jk::Jk;
 use crate::layer::{Activation, Norm};
 use crate::layout::{Layout, Start};
+use crate::pool::{Lent, Pool};
 
 /// The shape of a network.
 ///
@@ -100,6 +102,8 @@ pub struct Network {
     pub(crate) parameters: Vec<f32>,
     pub(crate) statistics: Vec<f32>,
     frozen: Vec<bool>,
+    scratch: Pool<Scratch>,
+    pub(crate) sums: Pool<Vec<f32>>,
 }
 
 impl Network {
@@ -128,7 +132,15 @@ impl Network {
             }
         }
         let frozen = vec![false; architecture.inputs.len()];
-        Ok(Network { architecture, layout, parameters, statistics, frozen })
+        Ok(Network {
+            architecture,
+            layout,
+            parameters,
+            statistics,
+            frozen,
+            scratch: Pool::default(),
+            sums: Pool::default(),
+        })
     }
 
     /// A network with a given state; every tensor must be there, and no other.
@@ -273,6 +285,11 @@ impl Network {
             check_length(format!("row of input {b}"), input.columns(), columns)?;
         }
         Ok(())
+    }
+
+    /// Scratch memory for a block of rows of this network.
+    pub(crate) fn scratch(&self) -> Lent<'_, Scratch> {
+        self.scratch.lend(|| Scratch::new(self))
     }
 
     /// The values of the trained parameters out of a list over all parameters.

@@ -54,17 +54,47 @@ pub(crate) fn add_gradient(input: Input<'_>, rows: &[u32], d: &[f32], columns: u
 
 vectorised! {
     fn scatter<'a>(input: Input<'a>, rows: &'a [u32], d: &'a [f32], columns: usize, sums: &'a mut [f32]) {
-        for (&row, d) in rows.iter().zip(d.chunks_exact(columns)) {
-            let (indices, values) = input.entries(row);
-            for (n, &i) in indices.iter().enumerate() {
-                let value = values.map_or(1.0, |values| values[n]);
-                let sums = &mut sums[i as usize * columns..][..columns];
-                for (sum, d) in sums.as_chunks_mut::<8>().0.iter_mut().zip(d.as_chunks::<8>().0) {
-                    let mut out = *sum;
-                    for j in 0..8 {
-                        out[j] = value.mul_add(d[j], out[j]);
+        match columns {
+            16 => scatter_fixed::<16>(input, rows, d, sums),
+            48 => scatter_fixed::<48>(input, rows, d, sums),
+            _ => {
+                for (&row, d) in rows.iter().zip(d.chunks_exact(columns)) {
+                    let (indices, values) = input.entries(row);
+                    for (n, &i) in indices.iter().enumerate() {
+                        let value = values.map_or(1.0, |values| values[n]);
+                        for (sum, d) in sums[i as usize * columns..].iter_mut().zip(d) {
+                            *sum = value.mul_add(*d, *sum);
+                        }
                     }
-                    *sum = out;
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn scatter_fixed<const N: usize>(input: Input<'_>, rows: &[u32], d: &[f32], sums: &mut [f32]) {
+    let sums = sums.as_chunks_mut::<N>().0;
+    for (&row, d) in rows.iter().zip(d.as_chunks::<N>().0) {
+        let d = *d;
+        let (indices, values) = input.entries(row);
+        match values {
+            None => {
+                for &i in indices {
+                    let mut sum = sums[i as usize];
+                    for j in 0..N {
+                        sum[j] += d[j];
+                    }
+                    sums[i as usize] = sum;
+                }
+            }
+            Some(values) => {
+                for (&i, &value) in indices.iter().zip(values) {
+                    let mut sum = sums[i as usize];
+                    for j in 0..N {
+                        sum[j] = value.mul_add(d[j], sum[j]);
+                    }
+                    sums[i as usize] = sum;
                 }
             }
         }

@@ -30,7 +30,7 @@
 
 use rayon::prelude::*;
 
-use crate::block::{BLOCK, Depth, Prepared, Scratch};
+use crate::block::{BLOCK, Depth, Prepared};
 use crate::error::{Error, Result, check_setting};
 use crate::input::{Batch, Input};
 use crate::layer::Norm;
@@ -101,7 +101,7 @@ fn per_sample<T: Default + Send>(
     Ok(chunks(batch.rows)
         .into_par_iter()
         .map_init(
-            || Scratch::new(network),
+            || network.scratch(),
             |scratch, chunk| {
                 let (mut part, mut kept) = (T::default(), Kept::new(&network.layout));
                 for rows in chunk.chunks(BLOCK) {

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::block::{BLOCK, Prepared, Rows, Scratch};
+use crate::block::{BLOCK, Prepared, Rows};
 use crate::error::{Error, Result};
 use crate::input::{Batch, Input, Inputs, check_rows};
 use crate::loss::{arg_max, softmax};
@@ -26,7 +26,7 @@ fn outputs(network: &Network, inputs: &Inputs<'_>, rows: &[u32], normalised: boo
     let mut out = vec![0.0; rows.len() * classes];
     let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * classes));
     work.with_min_len(16).for_each_init(
-        || Scratch::new(network),
+        || network.scratch(),
         |scratch, (rows, out)| {
             scratch.forward(&prepared, Rows { inputs, rows });
             let wide = scratch.classes_wide();
@@ -54,7 +54,7 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
         .par_chunks(BLOCK)
         .with_min_len(16)
         .map_init(
-            || Scratch::new(network),
+            || network.scratch(),
             |scratch, rows| {
                 scratch.forward(&prepared, Rows { inputs: batch.inputs, rows });
                 let logits = scratch.logits.chunks_exact(scratch.classes_wide());
@@ -83,7 +83,7 @@ pub fn embed(network: &Network, branch: usize, input: Input<'_>) -> Result<Vec<f
     let rows: Vec<u32> = (0..inputs.rows() as u32).collect();
     let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * hidden));
     work.with_min_len(16).for_each_init(
-        || Scratch::new(network),
+        || network.scratch(),
         |scratch, (rows, out)| {
             scratch.branch(&prepared, branch, Rows { inputs: &inputs, rows }, None);
             for (r, out) in out.chunks_exact_mut(hidden).enumerate() {

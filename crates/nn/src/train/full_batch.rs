@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use crate::block::{BLOCK, Depth, Prepared, Rows, Scratch};
+use crate::block::{BLOCK, Depth, Prepared, Rows};
 use crate::error::{Error, Result};
 use crate::input::Batch;
 use crate::layer::Norm;
@@ -14,6 +14,7 @@ use crate::layer::batch_norm::{EPSILON, MOMENTUM, Moments};
 use crate::loss::Tally;
 use crate::network::Network;
 use crate::optim::Optimiser;
+use crate::pool::Lent;
 use crate::train::sink::Sums;
 use crate::train::{EpochStats, apply, chunks};
 
@@ -113,7 +114,7 @@ fn batch_statistics(prepared: &mut Prepared<'_>, batch: Batch<'_>, layer: usize,
     let parts: Vec<Vec<Moments>> = chunks(batch.rows)
         .into_par_iter()
         .map_init(
-            || Scratch::new(network),
+            || network.scratch(),
             |scratch, chunk| {
                 let mut moments = vec![Moments::new(wide); branches.len()];
                 for rows in chunk.chunks(BLOCK) {
@@ -150,12 +151,12 @@ fn batch_statistics(prepared: &mut Prepared<'_>, batch: Batch<'_>, layer: usize,
 fn pass(prepared: &Prepared<'_>, batch: Batch<'_>, depth: Depth) -> (Tally, Vec<f64>) {
     let network = prepared.network;
     let scale = 1.0 / batch.len() as f32;
-    let parts: Vec<(Tally, Vec<f32>)> = chunks(batch.rows)
+    let parts: Vec<(Tally, Lent<'_, Vec<f32>>)> = chunks(batch.rows)
         .into_par_iter()
         .map_init(
-            || Scratch::new(network),
+            || network.scratch(),
             |scratch, chunk| {
-                let mut sums = Sums::new(&network.layout);
+                let mut sums = Sums::new(network);
                 let mut tally = Tally::default();
                 for rows in chunk.chunks(BLOCK) {
                     tally = tally.merge(scratch.train(prepared, batch, rows, scale, depth, &mut sums));
@@ -168,7 +169,7 @@ fn pass(prepared: &Prepared<'_>, batch: Batch<'_>, depth: Depth) -> (Tally, Vec<
     let mut tally = Tally::default();
     for (part, sums) in &parts {
         tally = tally.merge(*part);
-        for (total, sum) in total.iter_mut().zip(sums) {
+        for (total, sum) in total.iter_mut().zip(sums.iter()) {
             *total += f64::from(*sum);
         }
     }

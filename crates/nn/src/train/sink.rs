@@ -4,6 +4,8 @@ use crate::input::Input;
 use crate::kernel::product::{Matrix, add_rows};
 use crate::layer::{linear, sparse_linear};
 use crate::layout::Layout;
+use crate::network::Network;
+use crate::pool::Lent;
 
 /// What a linear layer was given.
 #[derive(Clone, Copy)]
@@ -30,12 +32,15 @@ pub(crate) trait Sink<'a> {
 /// Sums over rows, in single precision; for one chunk of rows.
 pub(crate) struct Sums<'n> {
     layout: &'n Layout,
-    pub values: Vec<f32>,
+    pub values: Lent<'n, Vec<f32>>,
 }
 
 impl<'n> Sums<'n> {
-    pub fn new(layout: &'n Layout) -> Self {
-        Sums { layout, values: vec![0.0; layout.sums] }
+    pub fn new(network: &'n Network) -> Self {
+        let mut values = network.sums.lend(Vec::new);
+        values.clear();
+        values.resize(network.layout.sums, 0.0);
+        Sums { layout: &network.layout, values }
     }
 }
 

@@ -1,0 +1,153 @@
+//! Gradients against finite differences, in every combination of layers; bits against the number of threads.
+
+mod common;
+
+use common::{Data, network, with_threads};
+use progap_nn::{
+    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Norm, Optimiser, accuracy, embed, epoch,
+    gradient, logits, mini_batches, probabilities,
+};
+
+const JK: [Jk; 7] =
+    [Jk::Cat, Jk::Sum, Jk::Mean, Jk::Max, Jk::WeightedSum, Jk::Attention { heads: 2 }, Jk::Lstm];
+
+fn architecture(data: &Data) -> Architecture {
+    Architecture { hidden: 6, ..Architecture::new(data.columns.clone(), 4) }
+}
+
+/// Compares the derivative along random directions with the difference of losses.
+fn check(architecture: Architecture, data: &Data, seed: u64) {
+    let (inputs, rows) = (data.inputs(), data.rows());
+    let batch = Batch::new(&inputs, &data.labels, &rows, 4).unwrap();
+    let label = format!("{architecture:?}");
+    let mut network = network(architecture, seed);
+    let exact = gradient(&network, batch, 5).unwrap().values;
+    let start = network.parameters().to_vec();
+    let norm = exact.iter().map(|g| g * g).sum::<f32>().sqrt();
+    // Along the gradient itself, then along single tensors' parts of it: an error in one is not hidden by the others.
+    let mut parts = vec![0..exact.len()];
+    let mut at = 0;
+    for tensor in network.state().iter().filter(|t| !t.name.contains("running")) {
+        parts.push(at..at + tensor.values.len());
+        at += tensor.values.len();
+    }
+    assert_eq!(at, exact.len());
+    for part in parts {
+        let length = exact[part.clone()].iter().map(|g| g * g).sum::<f32>().sqrt();
+        if length < 0.02 * norm {
+            continue;
+        }
+        // Small enough for ReLU's and the maximum's kinks, large enough for single precision.
+        let step = 2e-3;
+        let mut loss = |sign: f32| {
+            network.parameters_mut().copy_from_slice(&start);
+            for i in part.clone() {
+                network.parameters_mut()[i] += sign * step * exact[i] / length;
+            }
+            gradient(&network, batch, 5).unwrap().stats.loss
+        };
+        let found = (loss(1.0) - loss(-1.0)) / (2.0 * f64::from(step));
+        let error = (found - f64::from(length)).abs();
+        assert!(error < f64::from(0.01 * length + 2e-3 * norm), "{label} {part:?}: {found} {length}");
+    }
+}
+
+#[test]
+fn every_combination_of_layers_matches_finite_differences() {
+    let data = Data::new(90, [9, 4, 5], 4, 3);
+    let mut seed = 0;
+    for jk in JK {
+        for norm in [Norm::None, Norm::Batch, Norm::Group] {
+            for layers in [1, 2] {
+                for normalise in [false, true] {
+                    seed += 1;
+                    let activation = [Activation::Selu, Activation::Tanh][seed as usize % 2];
+                    let dropout = [0.0, 0.3][(seed / 2) as usize % 2];
+                    let architecture = Architecture {
+                        jk,
+                        norm,
+                        layers,
+                        normalise,
+                        activation,
+                        dropout,
+                        ..architecture(&data)
+                    };
+                    check(architecture, &data, seed);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn training_gives_the_same_bits_on_any_number_of_threads() {
+    // More than two chunks, the last block not full.
+    let data = Data::new(9_001, [30, 16, 16], 4, 4);
+    let (inputs, rows) = (data.inputs(), data.rows());
+    let batch = Batch::new(&inputs, &data.labels, &rows, 4).unwrap();
+    for (norm, layers, jk) in
+        [(Norm::Batch, 2, Jk::Cat), (Norm::Group, 1, Jk::Cat), (Norm::Batch, 1, Jk::Lstm)]
+    {
+        let run = |threads| {
+            with_threads(threads, || {
+                let architecture =
+                    Architecture { norm, layers, jk, hidden: 16, dropout: 0.1, ..architecture(&data) };
+                let mut network = network(architecture, 9);
+                let mut adam = Optimiser::adam(Adam::default()).unwrap();
+                let mut stats = vec![];
+                for step in 0..2 {
+                    stats.push(epoch(&mut network, &mut adam, batch, step).unwrap());
+                }
+                stats.push(mini_batches(&mut network, &mut adam, batch, 3_000, 7).unwrap());
+                let logits = logits(&network, &inputs, &rows).unwrap();
+                (stats, network.parameters().to_vec(), network.statistics().to_vec(), logits)
+            })
+        };
+        let one = run(1);
+        assert!(one == run(2) && one == run(3), "{norm:?} {layers} {jk:?}");
+    }
+}
+
+#[test]
+fn training_learns_and_evaluation_agrees_with_itself() {
+    let mut data = Data::new(600, [9, 4, 5], 4, 5);
+    for (label, x) in data.labels.iter_mut().zip(data.dense[0].chunks(4)) {
+        *label = u32::from(x[0] > 0.0) + 2 * u32::from(x[1] + x[2] > 0.0);
+    }
+    let (inputs, rows) = (data.inputs(), data.rows());
+    let batch = |rows| Batch::new(&inputs, &data.labels, rows, 4).unwrap();
+    let (train, test) = rows.split_at(400);
+    for norm in [Norm::None, Norm::Batch, Norm::Group] {
+        let mut network = network(Architecture { norm, hidden: 16, ..architecture(&data) }, 2);
+        let mut adam = Optimiser::adam(Adam { rate: 0.02, ..Adam::default() }).unwrap();
+        for step in 0..150 {
+            epoch(&mut network, &mut adam, batch(train), step).unwrap();
+        }
+        let found = accuracy(&network, batch(test)).unwrap();
+        assert!(found > 0.85, "{norm:?}: {found}");
+        let p = probabilities(&network, &inputs, test).unwrap();
+        assert!(p.chunks(4).all(|p| (p.iter().sum::<f32>() - 1.0).abs() < 1e-5));
+        let best = |p: &[f32]| (0..4).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap() as u32;
+        let hits = p.chunks(4).zip(test).filter(|(p, row)| best(p) == data.labels[**row as usize]).count();
+        assert_eq!(hits as f64 / test.len() as f64, found);
+    }
+}
+
+#[test]
+fn an_embedding_is_what_the_branch_gives_in_evaluation() {
+    let data = Data::new(200, [9, 4, 5], 4, 6);
+    let inputs = data.inputs();
+    // One branch, no head to speak of: logits are the branch's values if the head is the identity.
+    let input = Input::Dense { columns: 4, values: &data.dense[0] };
+    let architecture = Architecture { inputs: vec![4], classes: 6, normalise: false, ..architecture(&data) };
+    let mut network = network(architecture, 8);
+    let at = network.parameter_count() - 6 * 7;
+    for (i, value) in network.parameters_mut()[at..].iter_mut().enumerate() {
+        *value = if i < 36 && i % 7 == 0 { 1.0 } else { 0.0 };
+    }
+    let alone = Inputs::new(vec![input]).unwrap();
+    let rows: Vec<u32> = (0..200).collect();
+    assert_eq!(embed(&network, 0, input).unwrap(), logits(&network, &alone, &rows).unwrap());
+    assert!(embed(&network, 1, input).is_err());
+    assert!(embed(&network, 0, inputs.as_slice()[0]).is_err());
+}
