@@ -23,7 +23,9 @@ impl AtomicFile {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new().prefix(".progap-").tempfile_in(folder).in_file(target)?;
+        let file = tempfile::Builder::new().prefix(".progap-").tempfile_in(folder);
+        // The name of the temporary file tells the user nothing.
+        let file = file.map_err(|e| io::Error::from(e.kind())).in_file(target)?;
         Ok(AtomicFile { target: target.to_path_buf(), writer: BufWriter::with_capacity(1 << 20, file) })
     }
 

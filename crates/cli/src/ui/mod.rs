@@ -47,8 +47,14 @@ pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [
             Cell::new(text).set_alignment(if number { CellAlignment::Right } else { CellAlignment::Left })
         }));
     }
-    table.to_string()
+    // Where nobody says how wide the terminal is, lines stay readable; no column can do with a letter or two.
+    let width = table.width().filter(|&width| width >= NARROWEST).unwrap_or(USUAL_WIDTH);
+    table.set_width(width);
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
+
+const USUAL_WIDTH: u16 = 100;
+const NARROWEST: u16 = 60;
 
 /// A number with thousands separated: 1,354,934.
 pub fn count(number: usize) -> String {
