@@ -21,6 +21,9 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  progap train                              the built-in network, edges private, epsilon 1
+  progap predict releases/demo-edge-1       classes and probabilities, without the graph
+  progap verify releases/demo-edge-1        recompute the guarantee
   progap inspect demo                       a synthetic social network, nothing to download
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
   progap data list                          the data sets of the paper, and which are present
@@ -28,6 +31,9 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
+    Train(Box<command::train::Train>),
+    Predict(command::predict::Predict),
+    Verify(command::verify::Verify),
     Inspect(command::inspect::Inspect),
     #[command(subcommand)]
     Data(command::data::Data),
@@ -38,6 +44,9 @@ enum Command {
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
     let outcome = match Arguments::parse().command {
+        Command::Train(train) => train.run(),
+        Command::Predict(predict) => predict.run(),
+        Command::Verify(verify) => verify.run(),
         Command::Inspect(inspect) => inspect.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use progap_graph::read::{self, Direction, LoadOptions};
 use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
+use serde::{Deserialize, Serialize};
 
 use crate::transforms::Transforms;
 
@@ -12,7 +13,7 @@ use crate::transforms::Transforms;
 const DEFAULT_FOLDER: &str = "data";
 
 /// The folder that holds downloaded data sets.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Serialize, Deserialize)]
 pub struct DataFolder {
     /// Folder that holds downloaded data sets (for example one with facebook100/Berkeley13.mat)
     #[arg(long, env = "PROGAP_DATA", value_name = "DIR", default_value = DEFAULT_FOLDER)]
@@ -20,31 +21,38 @@ pub struct DataFolder {
 }
 
 /// A data set by name or by files, with what its files do not say.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Source {
     /// A name from `progap data list`, a folder or file of any known format, or a node table (with --edges)
     #[arg(default_value = "demo")]
     dataset: String,
     /// The edge table that goes with a node table
     #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     edges: Option<PathBuf>,
     #[command(flatten)]
     folder: DataFolder,
     /// Column of the node table that holds the ids [default: id]
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     /// Column of the node table that holds the labels [default: label]; for Facebook100, the attribute to
     /// predict [default: year]
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     /// Column of the node table that holds train, val or test [default: split, where there is one]
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<String>,
     /// Column of the edge table that holds the senders [default: source]
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     /// Column of the edge table that holds the receivers [default: target]
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     /// Number columns that are categories all the same
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
@@ -56,10 +64,12 @@ pub struct Source {
     #[arg(long, help_heading = "Graph")]
     symmetrise: bool,
     /// Seed of the random split, where the data has none of its own
-    #[arg(long, default_value_t = 0, help_heading = "Graph")]
-    seed: u64,
+    #[arg(long, help_heading = "Graph")]
+    #[serde(skip)]
+    seed: Option<u64>,
     /// Shares of validation and test nodes of a random split [default: 0.10,0.15]
     #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, help_heading = "Graph")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     ratios: Option<Ratios>,
     #[command(flatten)]
     transforms: Transforms,
@@ -68,7 +78,7 @@ pub struct Source {
 impl Source {
     /// Loads the data set, changed as asked, with its own split or none.
     pub fn load(&self) -> Result<Dataset> {
-        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed)?;
+        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed())?;
         match self.ratios {
             Some(_) if !self.transforms.resplit => Err(unused_ratios("no split is drawn here")),
             _ => Ok(dataset),
@@ -77,16 +87,49 @@ impl Source {
 
     /// Loads the data set, changed as asked, split at random where it has no split of its own.
     pub fn load_split(&self) -> Result<Dataset> {
-        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed)?;
+        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed())?;
         if self.ratios.is_some() && dataset.split().is_some() && !self.transforms.resplit {
             return Err(unused_ratios("the data set comes with a split of its own"));
         }
-        dataset.or_random_split(self.ratios(), self.seed)
+        dataset.or_random_split(self.ratios(), self.seed())
     }
 
     /// What the user called it.
     pub fn name(&self) -> &str {
         &self.dataset
+    }
+
+    /// Whether the user says that the graph is undirected.
+    pub fn is_undirected(&self) -> bool {
+        self.undirected
+    }
+
+    /// The seed that the user gave.
+    pub fn given_seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// The same data set with another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Source {
+        Source { seed: Some(seed), ..self.clone() }
+    }
+
+    /// The same data set, found from any folder.
+    #[must_use]
+    pub fn absolute(&self) -> Source {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let mut source = self.clone();
+        if Path::new(&source.dataset).exists() {
+            source.dataset = absolute(Path::new(&source.dataset)).to_string_lossy().into_owned();
+        }
+        source.edges = source.edges.as_deref().map(absolute);
+        source.folder.data_dir = absolute(&source.folder.data_dir);
+        source
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(0)
     }
 
     fn ratios(&self) -> Ratios {
@@ -107,7 +150,7 @@ impl Source {
                 _ => Direction::AsStored,
             },
             min_class_count: self.transforms.min_class_count,
-            seed: self.seed,
+            seed: self.seed(),
         };
         let path = Path::new(&self.dataset);
         match &self.edges {
@@ -115,6 +158,28 @@ impl Source {
             // What is called as a file is, is looked for as one even where it is not there.
             None if path.exists() || looks_like_a_path(path) => read::load(path, &options),
             None => named::load(&self.dataset, &self.folder.data_dir, &options),
+        }
+    }
+}
+
+/// The built-in data set, from the default folder.
+impl Default for Source {
+    fn default() -> Self {
+        Source {
+            dataset: "demo".into(),
+            edges: None,
+            folder: DataFolder { data_dir: DEFAULT_FOLDER.into() },
+            id: None,
+            label: None,
+            split: None,
+            source: None,
+            target: None,
+            categorical: vec![],
+            undirected: false,
+            symmetrise: false,
+            seed: None,
+            ratios: None,
+            transforms: Transforms::default(),
         }
     }
 }

@@ -4,18 +4,22 @@ use std::path::PathBuf;
 
 use clap::Args;
 use progap_graph::{Dataset, Problem, Ratios, Result, transform};
+use serde::{Deserialize, Serialize};
 
 /// What to change.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Transforms {
     /// Keep only the nodes whose ids are listed in this file, one per line
     #[arg(long, value_name = "FILE", help_heading = "Transforms")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     keep_nodes: Option<PathBuf>,
     /// Split at random even where the data has a split of its own
     #[arg(long, help_heading = "Transforms")]
     pub resplit: bool,
     /// Keep the classes that have at least so many nodes
     #[arg(long, value_name = "N", help_heading = "Transforms")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_class_count: Option<usize>,
     /// Keep one of each set of equal edges
     #[arg(long, help_heading = "Transforms")]

@@ -19,8 +19,9 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Starts a file in the target's folder, which must exist.
     pub fn create(target: &Path) -> Result<Self> {
-        let file =
-            tempfile::Builder::new().prefix(".progap-").tempfile_in(folder_of(target)).in_file(target)?;
+        let file = tempfile::Builder::new().prefix(".progap-").tempfile_in(folder_of(target));
+        // The name of the temporary file tells the user nothing.
+        let file = file.map_err(|e| io::Error::from(e.kind())).in_file(target)?;
         Ok(AtomicFile { target: target.to_path_buf(), writer: BufWriter::with_capacity(1 << 20, file) })
     }
 

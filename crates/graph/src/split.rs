@@ -2,6 +2,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 use crate::{Buffer, Place, Problem, Result};
 
@@ -47,7 +48,7 @@ impl Part {
 }
 
 /// Shares of a random split; training nodes take what is left.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratios {
     /// The share of validation nodes.
     pub val: f64,

@@ -156,7 +156,7 @@ impl Quantiles {
 }
 
 /// The accuracy on the test nodes of the most frequent class of the training nodes.
-fn majority_baseline(dataset: &Dataset) -> Option<f64> {
+pub fn majority_baseline(dataset: &Dataset) -> Option<f64> {
     let split = dataset.split()?;
     let mut counts = vec![0usize; dataset.classes()];
     for node in split.nodes(Part::Train) {

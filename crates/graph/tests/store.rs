@@ -58,6 +58,25 @@ fn cut_and_mutated_files_are_refused_without_a_panic() {
     }
 }
 
+/// Damage that the checksums do not give away, because they fit it.
+#[test]
+fn mutated_files_with_right_checksums_are_refused_or_whole() {
+    let original = sample();
+    let mut repaired = original.clone();
+    common::repair::checksums(&mut repaired);
+    assert_eq!(repaired, original);
+    let mut refused = 0;
+    for mut copy in common::mutate::mutations(&original, 2000, 8) {
+        common::repair::checksums(&mut copy);
+        match store::from_bytes(copy) {
+            Err(error) => refused += usize::from(!matches!(error.problem(), Problem::Checksum { .. })),
+            // What comes out is a data set like any other.
+            Ok(dataset) => assert_eq!(round_trip(&dataset).0, dataset),
+        }
+    }
+    assert!(refused > 500, "{refused} of 2000");
+}
+
 #[test]
 fn a_newer_version_and_a_foreign_file_say_what_they_are() {
     let mut newer = sample();

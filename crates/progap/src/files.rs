@@ -68,7 +68,8 @@ impl Tensors {
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut views = Vec::with_capacity(self.values.len());
         for (name, (shape, values)) in &self.values {
-            let view = TensorView::new(Dtype::F32, shape.clone(), bytemuck::cast_slice(values)).in_file(path)?;
+            let view =
+                TensorView::new(Dtype::F32, shape.clone(), bytemuck::cast_slice(values)).in_file(path)?;
             views.push((name, view));
         }
         let note = HashMap::from([(NOTE.to_string(), self.note.clone())]);

@@ -91,7 +91,7 @@ impl List {
         for (entry, _) in entries.iter().filter(|(entry, _)| !told_before(&mut told, entry)) {
             notes += &format!("\n  {}: {}\n    licence: {}", short(&entry.name), entry.origin, entry.licence);
             if let Some(file) = entry.files.first() {
-                notes += &format!("\n    download: {}; {}", file.url, file.verification());
+                notes += &format!("\n    download: {}; {}", file.url, verification(entry, &entries));
             }
         }
         let schools = "fb:<School> is any school of Facebook100 (--all lists them)";
@@ -109,6 +109,19 @@ fn told_before(told: &mut Vec<&'static str>, entry: &Entry) -> bool {
         told.push(entry.origin);
     }
     before
+}
+
+/// How downloads of a source are verified: all of its files count, not those of one entry.
+fn verification(entry: &Entry, entries: &[(Entry, Presence)]) -> String {
+    let same = entries.iter().map(|(other, _)| other).filter(|other| other.origin == entry.origin);
+    let files = same.map(|other| &other.files).max_by_key(|files| files.len()).unwrap_or(&entry.files);
+    match files.iter().filter(|file| file.sha256.is_some()).count() {
+        0 => entry.files.first().map(named::RemoteFile::verification).unwrap_or_default().into(),
+        known => format!(
+            "SHA-256 known for {known} of {} files, the others verified by the format's own checksums",
+            files.len()
+        ),
+    }
 }
 
 fn short(name: &str) -> &str {

@@ -111,11 +111,11 @@ fn features(summary: &Summary) -> String {
 
 /// What a user should know before training on it.
 fn oddities(summary: &Summary) -> impl Iterator<Item = String> {
-    let note = |number: usize, what: &str| (number > 0).then(|| format!("{} {what}", count(number)));
+    let note = |number: usize, what: &str| (number > 0).then(|| format!("{what}: {}", count(number)));
     [
-        note(summary.self_loops, "edges lead from a node to itself"),
-        note(summary.repeated_edges, "edges repeat another one"),
-        note(summary.isolated_nodes, "nodes have no edge"),
+        note(summary.self_loops, "edges from a node to itself"),
+        note(summary.repeated_edges, "edges that repeat another one"),
+        note(summary.isolated_nodes, "nodes without an edge"),
     ]
     .into_iter()
     .flatten()

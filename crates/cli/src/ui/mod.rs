@@ -2,7 +2,7 @@
 
 mod progress;
 
-pub use progress::{Download, spinner};
+pub use progress::{Download, Training, spinner};
 
 use std::io::{self, Write};
 
@@ -47,8 +47,14 @@ pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [
             Cell::new(text).set_alignment(if number { CellAlignment::Right } else { CellAlignment::Left })
         }));
     }
-    table.to_string()
+    // Where nobody says how wide the terminal is, lines stay readable; no column can do with a letter or two.
+    let width = table.width().filter(|&width| width >= NARROWEST).unwrap_or(USUAL_WIDTH);
+    table.set_width(width);
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
+
+const USUAL_WIDTH: u16 = 100;
+const NARROWEST: u16 = 60;
 
 /// A number with thousands separated: 1,354,934.
 pub fn count(number: usize) -> String {
@@ -88,6 +94,42 @@ pub fn bar(share: f64, width: usize) -> String {
     let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     format!("{}{part}", "█".repeat(eighths / 8))
+}
+
+/// A text broken into lines of at most `width` characters, each after the first indented.
+pub fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let mut wrapped = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            wrapped += &format!("\n{:indent$}", "");
+            column = 0;
+        } else if column > 0 {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped += word;
+        column += length;
+    }
+    wrapped
+}
+
+/// Processor time of this process so far, in seconds; 0 where the system does not tell.
+pub fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is the program's name in parentheses, which may hold spaces; user and system time are the
+    // 14th and 15th, in hundredths of a second.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// The peak memory of this process in bytes; 0 where the system does not tell.
+pub fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

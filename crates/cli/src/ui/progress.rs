@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use progap::method::Progress;
 
 /// A spinner that says what is being waited for; it goes away when dropped.
 pub fn spinner(message: String) -> Spinner {
@@ -18,6 +19,37 @@ pub fn spinner(message: String) -> Spinner {
 pub struct Spinner(ProgressBar);
 
 impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A bar over the epochs of all stages.
+pub struct Training(ProgressBar);
+
+impl Training {
+    /// A bar that is drawn only if `visible`, and only on a terminal.
+    pub fn new(visible: bool) -> Self {
+        let bar = if visible { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        bar.set_style(style("{bar:24} {pos}/{len} epochs  {msg}  {eta} left"));
+        Training(bar)
+    }
+
+    /// An epoch is done.
+    pub fn set(&self, progress: &Progress) {
+        let Progress { stage, stages, epoch, epochs, loss, train_accuracy, val_accuracy } = *progress;
+        self.0.set_length(((stages + 1) * epochs) as u64);
+        self.0.set_position((stage * epochs + epoch) as u64);
+        let share = |name: &str, value: Option<f64>| value.map(|v| format!("  {name} {:.1} %", 100.0 * v));
+        let mut message = format!("stage {stage} of {stages}");
+        message += &loss.map(|loss| format!("  loss {loss:.3}")).unwrap_or_default();
+        message += &share("train", train_accuracy).unwrap_or_default();
+        message += &share("val", Some(val_accuracy)).unwrap_or_default();
+        self.0.set_message(message);
+    }
+}
+
+impl Drop for Training {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

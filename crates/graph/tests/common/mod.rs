@@ -4,4 +4,5 @@
 pub mod arbitrary;
 pub mod mutate;
 pub mod npz;
+pub mod repair;
 pub mod shared;

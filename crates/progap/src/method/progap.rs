@@ -45,6 +45,8 @@ pub struct State {
     pub best: Option<(f64, Network)>,
     /// What happened.
     pub history: Vec<EpochRecord>,
+    /// The test accuracy of each finished stage; stage 0 knows features only.
+    pub stage_accuracies: Vec<f64>,
     /// What was asked of the vault.
     pub events: Vec<(Event, u64)>,
 }
@@ -59,6 +61,7 @@ impl State {
             optimiser: None,
             best: None,
             history: vec![],
+            stage_accuracies: vec![],
             events: vec![],
         }
     }
@@ -87,6 +90,8 @@ pub struct Fitted {
     pub aggregates: Aggregates,
     /// What happened.
     pub history: Vec<EpochRecord>,
+    /// The test accuracy of each stage; stage 0 knows features only.
+    pub stage_accuracies: Vec<f64>,
 }
 
 /// The shape of stage `stage`.
@@ -116,6 +121,7 @@ pub fn architecture(settings: &Settings, columns: usize, classes: usize, stage: 
 }
 
 /// Trains all stages from where `state` stands.
+#[allow(clippy::too_many_arguments, reason = "a run is made of all of these")]
 pub fn fit<S: Source>(
     vault: &mut Vault<S>,
     settings: &Settings,
@@ -217,6 +223,7 @@ pub fn fit<S: Source>(
             (Selection::BestValidation, Some((accuracy, best))) if accuracy.is_finite() => best,
             _ => network,
         };
+        state.stage_accuracies.push(vault.unprotected_accuracy(&kept, &aggregates, Part::Test)?);
         state.stage += 1;
         state.epoch = 0;
         state.network = Some(kept);
@@ -224,7 +231,7 @@ pub fn fit<S: Source>(
         keeper.keep_state(&state)?;
     }
     let network = state.network.ok_or_else(|| keeper.interrupted())?;
-    Ok(Fitted { network, aggregates, history: state.history })
+    Ok(Fitted { network, aggregates, history: state.history, stage_accuracies: state.stage_accuracies })
 }
 
 /// The network of a stage before its first epoch: base networks of the stage before, the rest drawn anew.

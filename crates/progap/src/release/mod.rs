@@ -55,6 +55,8 @@ pub struct Metrics {
     pub train_accuracy: f64,
     /// Whether these numbers come from private labels without noise: then they are for the data's holder alone.
     pub unprotected: bool,
+    /// On the test nodes, after each stage; stage 0 knows features only.
+    pub stage_test_accuracies: Vec<f64>,
     /// Epoch by epoch.
     pub history: Vec<EpochRecord>,
 }
@@ -76,6 +78,8 @@ pub struct Config {
     pub fingerprint: String,
     /// The settings.
     pub settings: Settings,
+    /// How the data was asked for.
+    pub source: serde_json::Value,
 }
 
 /// A release that was opened.
@@ -134,6 +138,7 @@ pub(crate) fn write<S: Source>(
         dataset: run.dataset.clone(),
         fingerprint: run.fingerprint.clone(),
         settings: run.settings.clone(),
+        source: run.source.clone(),
     };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;

@@ -41,13 +41,17 @@ pub struct RunFile {
     pub nodes: usize,
     /// The ledger to charge.
     pub ledger: Option<PathBuf>,
-    /// How the data was asked for, so that it can be loaded again.
-    #[serde(default)]
-    pub arguments: Vec<String>,
+    /// How the data was asked for, so that the caller can load it again; not looked at here.
+    pub source: serde_json::Value,
 }
 
 impl RunFile {
-    pub(super) fn new(dataset: &Dataset, settings: &Settings, ledger: Option<&Path>) -> Result<RunFile> {
+    pub(super) fn new(
+        dataset: &Dataset,
+        settings: &Settings,
+        ledger: Option<&Path>,
+        source: serde_json::Value,
+    ) -> Result<RunFile> {
         let mut random = [0u8; 16];
         getrandom::fill(&mut random).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -61,7 +65,7 @@ impl RunFile {
             model_seed: settings.seed.unwrap_or(seed),
             nodes: dataset.nodes(),
             ledger: ledger.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())),
-            arguments: vec![],
+            source,
         })
     }
 }
@@ -80,6 +84,7 @@ struct Note {
     steps: Option<u64>,
     best: Option<f64>,
     history: Vec<EpochRecord>,
+    stage_accuracies: Vec<f64>,
     events: Vec<(Event, u64)>,
 }
 
@@ -164,6 +169,7 @@ impl RunFolder {
             optimiser,
             best: note.best.map(|accuracy| Ok::<_, Error>((accuracy, load("best.")?))).transpose()?,
             history: note.history,
+            stage_accuracies: note.stage_accuracies,
             events: note.events,
         })
     }
@@ -220,6 +226,7 @@ impl Keeper for RunFolder {
             steps,
             best: state.best.as_ref().map(|(accuracy, _)| *accuracy),
             history: state.history.clone(),
+            stage_accuracies: state.stage_accuracies.clone(),
             events: state.events.clone(),
         };
         let file = self.path.join(CHECKPOINT);

@@ -31,16 +31,17 @@ use crate::{Error, Result};
 /// Trains on a data set and leaves a release in a new folder.
 ///
 /// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is charged
-/// before the first noisy value is used.
+/// before the first noisy value is used. `source` says how the data was asked for, and is kept beside the settings.
 pub fn train(
     dataset: Dataset,
     settings: &Settings,
     folder: &Path,
     ledger: Option<&Path>,
+    source: serde_json::Value,
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     let plan = prepare(&dataset, settings)?;
-    let run = RunFile::new(&dataset, settings, ledger)?;
+    let run = RunFile::new(&dataset, settings, ledger, source)?;
     let folder = RunFolder::create(folder, run)?;
     go(dataset, folder, plan, observer)
 }
@@ -122,6 +123,7 @@ fn go_with<S: Source>(
         val_accuracy: accuracy(Part::Val)?,
         train_accuracy: accuracy(Part::Train)?,
         unprotected: settings.level == Level::Node,
+        stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     };
     release::write(&folder.path, &dataset, &folder.run, &plan, &vault, &fitted, &metrics)?;

@@ -43,6 +43,29 @@ impl TableFormat {
     }
 }
 
+/// The values of a column that belongs to no data set.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnValues {
+    /// Texts.
+    Text(Vec<String>),
+    /// Numbers.
+    Numbers(Vec<f32>),
+}
+
+/// Writes columns of equal length, such as predictions, as a Parquet file, whole or not at all.
+pub fn write_columns(columns: &[(String, ColumnValues)], path: &Path) -> Result<()> {
+    let length = |values: &ColumnValues| match values {
+        ColumnValues::Text(texts) => texts.len(),
+        ColumnValues::Numbers(numbers) => numbers.len(),
+    };
+    let rows = columns.first().map_or(0, |(_, values)| length(values));
+    if let Some((name, values)) = columns.iter().find(|(_, values)| length(values) != rows) {
+        let (found, expected) = (length(values) as u64, rows as u64);
+        return Err(Problem::Length { what: format!("column {name:?}"), found, expected }.in_file(path));
+    }
+    parquet::write_columns(columns, path).in_file(path)
+}
+
 /// Writes the tables of a data set into a folder, which is made where it does not exist.
 ///
 /// Each file appears under its name only when it is complete. Tables of another format in the same folder

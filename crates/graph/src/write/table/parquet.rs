@@ -11,6 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
+use super::ColumnValues;
 use crate::atomic::AtomicFile;
 use crate::{Dataset, Error, NodeIds, Problem, Result};
 
@@ -74,6 +75,28 @@ pub(super) fn write_edges(dataset: &Dataset, path: &Path) -> Result<()> {
         }
         group.close().map_err(failed)?;
     }
+    file.into_inner().map_err(failed)?.commit()
+}
+
+/// Writes columns of equal length, such as predictions, as one table.
+pub(super) fn write_columns(columns: &[(String, ColumnValues)], path: &Path) -> Result<()> {
+    let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+    let kind = |(_, values): &(String, ColumnValues)| match values {
+        ColumnValues::Text(_) => Kind::Text,
+        ColumnValues::Numbers(_) => Kind::Number,
+    };
+    let mut file = create(path, &names, &columns.iter().map(kind).collect::<Vec<_>>())?;
+    let mut group = file.next_row_group().map_err(failed)?;
+    for (_, values) in columns {
+        match values {
+            ColumnValues::Text(texts) => {
+                let texts: Vec<ByteArray> = texts.iter().map(|text| text.as_str().into()).collect();
+                put::<ByteArrayType>(&mut group, &texts)?;
+            }
+            ColumnValues::Numbers(numbers) => put::<FloatType>(&mut group, numbers)?,
+        }
+    }
+    group.close().map_err(failed)?;
     file.into_inner().map_err(failed)?.commit()
 }
 

@@ -1,0 +1,164 @@
+//! `progap predict`: classes and probabilities from a release, without the graph.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use progap::Release;
+use progap::release::Predictions;
+use progap_graph::AtomicFile;
+use progap_graph::write::table::{ColumnValues, write_columns};
+
+use super::Outcome;
+use crate::ui;
+
+/// Predict classes and their probabilities from a release; needs no graph and costs no privacy
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap predict release/                              all nodes, as CSV
+  progap predict release/ --nodes ann,bob
+  progap predict release/ --nodes ids.txt --out predictions.parquet")]
+pub struct Predict {
+    /// The folder of a release
+    release: PathBuf,
+    /// Ids separated by commas, or a file with one id per line [default: all nodes]
+    #[arg(long, value_name = "IDS")]
+    nodes: Option<String>,
+    /// File that ends in .csv, .json or .parquet [default: CSV on standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Predict {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let format = self.out.as_deref().map(Format::of).transpose()?;
+        let release = Release::open(&self.release)?;
+        let nodes = match &self.nodes {
+            None => (0..release.nodes().nodes() as u32).collect(),
+            Some(nodes) => positions(&release, nodes)?,
+        };
+        let predictions = release.predict(&nodes)?;
+        match (self.out, format) {
+            (Some(path), Some(format)) => {
+                if let Format::Parquet = format {
+                    write_parquet(&release, &predictions, &path)?;
+                } else {
+                    let mut file = AtomicFile::create(&path)?;
+                    match format {
+                        Format::Json => write_json(&release, &predictions, &mut file)?,
+                        _ => write_csv(&release, &predictions, &mut file)?,
+                    }
+                    file.commit()?;
+                }
+                ui::print(&format!("{}: {} nodes", path.display(), ui::count(predictions.nodes.len())))
+            }
+            _ => {
+                let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+                write_csv(&release, &predictions, &mut out)?;
+                Ok(out.flush()?)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Csv,
+    Json,
+    Parquet,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Format, String> {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("csv") => Ok(Format::Csv),
+            Some("json") => Ok(Format::Json),
+            Some("parquet") => Ok(Format::Parquet),
+            _ => Err(format!("{}: give a file that ends in .csv, .json or .parquet", path.display())),
+        }
+    }
+}
+
+/// The positions of the nodes that the user named.
+fn positions(release: &Release, nodes: &str) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
+    let dataset = release.nodes();
+    let known = dataset.node_ids().positions(dataset.nodes());
+    let file = Path::new(nodes);
+    let list = if file.is_file() {
+        std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?
+    } else {
+        nodes.replace(',', "\n")
+    };
+    let find = |id: &str| {
+        let missing =
+            || format!("the release has no node {id:?}; give ids of its nodes, or a file with one per line");
+        known.get(id).copied().ok_or_else(missing)
+    };
+    Ok(list.lines().map(str::trim).filter(|id| !id.is_empty()).map(find).collect::<Result<_, _>>()?)
+}
+
+fn write_csv(release: &Release, predictions: &Predictions, out: &mut impl Write) -> Outcome {
+    let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
+    let header: Vec<String> = names.iter().map(|name| quoted(&format!("p({name})"))).collect();
+    writeln!(out, "id,class,{}", header.join(","))?;
+    for (node, class, row) in rows(predictions, names.len()) {
+        write!(out, "{},{}", quoted(&ids.name(node as usize)), quoted(&names[class as usize]))?;
+        for p in row {
+            write!(out, ",{p}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn write_json(release: &Release, predictions: &Predictions, out: &mut impl Write) -> Outcome {
+    let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
+    let mut separator = "[\n";
+    for (node, class, row) in rows(predictions, names.len()) {
+        let probabilities: serde_json::Map<String, serde_json::Value> =
+            names.iter().cloned().zip(row.iter().map(|&p| p.into())).collect();
+        let (id, class) = (ids.name(node as usize), &names[class as usize]);
+        let object = serde_json::json!({ "id": id, "class": class, "probabilities": probabilities });
+        write!(out, "{separator}{object}")?;
+        separator = ",\n";
+    }
+    if predictions.nodes.is_empty() {
+        write!(out, "[")?;
+    }
+    writeln!(out, "\n]")?;
+    Ok(())
+}
+
+fn write_parquet(release: &Release, predictions: &Predictions, path: &Path) -> Outcome {
+    let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
+    let ids = predictions.nodes.iter().map(|&node| ids.name(node as usize)).collect();
+    let classes = predictions.classes.iter().map(|&class| names[class as usize].clone()).collect();
+    let mut columns =
+        vec![("id".to_string(), ColumnValues::Text(ids)), ("class".into(), ColumnValues::Text(classes))];
+    for (k, name) in names.iter().enumerate() {
+        let values = predictions.probabilities.iter().skip(k).step_by(names.len()).copied().collect();
+        columns.push((format!("p({name})"), ColumnValues::Numbers(values)));
+    }
+    Ok(write_columns(&columns, path)?)
+}
+
+fn rows(predictions: &Predictions, classes: usize) -> impl Iterator<Item = (u32, u32, &[f32])> {
+    let rows = predictions.probabilities.chunks_exact(classes);
+    predictions
+        .nodes
+        .iter()
+        .zip(&predictions.classes)
+        .zip(rows)
+        .map(|((&node, &class), row)| (node, class, row))
+}
+
+/// A field of a CSV file.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}

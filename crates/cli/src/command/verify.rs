@@ -1,0 +1,43 @@
+//! `progap verify`: recompute everything in a release that can be recomputed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use progap::release;
+
+use super::Outcome;
+use crate::ui;
+
+/// Check a release: files, checksums, shapes, the list of queries, and epsilon by two accountants
+#[derive(Args)]
+pub struct Verify {
+    /// The folder of a release
+    release: PathBuf,
+    /// Print a JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verify {
+    /// Runs the command; anything wrong makes it fail.
+    pub fn run(self) -> Outcome {
+        let findings = release::verify(&self.release)?;
+        let ok = findings.iter().all(|finding| finding.ok);
+        if self.json {
+            ui::print(&serde_json::to_string_pretty(
+                &serde_json::json!({ "ok": ok, "findings": findings }),
+            )?)?;
+        } else {
+            let rows = findings.iter().map(|finding| {
+                let verdict = if finding.ok { "ok" } else { "WRONG" };
+                [verdict.to_string(), finding.what.clone(), finding.detail.clone()]
+            });
+            ui::print(&ui::table(["", "checked", "found"], rows))?;
+        }
+        if ok {
+            Ok(())
+        } else {
+            Err(format!("{}: this release must not be trusted", self.release.display()).into())
+        }
+    }
+}
