@@ -78,7 +78,8 @@ pub struct Config {
     pub fingerprint: String,
     /// The settings.
     pub settings: Settings,
-    /// How the data was asked for.
+    /// How the data was asked for, where the caller said so.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub source: serde_json::Value,
 }
 

@@ -1,0 +1,281 @@
+//! From a small network to a release, at every level; interrupted, resumed, verified, tampered with.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use progap::ledger::Ledger;
+use progap::method::Progress;
+use progap::settings::{Bounding, Selection};
+use progap::{Error, Level, Release, Settings, release, run};
+use progap_graph::synth::SocialNetwork;
+use progap_graph::{Dataset, Ratios};
+use progap_privacy::Unit;
+use serde_json::Value;
+
+fn network() -> Dataset {
+    let dataset = SocialNetwork::new(2000).edges(60_000).classes(3).seed(1).generate().expect("a network");
+    dataset.or_random_split(Ratios::default(), 1).expect("a split")
+}
+
+fn settings(level: Level) -> Settings {
+    let epochs = if level == Level::Node { 3 } else { 20 };
+    Settings { epochs, depth: 2, batch_size: 100, seed: Some(7), ..Settings::new(level) }
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let outer = tempfile::tempdir().expect("a temporary folder");
+    let inner = outer.path().join("release");
+    (outer, inner)
+}
+
+fn train(settings: &Settings, folder: &Path) -> progap::Result<Release> {
+    run::train(network(), settings, folder, None, Value::Null, &mut ())
+}
+
+/// Every file of a release but the metrics, which hold no times and are compared too.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = [
+        "model.safetensors",
+        "aggregates/1.npy",
+        "aggregates/2.npy",
+        "privacy.json",
+        "metrics.json",
+        "nodes.progap",
+    ];
+    names.map(|name| (name.to_string(), std::fs::read(folder.join(name)).expect(name))).into()
+}
+
+#[test]
+fn every_level_trains_verifies_and_predicts() {
+    for level in [Level::None, Level::Edge, Level::Node] {
+        let (_keep, folder) = folder();
+        // Without a seed: the noise is secure and the release private.
+        let release = train(&Settings { seed: None, ..settings(level) }, &folder).expect("trained");
+        assert_eq!(release.statement.private, level != Level::None);
+        assert_eq!(release.statement.epsilon.is_some(), level != Level::None);
+        let findings = release::verify(&folder).expect("verified");
+        assert!(findings.iter().all(|finding| finding.ok), "{findings:#?}");
+        for left in ["run.json", "secret.key", "checkpoint.safetensors"] {
+            assert!(!folder.join(left).exists(), "{left} is left over");
+        }
+        let all: Vec<u32> = (0..2000).collect();
+        let predictions = release.predict(&all).expect("predicted");
+        let data = network();
+        let test = data.split().expect("a split").nodes(progap_graph::Part::Test);
+        let (mut hits, mut total) = (0, 0);
+        for node in test {
+            total += 1;
+            hits += usize::from(predictions.classes[node] == data.labels()[node]);
+        }
+        assert!((hits as f64 / f64::from(total) - release.metrics.test_accuracy).abs() < 1e-9);
+        for row in predictions.probabilities.chunks_exact(3) {
+            assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+        }
+        let names = release.nodes();
+        if level == Level::Node {
+            assert!(names.labels().iter().all(|&label| label == 0), "labels are private");
+        }
+        assert_eq!(names.graph().edges(), 0);
+    }
+}
+
+#[test]
+fn the_graph_helps_and_less_noise_helps_more() {
+    let accuracy = |epsilon: Option<f64>, level| {
+        let (_keep, folder) = folder();
+        train(&Settings { epsilon, ..settings(level) }, &folder).expect("trained").metrics
+    };
+    let open = accuracy(None, Level::None);
+    let (loud, quiet) = (accuracy(Some(0.05), Level::Edge), accuracy(Some(500.0), Level::Edge));
+    let features = open.stage_test_accuracies[0];
+    assert!(open.test_accuracy > features + 0.05, "{} {features}", open.test_accuracy);
+    assert!((quiet.test_accuracy - open.test_accuracy).abs() < 0.06, "no noise, no loss");
+    assert!(
+        loud.test_accuracy < quiet.test_accuracy - 0.05,
+        "{} {}",
+        loud.test_accuracy,
+        quiet.test_accuracy
+    );
+}
+
+#[test]
+fn a_stopped_run_goes_on_to_the_same_bits() {
+    for level in [Level::Edge, Level::Node] {
+        let settings = settings(level);
+        let (_whole, whole) = folder();
+        train(&settings, &whole).expect("trained");
+        for stop_after in [1, 2, 4] {
+            let (_parts, parts) = folder();
+            let mut epochs = 0;
+            let mut stop = |_: &Progress| {
+                epochs += 1;
+                if epochs == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let stopped = run::train(network(), &settings, &parts, None, Value::Null, &mut stop);
+            assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
+            assert!(Release::open(&parts).is_err(), "an unfinished run is no release");
+            run::resume(network(), &parts, &mut ()).expect("resumed");
+            assert_eq!(contents(&parts), contents(&whole), "{level:?} stopped after epoch {stop_after}");
+        }
+    }
+}
+
+#[test]
+fn a_secure_run_that_is_resumed_asks_with_the_same_noise() {
+    let settings = Settings { seed: None, ..settings(Level::Edge) };
+    let (_keep, folder) = folder();
+    let mut epochs = 0;
+    let mut stop = |_: &Progress| {
+        epochs += 1;
+        if epochs == 30 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    run::train(network(), &settings, &folder, None, Value::Null, &mut stop).expect_err("stopped in stage 1");
+    let aggregate = folder.join("aggregates/1.npy");
+    let before = std::fs::read(&aggregate).expect("the first aggregate is kept");
+    // As after a crash before the state was kept: the query is made again, and must be the same one.
+    std::fs::remove_file(&aggregate).expect("removed");
+    std::fs::remove_file(folder.join("checkpoint.safetensors")).expect("removed");
+    run::resume(network(), &folder, &mut ()).expect("resumed");
+    assert_eq!(std::fs::read(&aggregate).expect("asked again"), before);
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    for level in [Level::Edge, Level::Node] {
+        let [one, two] = [1, 2].map(|threads| {
+            let (keep, folder) = folder();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            pool.install(|| train(&settings(level), &folder).map(|_| ())).expect("trained");
+            (contents(&folder), keep).0
+        });
+        assert_eq!(one, two, "{level:?}");
+    }
+}
+
+#[test]
+fn the_ledger_is_charged_once_and_refuses_what_passes_the_budget() {
+    let (keep, folder) = folder();
+    let path = keep.path().join("ledger.db");
+    let data = network();
+    let mut ledger = Ledger::create(&path).expect("a ledger");
+    ledger.register("small", &data.fingerprint(), Unit::Edge, 1.5, 1e-5).expect("registered");
+    let settings = Settings { seed: None, delta: Some(1e-5), ..settings(Level::Edge) };
+    let mut stop = |_: &Progress| ControlFlow::Break(());
+    run::train(network(), &settings, &folder, Some(&path), Value::Null, &mut stop).expect_err("stopped");
+    assert_eq!(ledger.status(&data.fingerprint()).expect("status").runs, 1, "charged before training");
+    run::resume(network(), &folder, &mut ()).expect("resumed");
+    assert_eq!(ledger.status(&data.fingerprint()).expect("status").runs, 1, "charged once");
+    let second = keep.path().join("second");
+    let refused = run::train(network(), &settings, &second, Some(&path), Value::Null, &mut ());
+    assert!(matches!(refused, Err(Error::Ledger(_))), "{refused:?}");
+    assert!(!second.join("aggregates/1.npy").exists(), "nothing was asked");
+}
+
+#[test]
+fn any_tampering_is_found() {
+    let (_keep, folder) = folder();
+    train(&settings(Level::Edge), &folder).expect("trained");
+    for (name, original) in contents(&folder) {
+        let path = folder.join(&name);
+        let mut changed = original.clone();
+        let middle = changed.len() / 2;
+        changed[middle] ^= 1;
+        std::fs::write(&path, &changed).expect("written");
+        assert!(release::verify(&folder).is_err(), "a changed {name} goes unnoticed");
+        std::fs::remove_file(&path).expect("removed");
+        assert!(release::verify(&folder).is_err(), "a missing {name} goes unnoticed");
+        std::fs::write(&path, &original).expect("written");
+    }
+    assert!(release::verify(&folder).expect("whole again").iter().all(|finding| finding.ok));
+    std::fs::write(folder.join("extra.txt"), b"x").expect("written");
+    assert!(!release::verify(&folder).expect("opened").iter().all(|finding| finding.ok), "a stranger");
+    std::fs::remove_file(folder.join("extra.txt")).expect("removed");
+}
+
+/// Even with the checksums repaired, numbers that do not add up are found.
+#[test]
+fn a_forged_statement_is_found_by_recomputing() {
+    use sha2::{Digest, Sha256};
+    let (_keep, folder) = folder();
+    train(&settings(Level::Edge), &folder).expect("trained");
+    let (statement, manifest) = (folder.join("privacy.json"), folder.join("manifest.json"));
+    let original = std::fs::read_to_string(&statement).expect("read");
+    let value: Value = serde_json::from_str(&original).expect("JSON");
+    let forge = |change: &dyn Fn(&mut Value)| {
+        let mut forged = value.clone();
+        change(&mut forged);
+        let text = serde_json::to_string_pretty(&forged).expect("JSON");
+        std::fs::write(&statement, &text).expect("written");
+        let sum: String = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+        let mut list: Value = serde_json::from_slice(&std::fs::read(&manifest).expect("read")).expect("JSON");
+        list["files"]["privacy.json"] = sum.into();
+        std::fs::write(&manifest, list.to_string()).expect("written");
+        match release::verify(&folder) {
+            Ok(findings) => findings.iter().all(|finding| finding.ok),
+            Err(_) => false,
+        }
+    };
+    assert!(forge(&|_| ()), "repaired checksums alone are fine");
+    assert!(!forge(&|s| s["epsilon"] = 0.5.into()), "a smaller epsilon");
+    assert!(!forge(&|s| s["mechanisms"][0]["sigma"] = 99.0.into()), "another noise in the list");
+    assert!(!forge(&|s| s["event"]["events"][0]["count"] = 1.into()), "fewer queries");
+    assert!(!forge(&|s| s["private"] = true.into()), "seeded noise called private");
+    assert!(
+        !forge(&|s| s["event"]["events"][0]["event"]["sensitivity"] = 0.5.into()),
+        "a smaller sensitivity"
+    );
+}
+
+#[test]
+fn bad_settings_and_data_are_refused_before_anything_is_written() {
+    let refused = |settings: Settings| {
+        let (_keep, folder) = folder();
+        let error = train(&settings, &folder).expect_err("refused");
+        assert!(!folder.exists(), "{error}: something was written");
+        error.to_string()
+    };
+    let edge = settings(Level::Edge);
+    let node = settings(Level::Node);
+    refused(Settings { depth: 1000, ..edge.clone() });
+    refused(Settings { epochs: 0, ..edge.clone() });
+    refused(Settings { learning_rate: f64::NAN, ..edge.clone() });
+    refused(Settings { epsilon: Some(-1.0), ..edge.clone() });
+    refused(Settings { epsilon: None, ..edge.clone() });
+    refused(Settings { delta: Some(1.5), ..edge.clone() });
+    refused(Settings { batch_size: 100_000, ..node.clone() });
+    refused(Settings { max_degree: 0, ..node.clone() });
+    refused(Settings { selection: Selection::BestValidation, ..node.clone() });
+    let message = refused(Settings { level: Level::None, ..edge });
+    assert!(message.contains("--level"), "{message}");
+}
+
+#[test]
+fn resuming_with_other_data_is_refused() {
+    let (_keep, folder) = folder();
+    let mut stop = |_: &Progress| ControlFlow::Break(());
+    run::train(network(), &settings(Level::Edge), &folder, None, Value::Null, &mut stop)
+        .expect_err("stopped");
+    let other = network().with_random_split(Ratios::default(), 2).expect("another split");
+    let error = run::resume(other, &folder, &mut ()).expect_err("refused").to_string();
+    assert!(error.contains("other data"), "{error}");
+}
+
+#[test]
+fn a_newer_release_says_so() {
+    let (_keep, folder) = folder();
+    train(&settings(Level::Edge), &folder).expect("trained");
+    let manifest = folder.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).expect("read").replace("\"version\": 1", "\"version\": 2");
+    std::fs::write(&manifest, text).expect("written");
+    let error = Release::open(&folder).expect_err("newer").to_string();
+    assert!(error.contains("version 2"), "{error}");
+}
+
+#[test]
+fn every_bounding_trains() {
+    for bounding in [Bounding::Weight, Bounding::Cap, Bounding::Sample] {
+        let (_keep, folder) = folder();
+        train(&Settings { bounding, max_degree: 9, ..settings(Level::Node) }, &folder).expect("trained");
+        assert!(release::verify(&folder).expect("verified").iter().all(|finding| finding.ok), "{bounding:?}");
+    }
+}
