@@ -25,7 +25,8 @@ fn check(architecture: Architecture, data: &Data, seed: u64) {
     let start = network.parameters().to_vec();
     let norm = exact.iter().map(|g| g * g).sum::<f32>().sqrt();
     // Along the gradient itself, then along single tensors' parts of it: an error in one is not hidden by the others.
-    let mut parts = Vec::from([0..exact.len()]);
+    let whole = 0..exact.len();
+    let mut parts = vec![whole];
     let mut at = 0;
     for tensor in network.state().iter().filter(|t| !t.name.contains("running")) {
         parts.push(at..at + tensor.values.len());
