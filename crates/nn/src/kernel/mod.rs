@@ -73,3 +73,16 @@ pub(crate) fn lanes<const L: usize>(values: &[f32], at: usize) -> &[f32; L] {
 pub(crate) fn lanes_mut<const L: usize>(values: &mut [f32], at: usize) -> &mut [f32; L] {
     values[at..].first_chunk_mut().expect("padded to whole vectors")
 }
+
+/// The sum of all lanes, by halves.
+#[inline(always)]
+pub(crate) fn sum_lanes<const L: usize>(v: &[f32; L]) -> f32 {
+    let mut eight = [0.0; 8];
+    for chunk in v.as_chunks::<8>().0 {
+        for j in 0..8 {
+            eight[j] += chunk[j];
+        }
+    }
+    let four: [f32; 4] = std::array::from_fn(|j| eight[j] + eight[j + 4]);
+    (four[0] + four[2]) + (four[1] + four[3])
+}

@@ -118,7 +118,7 @@ impl Affine<'_> {
 
 /// `V` vectors.
 #[inline(always)]
-pub(crate) fn vectors<S: Simd, const V: usize>(values: &[f32]) -> [S::f32s; V] {
+fn vectors<S: Simd, const V: usize>(values: &[f32]) -> [S::f32s; V] {
     *S::as_simd_f32s(values).0.first_chunk().expect("as many values as vectors hold")
 }
 

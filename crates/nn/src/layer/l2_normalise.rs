@@ -2,73 +2,49 @@
 //!
 //! Backward, with `g` the gradient by `y`: `dx = (g - y (y · g)) / |x|`.
 
-use pulp::{Simd, WithSimd};
+use crate::kernel::{sum_lanes, vectorised};
 
 const SMALLEST: f32 = 1e-12;
 
-/// The dot product of two rows of a multiple of 16 values.
 #[inline(always)]
-fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
-    let (a, b) = (S::as_simd_f32s(a).0, S::as_simd_f32s(b).0);
-    let mut sums = [simd.splat_f32s(0.0); 2];
-    for (a, b) in a.chunks(2).zip(b.chunks(2)) {
-        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
-            *sum = simd.mul_add_e_f32s(a, b, *sum);
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [[0.0; 8]; 2];
+    let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
+    for (a, b) in a.iter().zip(b) {
+        for half in 0..2 {
+            for j in 0..8 {
+                sums[half][j] = a[half * 8 + j].mul_add(b[half * 8 + j], sums[half][j]);
+            }
         }
     }
-    simd.reduce_sum_f32s(simd.add_f32s(sums[0], sums[1]))
+    sum_lanes(&sums[0]) + sum_lanes(&sums[1])
 }
 
-/// Normalises rows of `columns` (a multiple of 16) in place, and keeps `1 / |x|` of each.
-pub(crate) fn forward(columns: usize, x: &mut [f32], inverse: &mut [f32]) {
-    pulp::Arch::new().dispatch(Forward { columns, x, inverse });
-}
-
-struct Forward<'a> {
-    columns: usize,
-    x: &'a mut [f32],
-    inverse: &'a mut [f32],
-}
-
-impl WithSimd for Forward<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        for (row, inverse) in self.x.chunks_exact_mut(self.columns).zip(self.inverse) {
-            let length = dot(simd, row, row).sqrt();
-            *inverse = 1.0 / if length < SMALLEST { SMALLEST } else { length };
-            let factor = simd.splat_f32s(*inverse);
-            for value in S::as_mut_simd_f32s(row).0 {
-                *value = simd.mul_f32s(*value, factor);
+vectorised! {
+    /// Normalises rows of `columns` (a multiple of 16) in place, and keeps `1 / |x|` of each.
+    pub(crate) fn forward<'a>(columns: usize, x: &'a mut [f32], inverse: &'a mut [f32]) {
+        for (row, inverse) in x.chunks_exact_mut(columns).zip(inverse) {
+            let length = dot(row, row).sqrt();
+            let factor = 1.0 / if length < SMALLEST { SMALLEST } else { length };
+            *inverse = factor;
+            for value in row {
+                *value *= factor;
             }
         }
     }
 }
 
-/// Turns the gradient by `y` into that by `x`, in place.
-pub(crate) fn backward(columns: usize, y: &[f32], inverse: &[f32], g: &mut [f32]) {
-    pulp::Arch::new().dispatch(Backward { columns, y, inverse, g });
-}
-
-struct Backward<'a> {
-    columns: usize,
-    y: &'a [f32],
-    inverse: &'a [f32],
-    g: &'a mut [f32],
-}
-
-impl WithSimd for Backward<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let rows = self.y.chunks_exact(self.columns).zip(self.g.chunks_exact_mut(self.columns));
-        for ((y, g), &inverse) in rows.zip(self.inverse) {
-            let against = simd.splat_f32s(-dot(simd, y, g));
-            let factor = simd.splat_f32s(inverse);
-            for (g, &y) in S::as_mut_simd_f32s(g).0.iter_mut().zip(S::as_simd_f32s(y).0) {
-                *g = simd.mul_f32s(simd.mul_add_e_f32s(against, y, *g), factor);
+vectorised! {
+    /// Turns the gradient by `y` into that by `x`, in place.
+    pub(crate) fn backward<'a>(columns: usize, y: &'a [f32], inverse: &'a [f32], g: &'a mut [f32]) {
+        for ((y, inverse), g) in y.chunks_exact(columns).zip(inverse).zip(g.chunks_exact_mut(columns)) {
+            let (along, factor) = (dot(y, g), *inverse);
+            for (g, y) in g.as_chunks_mut::<16>().0.iter_mut().zip(y.as_chunks::<16>().0) {
+                let mut out = [0.0; 16];
+                for j in 0..16 {
+                    out[j] = (-along).mul_add(y[j], g[j]) * factor;
+                }
+                *g = out;
             }
         }
     }

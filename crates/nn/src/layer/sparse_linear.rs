@@ -3,151 +3,98 @@
 //! Forward, rows of the weights are gathered and added; backward, `dW_k += x_k d` is scattered. For one-hot input
 //! both cost a few vector additions per row, and nothing is ever as wide as the input.
 
-use pulp::{Simd, WithSimd};
-
 use crate::input::Input;
-use crate::kernel::product::{add_rows, vectors};
+use crate::kernel::product::add_rows;
+use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 
-/// `out = bias + x w` for the given rows of a sparse input; `columns`, of `w` and `out`, is padded.
-pub(crate) fn forward(
-    input: Input<'_>,
-    rows: &[u32],
-    w: &[f32],
-    bias: &[f32],
-    columns: usize,
-    out: &mut [f32],
-) {
-    pulp::Arch::new().dispatch(Gather { input, rows, w, bias, columns, out });
-}
-
-struct Gather<'a> {
-    input: Input<'a>,
-    rows: &'a [u32],
-    w: &'a [f32],
-    bias: &'a [f32],
-    columns: usize,
-    out: &'a mut [f32],
-}
-
-impl WithSimd for Gather<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let tile = if self.columns.is_multiple_of(16) { 16 } else { 8 };
-        for at in (0..self.columns).step_by(tile) {
-            match tile / S::F32_LANES {
-                1 => self.tile::<S, 1>(simd, at),
-                2 => self.tile::<S, 2>(simd, at),
-                4 => self.tile::<S, 4>(simd, at),
-                8 => self.tile::<S, 8>(simd, at),
-                16 => self.tile::<S, 16>(simd, at),
-                _ => unreachable!("hidden widths are stored in multiples of 16"),
-            }
-        }
-    }
-}
-
-impl Gather<'_> {
-    /// `V` vectors of columns from `at` on.
-    #[inline(always)]
-    fn tile<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
-        let width = V * S::F32_LANES;
-        let bias: [S::f32s; V] = vectors::<S, V>(&self.bias[at..at + width]);
-        for (&row, out) in self.rows.iter().zip(self.out.chunks_exact_mut(self.columns)) {
-            let (indices, values) = self.input.entries(row);
-            let weights = |i: u32| vectors::<S, V>(&self.w[i as usize * self.columns + at..][..width]);
-            let mut sum = bias;
-            match values {
-                None => {
-                    for &i in indices {
-                        let w = weights(i);
-                        for v in 0..V {
-                            sum[v] = simd.add_f32s(sum[v], w[v]);
+vectorised! {
+    /// `out = bias + x w` for the given rows of a sparse input.
+    pub(crate) fn forward<'a>(
+        input: Input<'a>,
+        rows: &'a [u32],
+        w: &'a [f32],
+        bias: &'a [f32],
+        columns: usize,
+        out: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            for (r, &row) in rows.iter().enumerate() {
+                let mut sum: [f32; L] = *lanes(bias, at);
+                let (indices, values) = input.entries(row);
+                match values {
+                    None => {
+                        for &i in indices {
+                            let w: &[f32; L] = lanes(w, i as usize * columns + at);
+                            for j in 0..L {
+                                sum[j] += w[j];
+                            }
+                        }
+                    }
+                    Some(values) => {
+                        for (&i, &value) in indices.iter().zip(values) {
+                            let w: &[f32; L] = lanes(w, i as usize * columns + at);
+                            for j in 0..L {
+                                sum[j] = value.mul_add(w[j], sum[j]);
+                            }
                         }
                     }
                 }
-                Some(values) => {
-                    for (&i, &value) in indices.iter().zip(values) {
-                        let (w, value) = (weights(i), simd.splat_f32s(value));
-                        for v in 0..V {
-                            sum[v] = simd.mul_add_e_f32s(value, w[v], sum[v]);
-                        }
-                    }
-                }
+                *lanes_mut(out, r * columns + at) = sum;
             }
-            S::as_mut_simd_f32s(&mut out[at..at + width]).0.copy_from_slice(&sum);
-        }
+        });
     }
 }
 
 /// Adds the gradients by weights and bias to `sums`: a row for each input, and one more for the bias.
 pub(crate) fn add_gradient(input: Input<'_>, rows: &[u32], d: &[f32], columns: usize, sums: &mut [f32]) {
     let (weight, bias) = sums.split_at_mut(input.columns() * columns);
-    pulp::Arch::new().dispatch(Scatter { input, rows, d, columns, sums: weight });
+    scatter(input, rows, d, columns, weight);
     add_rows(rows.len(), d, columns, bias);
 }
 
-struct Scatter<'a> {
-    input: Input<'a>,
-    rows: &'a [u32],
-    d: &'a [f32],
-    columns: usize,
-    sums: &'a mut [f32],
-}
-
-impl WithSimd for Scatter<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        // The gradient of a row stays in registers where its width is a common one.
-        match self.columns / S::F32_LANES {
-            1 => self.fixed::<S, 1>(simd),
-            2 => self.fixed::<S, 2>(simd),
-            3 => self.fixed::<S, 3>(simd),
-            4 => self.fixed::<S, 4>(simd),
-            6 => self.fixed::<S, 6>(simd),
-            _ => self.any(simd),
-        }
-    }
-}
-
-impl Scatter<'_> {
-    #[inline(always)]
-    fn fixed<S: Simd, const V: usize>(self, simd: S) {
-        for (&row, d) in self.rows.iter().zip(self.d.chunks_exact(self.columns)) {
-            let d: [S::f32s; V] = vectors::<S, V>(d);
-            let (indices, values) = self.input.entries(row);
-            for (n, &i) in indices.iter().enumerate() {
-                let sums = &mut self.sums[i as usize * self.columns..][..V * S::F32_LANES];
-                let sums = S::as_mut_simd_f32s(sums).0;
-                match values {
-                    None => {
-                        for v in 0..V {
-                            sums[v] = simd.add_f32s(sums[v], d[v]);
-                        }
-                    }
-                    Some(values) => {
-                        let value = simd.splat_f32s(values[n]);
-                        for v in 0..V {
-                            sums[v] = simd.mul_add_e_f32s(value, d[v], sums[v]);
+vectorised! {
+    fn scatter<'a>(input: Input<'a>, rows: &'a [u32], d: &'a [f32], columns: usize, sums: &'a mut [f32]) {
+        match columns {
+            16 => scatter_fixed::<16>(input, rows, d, sums),
+            48 => scatter_fixed::<48>(input, rows, d, sums),
+            _ => {
+                for (&row, d) in rows.iter().zip(d.chunks_exact(columns)) {
+                    let (indices, values) = input.entries(row);
+                    for (n, &i) in indices.iter().enumerate() {
+                        let value = values.map_or(1.0, |values| values[n]);
+                        for (sum, d) in sums[i as usize * columns..].iter_mut().zip(d) {
+                            *sum = value.mul_add(*d, *sum);
                         }
                     }
                 }
             }
         }
     }
+}
 
-    #[inline(always)]
-    fn any<S: Simd>(self, simd: S) {
-        for (&row, d) in self.rows.iter().zip(self.d.chunks_exact(self.columns)) {
-            let (indices, values) = self.input.entries(row);
-            for (n, &i) in indices.iter().enumerate() {
-                let value = simd.splat_f32s(values.map_or(1.0, |values| values[n]));
-                let sums = S::as_mut_simd_f32s(&mut self.sums[i as usize * self.columns..][..self.columns]).0;
-                for (sum, &d) in sums.iter_mut().zip(S::as_simd_f32s(d).0) {
-                    *sum = simd.mul_add_e_f32s(value, d, *sum);
+#[inline(always)]
+fn scatter_fixed<const N: usize>(input: Input<'_>, rows: &[u32], d: &[f32], sums: &mut [f32]) {
+    let sums = sums.as_chunks_mut::<N>().0;
+    for (&row, d) in rows.iter().zip(d.as_chunks::<N>().0) {
+        let d = *d;
+        let (indices, values) = input.entries(row);
+        match values {
+            None => {
+                for &i in indices {
+                    let mut sum = sums[i as usize];
+                    for j in 0..N {
+                        sum[j] += d[j];
+                    }
+                    sums[i as usize] = sum;
+                }
+            }
+            Some(values) => {
+                for (&i, &value) in indices.iter().zip(values) {
+                    let mut sum = sums[i as usize];
+                    for j in 0..N {
+                        sum[j] = value.mul_add(d[j], sum[j]);
+                    }
+                    sums[i as usize] = sum;
                 }
             }
         }
@@ -170,7 +117,7 @@ mod tests {
             values: Some(&[2.0, -1.0, 0.5, 3.0]),
         };
         let rows = [0, 1, 2];
-        for columns in [16, 48, 64] {
+        for columns in [8, 16, 48] {
             let w: Vec<f32> = (0..3 * columns).map(|i| i as f32 * 0.1 - 2.0).collect();
             let x = Matrix { values: &dense, stride: 3 };
             let weights = linear::Weights {
