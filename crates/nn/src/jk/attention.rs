@@ -148,8 +148,8 @@ pub(crate) fn backward<'a>(
                     }
                 }
                 softmax_backward(weights, &mut d_weights);
-                for s in 0..count {
-                    let g = scale * d_weights[s];
+                for (s, d_weight) in d_weights.iter().enumerate() {
+                    let g = scale * d_weight;
                     for j in 0..width {
                         let (q, k) = (part(slots, t, 0, head).start + j, part(slots, s, 1, head).start + j);
                         d_qkv[q] += g * qkv[k];

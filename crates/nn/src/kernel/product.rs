@@ -94,9 +94,9 @@ impl Affine<'_> {
                 }
             }
         }
-        for m in 0..M {
+        for (m, sums) in sums.iter().enumerate() {
             let out = &mut self.out[(r + m) * self.out_stride + at..][..width];
-            S::as_mut_simd_f32s(out).0.copy_from_slice(&sums[m]);
+            S::as_mut_simd_f32s(out).0.copy_from_slice(sums);
         }
     }
 

@@ -235,8 +235,8 @@ vectorised! {
                     centre[j] += value[j];
                 }
             }
-            for j in 0..L {
-                centre[j] *= inverse;
+            for value in &mut centre {
+                *value *= inverse;
             }
             let (mut one, mut two): ([f32; L], [f32; L]) = ([0.0; L], [0.0; L]);
             for r in 0..rows {

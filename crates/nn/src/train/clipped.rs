@@ -4,29 +4,6 @@
 //! `Σ_k x_kᵀ d_k` over the times `k` the layer was used (once, but for the combinations by attention and LSTM), so
 //! that its squared norm is `Σ_kl (x_k · x_l)(d_k · d_l)`, for one use `|x|² |d|²`; a bias adds one to each `x_k · x_l`.
 //! Norms come first, then one weighted accumulation.
-//!
-//! # Proof definition
-//!
-//! For any network without batch normalisation, any inputs (NaN and infinities too), and a clip `C`, the sum is over
-//! the samples of the batch of `t_i`, rounded only by the additions and the product with the clip factor in double
-//! precision, where `t_i` depends on sample `i` and the parameters alone and `|t_i| <= C`.
-//!
-//! - *A sample's `x` and `d` depend on no other sample.* They are computed in single precision, row by row, by the same
-//!   sequence of operations wherever the row stands in a block. The gradient that is clipped is the one *defined* by
-//!   these rounded numbers, so rounding in the network needs no bound.
-//! - *The norm is rounded up.* Products of two single-precision numbers are exact in double precision. The squared
-//!   norm is a sum of fewer than 2^22 terms, each of at most three roundings: for terms that are not negative the
-//!   relative error is below 2^22 * 2^-53 * 2 = 2^-30. Where a layer was used more than once terms may be negative;
-//!   the absolute error is then below 2^-30 times `(Σ_k |x_k| |d_k|)²`, which is added. The norm used is
-//!   `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square root, of `C / norm` and of the factor 1 + 2^-29.
-//!   Double precision neither overflows (squares of squares of single precision stay below 1e160) nor loses a
-//!   term to underflow that matters (they stay above 1e-180, where the product with the clip factor is not more
-//!   than it would be exactly, up to 1e-300).
-//! - *A sample whose norm is not finite contributes zero*, which is a function of the sample alone.
-//! - *An empty batch gives zeros.*
-//!
-//! What remains is the rounding of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
-//! parameter. Whoever adds noise charges for it.
 
 use rayon::prelude::*;
 
@@ -39,13 +16,13 @@ use crate::network::Network;
 use crate::train::chunks;
 use crate::train::sink::{Operand, Sink};
 
-/// 2^-30: see the proof above.
+/// 2^-30: see the proof at `clipped_sum`.
 const SLACK: f64 = 1.0 / 1_073_741_824.0;
 
 /// The sum over the batch of each sample's gradient by all trained parameters together, clipped to norm `clip`.
 ///
 /// In the order of [`Network::trained`]. The caller adds noise and divides by the expected size of the batch. The same
-/// bits on any number of threads. Dropout is not applied. See the [proof definition](self).
+/// bits on any number of threads. Dropout is not applied.
 ///
 /// ```
 /// use progap_nn::{Architecture, Batch, Input, Inputs, Network, Norm, clipped_sum};
@@ -58,6 +35,29 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// assert!(norm <= 2.0 * 0.5);
 /// # Ok::<(), progap_nn::Error>(())
 /// ```
+///
+/// # Proof definition
+///
+/// For any network without batch normalisation, any inputs (NaN and infinities too), and a clip `C`, the sum is over
+/// the samples of the batch of `t_i`, rounded only by the additions and the product with the clip factor in double
+/// precision, where `t_i` depends on sample `i` and the parameters alone and `|t_i| <= C`.
+///
+/// - *A sample's `x` and `d` depend on no other sample.* They are computed in single precision, row by row, by the same
+///   sequence of operations wherever the row stands in a block. The gradient that is clipped is the one *defined* by
+///   these rounded numbers, so rounding in the network needs no bound.
+/// - *The norm is rounded up.* Products of two single-precision numbers are exact in double precision. The squared
+///   norm is a sum of fewer than 2^22 terms, each of at most three roundings: for terms that are not negative the
+///   relative error is below 2^22 * 2^-53 * 2 = 2^-30. Where a layer was used more than once terms may be negative;
+///   the absolute error is then below 2^-30 times `(Σ_k |x_k| |d_k|)²`, which is added. The norm used is
+///   `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square root, of `C / norm` and of the factor 1 + 2^-29.
+///   Double precision neither overflows (squares of squares of single precision stay below 1e160) nor loses a
+///   term to underflow that matters (they stay above 1e-180, where the product with the clip factor is not more
+///   than it would be exactly, up to 1e-300).
+/// - *A sample whose norm is not finite contributes zero*, which is a function of the sample alone.
+/// - *An empty batch gives zeros.*
+///
+/// What remains is the rounding of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
+/// parameter. Whoever adds noise charges for it.
 pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec<f64>> {
     check_setting(clip.is_finite() && clip > 0.0, "the clip", clip, "a finite number above 0")?;
     let parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
