@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod plot;
 mod source;
 mod transforms;
 mod ui;
@@ -24,11 +25,14 @@ Examples:
   progap inspect demo                       a synthetic social network, nothing to download
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
   progap data list                          the data sets of the paper, and which are present
-  progap data convert my-graph/ g.progap    a file that loads in an instant";
+  progap data convert my-graph/ g.progap    a file that loads in an instant
+  progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
+                                            the noise that a privacy target needs";
 
 #[derive(Subcommand)]
 enum Command {
     Inspect(command::inspect::Inspect),
+    Account(command::account::Account),
     #[command(subcommand)]
     Data(command::data::Data),
     #[command(subcommand)]
@@ -38,6 +42,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Inspect(inspect) => inspect.run(),
+        Command::Account(account) => account.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),
     };
