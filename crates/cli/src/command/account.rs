@@ -98,6 +98,8 @@ struct Question {
     delta: f64,
     /// The epsilon to calibrate to.
     target: Option<f64>,
+    /// The sigma that was given.
+    sigma: Option<f64>,
     /// What leads from the number called sigma to an event; nothing if the event is given.
     plan: Option<Planned>,
     /// The event, unless it is to be calibrated.
@@ -198,7 +200,7 @@ impl Account {
         let delta = Target::new(1.0, self.delta)?.delta;
         if let Some(path) = &self.events {
             let UnitOrNot { unit, event } = read_events(path)?;
-            return Ok(Question { unit, delta, target: None, plan: None, event: Some(event) });
+            return Ok(Question { unit, delta, target: None, sigma: None, plan: None, event: Some(event) });
         }
         let (Some(level), Some(depth)) = (self.level, self.depth) else {
             return Err("give --level and --depth, or --events".into());
@@ -214,7 +216,7 @@ impl Account {
         };
         let target = self.epsilon.map(|epsilon| Target::new(epsilon, delta)).transpose()?.map(|t| t.epsilon);
         let event = self.sigma.map(|sigma| planned.event(sigma)).transpose()?;
-        Ok(Question { unit: Some(unit), delta, target, plan: Some(planned), event })
+        Ok(Question { unit: Some(unit), delta, target, sigma: self.sigma, plan: Some(planned), event })
     }
 
     fn edge_plan(&self, depth: u64) -> Result<Planned, Box<dyn std::error::Error>> {
@@ -325,30 +327,12 @@ impl Question {
             }
             Err(error) => return Err(error),
         };
-        let sigma = sigma.or_else(|| self.sigma());
+        let sigma = sigma.or(self.sigma);
         let friendship = match self.friendship(&event, sigma)? {
             Some(friends) => Some(accountant.epsilon(&friends, self.delta)?.value),
             None => None,
         };
         Ok(Ok(Answer { sigma, epsilon: bound.value, friendship, event, caveat: bound.caveat }))
-    }
-
-    /// The sigma that was given by flag.
-    fn sigma(&self) -> Option<f64> {
-        let planned = self.plan.as_ref()?;
-        let mut event = self.event.as_ref()?;
-        // The first aggregation of a plan, or its first gradient step.
-        loop {
-            match event {
-                Event::Gaussian { sigma, .. } if planned.level == Level::Edge => return Some(*sigma),
-                Event::Gaussian { sigma, sensitivity } => return Some(sigma / sensitivity),
-                Event::Composed { events } => event = events.first()?,
-                Event::SelfComposed { event: inner, .. } | Event::PoissonSampled { event: inner, .. } => {
-                    event = inner
-                }
-                _ => return None,
-            }
-        }
     }
 
     /// The same run for neighbours that differ in one friendship.
@@ -502,30 +486,31 @@ fn show(question: &Question, opinions: &[Opinion], report: &Report<'_>) -> Strin
     let rows = opinions.iter().map(|Opinion { name, answer }| {
         let mark = if *name == report.accountant { " *" } else { "" };
         let cell = |value: Option<f64>| value.map_or("-".to_owned(), up);
-        let note = report.notes.get(name).cloned().unwrap_or_default();
-        match answer {
-            Ok(answer) => [
-                format!("{name}{mark}"),
-                cell(answer.sigma),
-                up(answer.epsilon),
-                if friendship { cell(answer.friendship) } else { String::new() },
-                note,
-            ],
-            Err(why) => [(*name).to_owned(), "-".into(), "-".into(), String::new(), why.clone()],
-        }
+        let answer = answer.as_ref().ok();
+        [
+            format!("{name}{mark}"),
+            cell(answer.and_then(|answer| answer.sigma)),
+            cell(answer.map(|answer| answer.epsilon)),
+            if friendship { cell(answer.and_then(|answer| answer.friendship)) } else { String::new() },
+        ]
     });
-    let header = ["accountant", "sigma", "epsilon", if friendship { "friendship" } else { "" }, ""];
+    let header = ["accountant", "sigma", "epsilon", if friendship { "friendship" } else { "" }];
     let title = match question.target {
         Some(epsilon) => format!("Noise for epsilon {epsilon} at delta {:e}", question.delta),
         None => format!("Epsilon at delta {:e}", question.delta),
     };
-    format!("{}\n\n{}\n\n* counts", ui::facts(&title, &facts), ui::table(header, rows))
+    let mut text =
+        format!("{}\n\n{}\n\n* the answer above", ui::facts(&title, &facts), ui::table(header, rows));
+    for (name, note) in &report.notes {
+        text += &format!("\n{name}: {note}");
+    }
+    text
 }
 
 /// Epsilon against delta, for the noise that was found or given.
 fn draw(question: &Question, name: &str, answer: &Answer) -> Result<Plot, Error> {
     let first = (question.delta.log10().floor() as i32 - 2).clamp(-300, -12);
-    let last = (question.delta.log10().ceil() as i32).max(-2).min(-1);
+    let last = (question.delta.log10().ceil() as i32).clamp(-2, -1);
     let points = 40;
     let deltas: Vec<f64> = (0..=points)
         .map(|k| 10f64.powf(f64::from(first) + f64::from(last - first) * f64::from(k) / f64::from(points)))

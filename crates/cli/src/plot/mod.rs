@@ -171,12 +171,10 @@ impl Plot {
             if inside {
                 let centre = (x.at(at_x.log10()), y.at(*at_y));
                 picture.0.push(Shape::Dot { centre, radius: 5.0, colour: INK });
-                // Beside the curve, on the side where there is more room.
-                let right_half = centre.0 > 0.5 * (left + right);
-                let (shift, anchor) = if right_half { (-12.0, Anchor::End) } else { (-6.0, Anchor::End) };
-                let (shift, anchor) =
-                    if centre.0 < left + 200.0 { (10.0, Anchor::Start) } else { (shift, anchor) };
-                let lift = if matches!(anchor, Anchor::End) { 20.0 } else { -12.0 };
+                // Below a falling curve on its left, unless there is no room.
+                let room = centre.0 > left + 200.0;
+                let (shift, lift, anchor) =
+                    if room { (-10.0, 20.0, Anchor::End) } else { (10.0, -12.0, Anchor::Start) };
                 let level = (centre.1 + lift).clamp(top + 14.0, bottom - 6.0);
                 picture.text((centre.0 + shift, level), 13.0, anchor, text);
             }
