@@ -232,10 +232,9 @@ fn bad_trees_are_refused() {
     );
     tree(&"[".repeat(100_000), &["nested"]);
     tree(&" ".repeat((4 << 20) + 10), &["bytes"]);
-    let unanswerable = format!(
-        r#"{{"type": "private-selection", "eta": 1, "gamma": 0.5, "event": {{"type": "poisson-sampled", "rate": 0.1, "event": {{"type": "laplace", "scale": 1, "sensitivity": 1}}}}}}"#
-    );
-    tree(&unanswerable, &["event.event", "no accountant handles this tree"]);
+    let unanswerable = r#"{"type": "private-selection", "eta": 1, "gamma": 0.5, "event": {"type": "poisson-sampled",
+        "rate": 0.1, "event": {"type": "laplace", "scale": 1, "sensitivity": 1}}}"#;
+    tree(unanswerable, &["event.event", "no accountant handles this tree"]);
     refused("--events /nowhere/tree.json --delta 1e-6", "", &["/nowhere/tree.json", "cannot be read"]);
     refused("--events - --delta 2", gaussian, &["delta is 2"]);
     refused("--events - --delta 1e-6 --epsilon 1", gaussian, &["cannot be used with"]);

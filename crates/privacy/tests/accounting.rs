@@ -103,6 +103,9 @@ fn compare_with_dp_accounting(first: usize) {
         let case = format!("{} at {delta:e}: {bound:?}, oracle {optimistic}..{pessimistic}", event.to_json());
         assert!(value >= optimistic, "below the oracle's optimistic bound: {case}");
         assert!(value <= pessimistic * 1.001, "more than 0.1% above the oracle: {case}");
+        // The optimistic bound is loose where steps are many. The pessimistic one is fine enough to be within about 0.01%
+        // of the truth wherever its grid could be refined, so an answer far below it would be wrong as well.
+        assert!(value >= pessimistic * 0.998 - 1e-6, "more than 0.2% below the oracle: {case}");
         assert!(bound.error <= 1e-3 * value, "reported error: {case}");
         compared += 1;
     }
