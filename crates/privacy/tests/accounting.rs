@@ -96,20 +96,22 @@ fn pld_agrees_with_dp_accounting_on_the_other_half() {
 
 fn compare_with_dp_accounting(first: usize) {
     let pld = PldAccountant::new();
-    let mut compared = 0;
+    let (mut compared, mut two_sided) = (0, 0);
     for (event, delta, _, pessimistic, optimistic, _) in oracle().trees.into_iter().skip(first).step_by(2) {
         let bound = pld.epsilon(&event, delta).unwrap();
         let value = bound.value;
         let case = format!("{} at {delta:e}: {bound:?}, oracle {optimistic}..{pessimistic}", event.to_json());
         assert!(value >= optimistic, "below the oracle's optimistic bound: {case}");
         assert!(value <= pessimistic * 1.001, "more than 0.1% above the oracle: {case}");
-        // The optimistic bound is loose where steps are many. The pessimistic one is fine enough to be within about 0.01%
-        // of the truth wherever its grid could be refined, so an answer far below it would be wrong as well.
-        assert!(value >= pessimistic * 0.998 - 1e-6, "more than 0.2% below the oracle: {case}");
+        // The optimistic bound is loose where steps are many. The pessimistic one is within about 0.01% of the truth
+        // unless epsilon is too small for its grid, so an answer far below it would be wrong as well.
+        let resolved = pessimistic > 0.05;
+        assert!(!resolved || value >= pessimistic * 0.998, "more than 0.2% below the oracle: {case}");
+        two_sided += usize::from(resolved);
         assert!(bound.error <= 1e-3 * value, "reported error: {case}");
         compared += 1;
     }
-    assert!(compared > 150, "{compared}");
+    assert!(compared > 150 && two_sided > 100, "{compared} {two_sided}");
 }
 
 #[test]
