@@ -1,10 +1,13 @@
 """Writes crates/privacy/tests/oracle/accounting.json: reference values that the accountants are tested against.
 
-    python scripts/oracle/accounting.py
+    python scripts/oracle/accounting.py [--output FILE]
 
-Needs dp-accounting and mpmath. Takes about twenty minutes.
+Needs dp-accounting and mpmath. Takes about twenty minutes. Finished trees are kept in FILE.partial, so that an
+interrupted run goes on where it stopped; the file is removed at the end. Trees and order are fixed by the script: a
+second run with the same library versions writes the same file.
 """
 
+import argparse
 import json
 import math
 import pathlib
@@ -69,7 +72,37 @@ def trees():
             yield repeated(response(keep), steps), 1e-6
 
 
+def ask(tree, delta):
+    """The row of one tree, or None where dp-accounting has no finite answer."""
+    try:
+        interval, high, low = ref.pld_epsilon(tree, delta)
+    except (ValueError, MemoryError, OverflowError) as error:
+        print("skipped", tree, repr(error), file=sys.stderr)
+        return None
+    rdp = ref.rdp_epsilon(tree, delta, ref.WHOLE_ORDERS)
+    low = low if math.isfinite(low) else 0.0  # the optimistic bound says nothing
+    if not math.isfinite(high) or (rdp and not math.isfinite(rdp[0])):
+        print("skipped", tree, high, rdp, file=sys.stderr)
+        return None
+    return [tree, delta, float(f"{interval:.3g}"), high, low, rdp and rdp[0]]
+
+
+def answered(partial):
+    """What an interrupted run has finished: question -> row. A line that was cut off is asked again."""
+    done = {}
+    for line in partial.read_text().splitlines() if partial.exists() else []:
+        try:
+            question, row = json.loads(line)
+        except ValueError:
+            continue
+        done[question] = row
+    return done
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=pathlib.Path, default=OUT)
+    output = parser.parse_args().output
     data = {"gaussian": [], "special": [], "sampled_once": [], "divergence": [], "rdp": [], "multi_term": [], "trees": []}
     for mu in [1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 12.0, 40.0]:
         for delta in [1e-2, 1e-5, 1e-7, 1e-10, 1e-15, 1e-20, 1e-30]:
@@ -97,21 +130,22 @@ def main():
         base = repeated(sampled(0.01, gaussian(1.5)), 300)
         tree = {"type": "private-selection", "eta": eta, "gamma": gamma, "event": base}
         data["rdp"].append([tree, 1e-6, ref.rdp_epsilon(tree, 1e-6, ref.WHOLE_ORDERS)[0]])
-    for i, (tree, delta) in enumerate(trees()):
-        try:
-            interval, high, low = ref.pld_epsilon(tree, delta)
-        except (ValueError, MemoryError, OverflowError) as error:
-            print("skipped", i, tree, error, file=sys.stderr)
-            continue
-        rdp = ref.rdp_epsilon(tree, delta, ref.WHOLE_ORDERS)
-        low = low if math.isfinite(low) else 0.0  # the optimistic bound says nothing
-        if not math.isfinite(high) or (rdp and not math.isfinite(rdp[0])):
-            print("skipped", i, tree, high, rdp, file=sys.stderr)
-            continue
-        data["trees"].append([tree, delta, float(f"{interval:.3g}"), high, low, rdp and rdp[0]])
-        print(i, delta, interval, high, low, rdp, file=sys.stderr, flush=True)
+    partial = output.with_name(output.name + ".partial")
+    done = answered(partial)
+    with partial.open("a") as log:
+        log.write("\n")  # ends a line that was cut off
+        for i, (tree, delta) in enumerate(trees()):
+            question = json.dumps([tree, delta])
+            if question not in done:
+                done[question] = ask(tree, delta)
+                log.write(json.dumps([question, done[question]]) + "\n")
+                log.flush()
+                print(i, done[question], file=sys.stderr, flush=True)
+            if done[question]:
+                data["trees"].append(done[question])
     lines = [json.dumps(key) + ": [\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]" for key, rows in data.items()]
-    OUT.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    output.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    partial.unlink()
 
 
 if __name__ == "__main__":

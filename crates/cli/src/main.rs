@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod plot;
 mod source;
 mod transforms;
 mod ui;
@@ -27,7 +28,9 @@ Examples:
   progap inspect demo                       a synthetic social network, nothing to download
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
   progap data list                          the data sets of the paper, and which are present
-  progap data convert my-graph/ g.progap    a file that loads in an instant";
+  progap data convert my-graph/ g.progap    a file that loads in an instant
+  progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
+                                            the noise that a privacy target needs";
 
 #[derive(Subcommand)]
 enum Command {
@@ -35,6 +38,7 @@ enum Command {
     Predict(command::predict::Predict),
     Verify(command::verify::Verify),
     Inspect(command::inspect::Inspect),
+    Account(command::account::Account),
     #[command(subcommand)]
     Data(command::data::Data),
     #[command(subcommand)]
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         Command::Predict(predict) => predict.run(),
         Command::Verify(verify) => verify.run(),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Account(account) => account.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),
     };

@@ -32,7 +32,7 @@ fn main() {
     let mut purpose = randomness.purpose("benchmark").expect("entropy");
     let mut contenders = Vec::new();
 
-    for sigma in [300.0, 1000.0, 2000.0, 131_072.0] {
+    for sigma in [300.0, 1000.0, 2000.0, 16_384.0, 131_072.0] {
         let gaussian = RoundedGaussian::new(sigma).expect("a valid sigma");
         let build = || {
             let start = Instant::now();

@@ -265,6 +265,41 @@ impl Event {
         Event::PrivateSelection { eta, gamma, event: Box::new(self) }.checked()
     }
 
+    /// The same mechanisms for neighbours that differ in two records at once, or nothing where no simple rule holds.
+    ///
+    /// # Proof definition
+    /// Going from one data set to the other record by record, each step moves a query by at most its sensitivity, so
+    /// both move it by at most twice that, whatever was released before. This covers trees of Gaussian and
+    /// Laplace events, composed and repeated. It does not cover sampling (both records, one or none may be in the
+    /// sample), parallel events (the two may be in different parts), or bits.
+    ///
+    /// ```
+    /// use progap_privacy::Event;
+    ///
+    /// let one = Event::gaussian(4.0, 1.0)?.repeated(3)?;
+    /// assert_eq!(one.for_two_records(), Some(Event::gaussian(4.0, 2.0)?.repeated(3)?));
+    /// assert_eq!(one.poisson_sampled(0.1)?.for_two_records(), None);
+    /// # Ok::<(), progap_privacy::Error>(())
+    /// ```
+    pub fn for_two_records(&self) -> Option<Event> {
+        match self {
+            Event::Gaussian { sigma, sensitivity } => {
+                Some(Event::Gaussian { sigma: *sigma, sensitivity: 2.0 * sensitivity })
+            }
+            Event::Laplace { scale, sensitivity } => {
+                Some(Event::Laplace { scale: *scale, sensitivity: 2.0 * sensitivity })
+            }
+            Event::Composed { events } => {
+                let events = events.iter().map(Event::for_two_records).collect::<Option<_>>()?;
+                Some(Event::Composed { events })
+            }
+            Event::SelfComposed { event, count } => {
+                Some(Event::SelfComposed { event: Box::new(event.for_two_records()?), count: *count })
+            }
+            _ => None,
+        }
+    }
+
     fn checked(self) -> Result<Self> {
         self.validate()?;
         Ok(self)

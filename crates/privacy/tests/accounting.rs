@@ -83,20 +83,35 @@ fn a_single_sampled_gaussian_matches_the_closed_form() {
     }
 }
 
+/// Two tests, so that two cores share the longest of them.
 #[test]
 fn pld_agrees_with_dp_accounting() {
+    compare_with_dp_accounting(0);
+}
+
+#[test]
+fn pld_agrees_with_dp_accounting_on_the_other_half() {
+    compare_with_dp_accounting(1);
+}
+
+fn compare_with_dp_accounting(first: usize) {
     let pld = PldAccountant::new();
-    let mut compared = 0;
-    for (event, delta, _, pessimistic, optimistic, _) in oracle().trees {
+    let (mut compared, mut two_sided) = (0, 0);
+    for (event, delta, _, pessimistic, optimistic, _) in oracle().trees.into_iter().skip(first).step_by(2) {
         let bound = pld.epsilon(&event, delta).unwrap();
         let value = bound.value;
         let case = format!("{} at {delta:e}: {bound:?}, oracle {optimistic}..{pessimistic}", event.to_json());
         assert!(value >= optimistic, "below the oracle's optimistic bound: {case}");
         assert!(value <= pessimistic * 1.001, "more than 0.1% above the oracle: {case}");
+        // The optimistic bound is loose where steps are many. The pessimistic one is within about 0.01% of the truth
+        // unless epsilon is too small for its grid, so an answer far below it would be wrong as well.
+        let resolved = pessimistic > 0.05;
+        assert!(!resolved || value >= pessimistic * 0.998, "more than 0.2% below the oracle: {case}");
+        two_sided += usize::from(resolved);
         assert!(bound.error <= 1e-3 * value, "reported error: {case}");
         compared += 1;
     }
-    assert!(compared > 250, "{compared}");
+    assert!(compared > 150 && two_sided > 100, "{compared} {two_sided}");
 }
 
 #[test]
@@ -149,7 +164,7 @@ fn multi_term_matches_the_published_accountant() {
     }
 }
 
-/// exact/PLD <= RDP <= theorem, on every tree of the oracle and on a grid of extreme deltas.
+/// exact/PLD <= RDP <= theorem, on every third tree of the oracle and on a grid of extreme deltas.
 #[test]
 fn tighter_accountants_never_answer_more() {
     let mut cases: Vec<(Event, f64)> =
@@ -164,7 +179,7 @@ fn tighter_accountants_never_answer_more() {
             cases.push((Event::composed(vec![laplace, response]).unwrap(), delta));
         }
     }
-    for (event, delta) in cases {
+    for (index, (event, delta)) in cases.into_iter().enumerate() {
         let answers: Vec<_> = all()
             .into_iter()
             .filter(|accountant| accountant.supports(&event).is_ok())
@@ -179,8 +194,11 @@ fn tighter_accountants_never_answer_more() {
                 event.to_json()
             );
         }
-        let best = Best.epsilon(&event, delta).unwrap();
-        assert!(answers.iter().all(|answer| best.value <= answer.value));
+        // Asks everyone again, so not each time.
+        if index % 8 == 0 {
+            let best = Best.epsilon(&event, delta).unwrap();
+            assert!(answers.iter().all(|answer| best.value <= answer.value));
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod account;
 pub mod data;
 pub mod inspect;
 pub mod ledger;

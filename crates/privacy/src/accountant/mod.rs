@@ -30,7 +30,9 @@ use crate::event::{Event, Path};
 pub struct Bound {
     /// The bound; infinite (epsilon) or 1 (delta) if nothing better can be said.
     pub value: f64,
-    /// How far above the exact value of the accountant's own theorem the numerics may have put `value`.
+    /// About how far above the exact value of the accountant's own theorem the numerics have put `value`: for `pld` a
+    /// first-order estimate of what its grid adds, for the others the allowance for rounding. It says how tight
+    /// the answer is, not how safe: `value` is the bound, and nothing has to be added to it.
     pub error: f64,
     /// The accountant that gave it.
     pub accountant: &'static str,
@@ -70,7 +72,9 @@ impl Obstacle {
 /// # Proof definition
 /// If `epsilon(event, delta)` returns `Ok(bound)`, every mechanism described by `event` is
 /// `(bound.value, delta)`-differentially private for the neighbour relation to which the tree's sensitivities refer;
-/// likewise for `delta(event, epsilon)`. Rounding errors are bounded and added, or the value is rounded up.
+/// likewise for `delta(event, epsilon)`. Allowances for rounding are part of the value. They follow the usual model
+/// of floating-point arithmetic to first order, and take the accuracy of library functions (logarithms, the error
+/// function, the Fourier transform) as documented or measured rather than proven. See `docs/privacy.md#numerics`.
 pub trait Accountant {
     /// The name by which statements and the command line know this accountant.
     fn name(&self) -> &'static str;

@@ -55,12 +55,18 @@ pub struct GradientGrid {
     gaussian: RoundedGaussian,
 }
 
-/// The grid aims at adding no more than this fraction of the clipping norm.
-const ROUNDING_SHARE: f64 = 1e-3;
+/// A grid that adds less than this fraction of the clipping norm is fine enough.
+const FINE_SHARE: f64 = 1e-3;
+/// A coarser grid is taken for the sake of a small table only as long as it adds no more than this fraction.
+const COARSE_SHARE: f64 = 1e-2;
+/// The integer noise for which a table is small: built in some hundredths of a second, 3 MB.
+const SMALL_TABLE_SIGMA: f64 = 16_384.0;
 
 impl GradientGrid {
     /// The grid for gradients of `parameters` entries clipped to norm `clip`: a power of two, so that dividing by
-    /// it is exact, and as fine as a rounding share of 0.1% asks for, or as the noise table allows.
+    /// it is exact. Rounding adds 0.1% of `clip` or less where a table of integer noise up to 16,384 allows it, else up
+    /// to 1% for the sake of a small table (about half a percent for 8,000 parameters and a multiplier of 1), and more
+    /// only where the largest table is too small. All of it is charged.
     ///
     /// # Errors
     /// Parameters that are not positive numbers, a summation too inaccurate to bound, or noise too large or too
@@ -74,8 +80,10 @@ impl GradientGrid {
         let root = (parameters as f64).sqrt();
         let error = summation.error(clip)?;
         let charge = |step: f64| (clip + root * step + 2.0 * error) * (1.0 + 1e-12);
-        let mut step = (ROUNDING_SHARE * clip / root).log2().floor().exp2();
-        while noise_multiplier * charge(step) / step > MAX_SIGMA {
+        let mut step = (FINE_SHARE * clip / root).log2().floor().exp2();
+        let sigma = |step: f64| noise_multiplier * charge(step) / step;
+        let cheap = |step: f64| root * step <= COARSE_SHARE * clip;
+        while sigma(step) > MAX_SIGMA || (sigma(step) > SMALL_TABLE_SIGMA && cheap(2.0 * step)) {
             step *= 2.0;
             if root * step > clip {
                 return Err(Error::invalid(
@@ -86,7 +94,7 @@ impl GradientGrid {
             }
         }
         let sensitivity = charge(step);
-        let gaussian = RoundedGaussian::new((noise_multiplier * sensitivity / step).next_up())?;
+        let gaussian = RoundedGaussian::new(sigma(step).next_up())?;
         Ok(Self { step, sensitivity, parameters, gaussian })
     }
 
@@ -166,13 +174,29 @@ mod tests {
         let grid = GradientGrid::new(1.0, 10_000, 1.47, Summation::sequential(1_000_000)).unwrap();
         let rounding = 100.0 * grid.step();
         let summation = grid.sensitivity() - 1.0 - rounding;
-        assert!(rounding < 2e-3, "{rounding}");
+        assert!(rounding <= COARSE_SHARE, "{rounding}");
         // C + sqrt(p) g + 2 gamma n C, with gamma = (n + 1) 2^-53 to first order.
         let twice_error = 2.0 * 1_000_001.0 * 1_000_000.0 * 2f64.powi(-53);
         assert!((summation / twice_error - 1.0).abs() < 1e-6, "{summation} {twice_error}");
         assert!(summation > 0.0 && summation < 1e-3 * 0.5, "{summation}");
         assert!(grid.noise() >= 1.47 * grid.sensitivity());
         assert!(grid.noise() <= 1.47 * grid.sensitivity() * (1.0 + 1e-9));
+    }
+
+    #[test]
+    fn tables_are_small_where_rounding_is_cheap() {
+        for (parameters, multiplier) in
+            [(100, 1.0), (1_000, 2.0), (8_000, 1.0), (8_000, 5.0), (1_000_000, 3.0)]
+        {
+            let grid = GradientGrid::new(2.0, parameters, multiplier, Summation::sequential(100)).unwrap();
+            let share = (parameters as f64).sqrt() * grid.step() / 2.0;
+            let sigma = grid.gaussian().sigma();
+            let case = format!("{parameters} {multiplier}: share {share}, integer sigma {sigma}");
+            // Either small, or as coarse as it may be, or as large as it can be.
+            assert!(sigma <= SMALL_TABLE_SIGMA || share > 0.5 * COARSE_SHARE, "{case}");
+            assert!(share <= COARSE_SHARE || sigma > 0.5 * MAX_SIGMA, "{case}");
+            assert!(grid.sensitivity() >= 2.0 * (1.0 + share), "{case}");
+        }
     }
 
     #[test]

@@ -448,9 +448,10 @@ fn power(z: Complex<f64>, mut n: u64) -> Complex<f64> {
     result
 }
 
-/// A bound on the rounding error of each entry of the composed, tilted masses.
+/// An allowance for the rounding error of each entry of the composed, tilted masses, to first order.
 ///
-/// A transform of size M errs by at most `c u log2(M)` relative in the 2-norm, with c below 6 for the kernels in use.
+/// A transform of size M errs by at most `c u log2(M)` relative in the 2-norm; c is taken as 6, above the constants of
+/// the textbook analysis for power-of-two kernels, and not proven for the library's mixed ones.
 /// A relative error of a spectrum's entry grows by its power n; Cauchy-Schwarz turns the sum over the spectrum of
 /// `n |S| / |T| |error of T|` into norms.
 fn rounding(product: &[Complex<f64>], spectra: &[(Vec<Complex<f64>>, f64, f64)], size: usize) -> f64 {

@@ -27,8 +27,9 @@ const MAX_BRANCHES: usize = 64;
 ///
 /// # Proof definition
 /// For every supported tree the answer is an upper bound on the exact trade-off of the composed dominating pairs, in
-/// both directions (record present in the first or in the second data set). `Bound::error` says how far above the
-/// exact value the grid has put it, to first order, at the saddle point. See `docs/privacy.md#privacy-loss`.
+/// both directions (record present in the first or in the second data set). `Bound::error` estimates how far above the
+/// exact value the grid has put it, to first order, at the saddle point. Allowances for rounding are those of
+/// `docs/privacy.md#numerics`. See `docs/privacy.md#privacy-loss`.
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, PldAccountant}};

@@ -1,0 +1,241 @@
+//! `progap account` as a user meets it.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn account(arguments: &str) -> Output {
+    with_input(arguments, "")
+}
+
+fn with_input(arguments: &str, input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_progap"))
+        .arg("account")
+        .args(arguments.split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // The command may refuse its arguments before it reads.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("the command ends")
+}
+
+fn json(arguments: &str, input: &str) -> Value {
+    let output = with_input(&format!("{arguments} --json"), input);
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Fails with one sentence that holds all the words.
+fn refused(arguments: &str, input: &str, words: &[&str]) {
+    let output = with_input(arguments, input);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{arguments} was accepted");
+    assert!(output.stdout.is_empty() && !text.contains("panicked"), "{arguments}: {text}");
+    for word in words {
+        assert!(text.contains(word), "{arguments}: no `{word}` in {text}");
+    }
+}
+
+const NODE: &str = "--level node --delta 1e-5 --train-nodes 19804 --batch-size 256 --epochs 10";
+
+#[test]
+fn edge_noise_is_that_of_the_specification() {
+    for (epsilon, sigma, paper) in
+        [(0.25, 17.34, 22.80), (0.5, 9.00, 11.44), (1.0, 4.68, 5.76), (2.0, 2.45, 2.92), (4.0, 1.30, 1.50)]
+    {
+        let answer = json(&format!("--level edge --depth 1 --epsilon {epsilon} --delta 1e-7"), "");
+        assert!((number(&answer["sigma"]) - sigma).abs() < 0.0051, "{answer}");
+        assert!((number(&answer["accountants"]["theorem"]) - paper).abs() < 0.0051, "{answer}");
+        assert!(number(&answer["epsilon"]) <= epsilon, "{answer}");
+        assert_eq!((&answer["accountant"], number(&answer["delta"])), (&Value::from("gdp"), 1e-7));
+        let deeper = json(&format!("--level edge --depth 4 --epsilon {epsilon} --delta 1e-7"), "");
+        assert!((number(&deeper["sigma"]) / number(&answer["sigma"]) - 2.0).abs() < 1e-5);
+    }
+}
+
+#[test]
+fn node_noise_is_that_of_the_specification() {
+    for (depth, sigma) in [(1, 0.791), (2, 0.988), (5, 1.470)] {
+        let answer = json(&format!("{NODE} --depth {depth} --epsilon 8"), "");
+        assert!((number(&answer["sigma"]) - sigma).abs() < 0.00051, "{answer}");
+        assert_eq!(answer["accountant"], "pld");
+        let accountants = &answer["accountants"];
+        assert!(number(&accountants["pld"]) < number(&accountants["rdp"]));
+        assert!(number(&accountants["rdp"]) < number(&accountants["theorem"]));
+        assert!(accountants.get("gdp").is_none());
+        assert!(answer["notes"]["gdp"].as_str().is_some_and(|note| note.contains("poisson-sampled")));
+    }
+}
+
+#[test]
+fn sigma_and_epsilon_lead_to_each_other() {
+    for flags in [
+        "--level edge --delta 1e-6",
+        "--level edge --undirected --delta 1e-6",
+        &format!("{NODE} --max-degree 9 --clip 0.5 --ratio 1.5"),
+    ] {
+        let found = json(&format!("{flags} --depth 2 --epsilon 3"), "");
+        let back = json(&format!("{flags} --depth 2 --sigma {}", found["sigma"]), "");
+        let (epsilon, target) = (number(&back["epsilon"]), number(&found["epsilon"]));
+        assert!((epsilon / target - 1.0).abs() < 1e-9, "{flags}: {epsilon} {target}");
+        // The event in the answer is a question.
+        let tree = found["event"].to_string();
+        let delta = found["delta"].to_string();
+        let again = json(&format!("--events - --delta {delta}"), &tree);
+        assert_eq!(again["epsilon"], found["epsilon"], "{flags}");
+        assert_eq!(again["unit"], found["unit"]);
+    }
+}
+
+#[test]
+fn friendships_cost_more_than_edges() {
+    let edge = json("--level edge --depth 3 --sigma 8 --delta 1e-7", "");
+    let friendship = json("--level edge --undirected --depth 3 --sigma 8 --delta 1e-7", "");
+    assert!(number(&friendship["epsilon"]) > 1.3 * number(&edge["epsilon"]));
+    assert_eq!(edge["friendship_epsilon"], friendship["epsilon"]);
+    assert_eq!(friendship["friendship_epsilon"], friendship["epsilon"]);
+    assert_eq!(number(&friendship["sensitivity"]), 2f64.sqrt());
+    // Of a tree nothing is known but its sensitivities.
+    let tree = r#"{"unit": "edge", "event": {"type": "gaussian", "sigma": 8, "sensitivity": 1}}"#;
+    let group = json("--events - --delta 1e-7", tree);
+    let double = json("--events - --delta 1e-7", &tree.replace("\"sensitivity\": 1", "\"sensitivity\": 2"));
+    assert_eq!(group["friendship_epsilon"], double["epsilon"]);
+    let shown = String::from_utf8(account("--level edge --depth 3 --sigma 8 --delta 1e-7").stdout).unwrap();
+    assert!(shown.contains("friendship") && shown.contains("1.4678"), "{shown}");
+}
+
+#[test]
+fn trees_with_and_without_a_unit() {
+    let bare = r#"{"type": "composed", "events": [{"type": "laplace", "scale": 2, "sensitivity": 1},
+        {"type": "poisson-sampled", "rate": 0.01, "event": {"type": "gaussian", "sigma": 1, "sensitivity": 1}}]}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tree.json");
+    std::fs::write(&file, bare).unwrap();
+    let from_file = json(&format!("--events {} --delta 1e-6", file.display()), "");
+    let wrapped = json("--events - --delta 1e-6", &format!(r#"{{"unit": "node", "event": {bare}}}"#));
+    assert_eq!(from_file["epsilon"], wrapped["epsilon"]);
+    assert_eq!((from_file.get("unit"), &wrapped["unit"]), (None, &Value::from("node")));
+    // Private selection is for one accountant only, and a named one is taken at its word.
+    let selection = format!(
+        r#"{{"type": "private-selection", "eta": 1, "gamma": 0.1, "event": {}}}"#,
+        r#"{"type": "gaussian", "sigma": 2, "sensitivity": 1}"#
+    );
+    assert_eq!(json("--events - --delta 1e-6", &selection)["accountant"], "rdp");
+    refused(
+        "--events - --delta 1e-6 --accountant pld",
+        &selection,
+        &["pld", "private-selection", "`event`", "use rdp"],
+    );
+    // No guarantee at all is an answer, not an error.
+    let clear = json("--events - --delta 1e-6", r#"{"type": "non-private"}"#);
+    assert!(
+        clear["epsilon"].is_null() && clear["notes"]["pld"].as_str().unwrap().contains("no finite epsilon")
+    );
+}
+
+#[test]
+fn plots_are_written_in_both_forms() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, start) in [("a.svg", b"<svg".as_slice()), ("a.png", b"\x89PNG".as_slice())] {
+        let file = folder.path().join(name);
+        let output =
+            account(&format!("--level edge --depth 2 --epsilon 1 --delta 1e-6 --plot {}", file.display()));
+        assert!(output.status.success());
+        assert!(std::fs::read(&file).unwrap().starts_with(start));
+    }
+    let text = std::fs::read_to_string(folder.path().join("a.svg")).unwrap();
+    for word in ["delta", "epsilon", "gdp", "pld", "rdp", "theorem"] {
+        assert!(text.contains(&format!(">{word}<")), "{word}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --plot a.pdf", "", &["a.pdf", ".svg or .png"]);
+    refused(
+        "--level edge --depth 2 --epsilon 1 --delta 1e-6 --plot /nowhere/at/all/a.svg",
+        "",
+        &["cannot be written"],
+    );
+}
+
+#[test]
+fn bad_flags_are_refused() {
+    for epsilon in ["0", "-1", "nan", "inf"] {
+        refused(
+            &format!("--level edge --depth 1 --delta 1e-6 --epsilon {epsilon}"),
+            "",
+            &["epsilon", "above 0"],
+        );
+    }
+    for delta in ["0", "1", "-0.1", "nan", "2"] {
+        refused(
+            &format!("--level edge --depth 1 --epsilon 1 --delta {delta}"),
+            "",
+            &["delta", "between 0 and 1"],
+        );
+    }
+    for sigma in ["0", "-3", "nan", "inf"] {
+        refused(&format!("--level edge --depth 1 --delta 1e-6 --sigma {sigma}"), "", &["sigma", "above 0"]);
+        refused(&format!("{NODE} --depth 1 --sigma {sigma}"), "", &["sigma", "above 0"]);
+    }
+    refused("--level edge --depth 0 --epsilon 1 --delta 1e-6", "", &["depth", "at least 1"]);
+    refused("--level edge --depth 9999 --epsilon 1 --delta 1e-6", "", &["depth", "at most 1000"]);
+    refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "edge level"]);
+    refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
+    let node = "--level node --depth 1 --epsilon 1 --delta 1e-6";
+    refused(&format!("{node} --train-nodes 10 --batch-size 11 --epochs 1"), "", &["batch_size is 11"]);
+    refused(&format!("{node} --train-nodes 10 --batch-size 0 --epochs 1"), "", &["batch_size is 0"]);
+    refused(&format!("{node} --train-nodes 10 --batch-size 5 --epochs 0"), "", &["epochs is 0"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --ratio 0"), "", &["ratio is 0"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --clip -1"), "", &["clip is -1"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --max-degree 0"), "", &["max-degree is 0"]);
+    refused(
+        &format!("{NODE} --depth 1 --epsilon 1 --accountant gdp"),
+        "",
+        &["gdp", "poisson-sampled", "use pld"],
+    );
+    refused("--delta 1e-6", "", &["--level"]);
+    refused("--level edge --depth 1 --delta 1e-6", "", &["--epsilon"]);
+    refused("--level edge --depth 1 --delta 1e-6 --epsilon 1 --sigma 2", "", &["cannot be used with"]);
+}
+
+#[test]
+fn bad_trees_are_refused() {
+    let tree = |text: &str, words: &[&str]| refused("--events - --delta 1e-6", text, words);
+    tree("", &["standard input", "not an event tree"]);
+    tree("{\"type\": \"gaussian\"", &["not an event tree"]);
+    tree("\u{0}\u{1}", &["not an event tree"]);
+    tree(r#"{"type": "wish"}"#, &["wish"]);
+    tree(r#"{"type": "gaussian", "sigma": 0, "sensitivity": 1}"#, &["sigma is 0", "`event`"]);
+    tree(r#"{"type": "gaussian", "sigma": 1e999, "sensitivity": 1}"#, &["out of range"]);
+    tree(r#"{"type": "gaussian", "sigma": 1, "sensitivity": 1, "free": true}"#, &["free"]);
+    let gaussian = r#"{"type": "gaussian", "sigma": 1, "sensitivity": 1}"#;
+    tree(
+        &format!(r#"{{"type": "poisson-sampled", "rate": 1.5, "event": {gaussian}}}"#),
+        &["rate is 1.5", "between 0 and 1"],
+    );
+    tree(
+        &format!(r#"{{"type": "self-composed", "count": 0, "event": {gaussian}}}"#),
+        &["count is 0", "at least 1"],
+    );
+    tree(&format!(r#"{{"unit": "planet", "event": {gaussian}}}"#), &["planet"]);
+    tree(
+        &format!(r#"{{"unit": "edge", "event": {}}}"#, gaussian.replace("\"sigma\": 1", "\"sigma\": -1")),
+        &["sigma is -1"],
+    );
+    tree(&"[".repeat(100_000), &["nested"]);
+    tree(&" ".repeat((4 << 20) + 10), &["bytes"]);
+    let unanswerable = r#"{"type": "private-selection", "eta": 1, "gamma": 0.5, "event": {"type": "poisson-sampled",
+        "rate": 0.1, "event": {"type": "laplace", "scale": 1, "sensitivity": 1}}}"#;
+    tree(unanswerable, &["event.event", "no accountant handles this tree"]);
+    refused("--events /nowhere/tree.json --delta 1e-6", "", &["/nowhere/tree.json", "cannot be read"]);
+    refused("--events - --delta 2", gaussian, &["delta is 2"]);
+    refused("--events - --delta 1e-6 --epsilon 1", gaussian, &["cannot be used with"]);
+}
