@@ -1,5 +1,7 @@
 //! What is known about each node besides its edges.
 
+use rayon::prelude::*;
+
 use crate::graph::check_offsets;
 use crate::{Buffer, Place, Problem, Result};
 
@@ -196,23 +198,25 @@ impl Features {
             }
             Features::Sparse { columns, offsets, indices, values } => {
                 check_lengths(rows, offsets, indices, values.as_deref())?;
-                if let Some(at) = indices.iter().position(|&c| c as usize >= *columns) {
+                if let Some(at) = first(indices.len(), |at| indices[at] as usize >= *columns) {
                     let problem =
                         Problem::IndexOutOfRange { index: indices[at].to_string(), limit: *columns as u64 };
                     return Err(
                         problem.at(Place::Element { key: "feature columns".into(), index: at as u64 })
                     );
                 }
-                let ascending = |w: &[u64]| indices[w[0] as usize..w[1] as usize].is_sorted_by(|a, b| a < b);
-                if let Some(row) = offsets.windows(2).position(|w| !ascending(w)) {
+                let row = |row: usize| &indices[offsets[row] as usize..offsets[row + 1] as usize];
+                if let Some(row) = first(rows, |at| !row(at).is_sorted_by(|a, b| a < b)) {
                     let message = "a feature column stands twice in one row".into();
                     return Err(Problem::Invalid(message).at(Place::Node(row as u64)));
                 }
                 values.as_ref()
             }
         };
-        match values.and_then(|values| values.iter().position(|v| !v.is_finite()).map(|at| (at, values[at])))
-        {
+        let not_finite = |values: &Buffer<f32>| {
+            first(values.len(), |at| !values[at].is_finite()).map(|at| (at, values[at]))
+        };
+        match values.and_then(not_finite) {
             None => Ok(()),
             Some((at, value)) => {
                 let row = match self {
@@ -223,6 +227,13 @@ impl Features {
             }
         }
     }
+}
+
+/// The first of so many values that is bad, sought by all threads.
+fn first(count: usize, bad: impl Fn(usize) -> bool + Sync) -> Option<usize> {
+    const PER_TASK: usize = 1 << 15;
+    let task = |task: usize| task * PER_TASK..count.min((task + 1) * PER_TASK);
+    (0..count.div_ceil(PER_TASK)).into_par_iter().find_map_first(|at| task(at).find(|&at| bad(at)))
 }
 
 /// Equal when every value is equal, in whichever form it is stored.

@@ -193,7 +193,7 @@ impl Graph {
         if nodes > Self::MAX_NODES {
             return Err(too_many_nodes(nodes));
         }
-        // Blocks small enough to stay in the cache between the passes of `check_block`.
+        // Small blocks, so that both threads end at the same time.
         let blocks = split_rows(&self.offsets, (self.edges() >> 16).clamp(64, 1 << 16));
         blocks
             .par_windows(2)
@@ -206,26 +206,47 @@ impl Graph {
         let nodes = self.nodes();
         let first = self.offsets[rows.start] as usize;
         let senders = &self.senders[first..self.offsets[rows.end] as usize];
-        if senders.iter().fold(0, |largest, &j| j.max(largest)) as usize >= nodes {
+        let Scanned { largest, falls: all } = pulp::Arch::new().dispatch(Scan(senders));
+        if largest as usize >= nodes && !senders.is_empty() {
             let at = senders.iter().position(|&j| j as usize >= nodes).unwrap_or(0);
             let place = Place::Element { key: "senders".into(), index: (first + at) as u64 };
             let index = senders[at].to_string();
             return Err(Problem::IndexOutOfRange { index, limit: nodes as u64 }.at(place));
         }
         // The rows ascend if the list falls only where one row ends and the next begins.
-        let falls = |(a, b): (&u32, &u32)| u32::from(a > b);
-        let all = senders.iter().zip(&senders[senders.len().min(1)..]).map(falls).sum::<u32>();
         let mut between = 0;
         let mut end_before = self.offsets[rows.start];
         for &start in &self.offsets[rows.start + 1..rows.end] {
             // Of several empty rows at one place only the first counts.
             let at = start as usize - first;
             if start > end_before && at < senders.len() {
-                between += falls((&senders[at - 1], &senders[at]));
+                between += u32::from(senders[at - 1] > senders[at]);
             }
             end_before = start;
         }
         Ok(if all == between { RowOrder::Ascending } else { RowOrder::Mixed })
+    }
+}
+
+/// Looks at every sender once, with the widest vectors that the machine has.
+struct Scan<'a>(&'a [u32]);
+
+struct Scanned {
+    largest: u32,
+    /// How often a sender is followed by a smaller one.
+    falls: u32,
+}
+
+impl pulp::WithSimd for Scan<'_> {
+    type Output = Scanned;
+
+    #[inline(always)]
+    fn with_simd<V: pulp::Simd>(self, _: V) -> Scanned {
+        let Some((&last, _)) = self.0.split_last() else { return Scanned { largest: 0, falls: 0 } };
+        let pairs = self.0.iter().zip(&self.0[1..]);
+        let (largest, falls) =
+            pairs.fold((last, 0), |(largest, falls), (&a, &b)| (a.max(largest), falls + u32::from(a > b)));
+        Scanned { largest, falls }
     }
 }
 
