@@ -59,7 +59,7 @@ pub struct GradientGrid {
 const FINE_SHARE: f64 = 1e-3;
 /// A coarser grid is taken for the sake of a small table only as long as it adds no more than this fraction.
 const COARSE_SHARE: f64 = 1e-2;
-/// The integer noise for which a table is small: built in some hundredths of a second, 3 MB.
+/// The integer noise for which a table is small: built in less than a tenth of a second, a few megabytes.
 const SMALL_TABLE_SIGMA: f64 = 16_384.0;
 
 impl GradientGrid {
