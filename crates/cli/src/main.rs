@@ -28,7 +28,7 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    Inspect(command::inspect::Inspect),
+    Inspect(Box<command::inspect::Inspect>),
     #[command(subcommand)]
     Data(command::data::Data),
 }
