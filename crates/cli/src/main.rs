@@ -37,7 +37,7 @@ enum Command {
     Train(Box<command::train::Train>),
     Predict(command::predict::Predict),
     Verify(command::verify::Verify),
-    Inspect(command::inspect::Inspect),
+    Inspect(Box<command::inspect::Inspect>),
     Account(command::account::Account),
     #[command(subcommand)]
     Data(command::data::Data),

@@ -19,7 +19,7 @@ use crate::ui::{self, Download, bytes, count};
 pub enum Data {
     List(List),
     Fetch(Fetch),
-    Convert(Convert),
+    Convert(Box<Convert>),
     Synth(Synth),
 }
 
