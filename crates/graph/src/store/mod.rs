@@ -99,7 +99,7 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
 /// it share them.
 ///
 /// Everything is verified first. After that the file must not be changed in place while it is open (replacing
-/// it by another file, as [`write`] does, is fine); where that cannot be ruled out, use [`read`].
+/// it by another file, as [`write()`] does, is fine); where that cannot be ruled out, use [`read`].
 pub fn open(path: &Path) -> Result<Dataset> {
     let file = File::open(path).in_file(path)?;
     let map = map::map(&file).in_file(path)?;

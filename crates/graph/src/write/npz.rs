@@ -47,7 +47,7 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
     file.commit()
 }
 
-/// [`write`] into anything that can be written to.
+/// [`write()`] into anything that can be written to.
 pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
     let method = if dataset.bytes() as u64 > DEFLATE_BELOW {
         CompressionMethod::Stored
