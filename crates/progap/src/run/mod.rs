@@ -42,8 +42,13 @@ pub fn train(
 ) -> Result<Release> {
     let plan = prepare(&dataset, settings)?;
     let run = RunFile::new(&dataset, settings, ledger, source)?;
-    let folder = RunFolder::create(folder, run)?;
-    go(dataset, folder, plan, observer)
+    let run = RunFolder::create(folder, run)?;
+    let outcome = go(dataset, run, plan, observer);
+    if let Err(Error::Ledger(_)) = outcome {
+        // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping.
+        std::fs::remove_dir_all(folder).map_err(|e| Error::file(folder, e))?;
+    }
+    outcome
 }
 
 /// Goes on with a run that was interrupted; the data and the settings must be those it began with.
