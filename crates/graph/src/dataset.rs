@@ -127,10 +127,10 @@ impl Dataset {
     /// A fingerprint of the content (edges, features, labels, split; not the name): 32 hexadecimal digits that
     /// tell whether two data sets are the same.
     pub fn fingerprint(&self) -> String {
-        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        let mut hash = twox_hash::XxHash3_128::new();
         let mut add = |bytes: &[u8]| {
-            hash.update(&(bytes.len() as u64).to_le_bytes());
-            hash.update(bytes);
+            hash.write(&(bytes.len() as u64).to_le_bytes());
+            hash.write(bytes);
         };
         add(bytemuck::cast_slice(self.graph().offsets()));
         add(bytemuck::cast_slice(self.graph().senders()));
@@ -146,7 +146,7 @@ impl Dataset {
             }
         }
         add(self.split().map_or(&[], Split::codes));
-        format!("{:032x}", hash.digest128())
+        format!("{:032x}", hash.finish_128())
     }
 
     /// The same data under another name.

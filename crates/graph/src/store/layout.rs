@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 use rayon::prelude::*;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::{Buffer, Error, Place, Problem, Result};
 
@@ -177,13 +177,13 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn header_checksum(start: &[u8], table: &[u8]) -> u64 {
-    xxh3_64(&[start, table].concat())
+    XxHash3_64::oneshot(&[start, table].concat())
 }
 
 /// Hashes of the chunks, hashed: chunks can be verified by several threads.
 fn checksum(content: &[u8]) -> u64 {
-    let chunks: Vec<u64> = content.par_chunks(CHUNK).map(xxh3_64).collect();
-    xxh3_64(bytemuck::must_cast_slice(&chunks))
+    let chunks: Vec<u64> = content.par_chunks(CHUNK).map(XxHash3_64::oneshot).collect();
+    XxHash3_64::oneshot(bytemuck::must_cast_slice(&chunks))
 }
 
 fn expect_checksum(what: &str, expected: u64, found: u64) -> Result<()> {
