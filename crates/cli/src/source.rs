@@ -99,6 +99,12 @@ impl Source {
         &self.dataset
     }
 
+    /// The folder of a release, if that is what the user named.
+    pub fn release(&self) -> Option<PathBuf> {
+        let folder = Path::new(&self.dataset);
+        folder.join("manifest.json").is_file().then(|| folder.to_path_buf())
+    }
+
     /// Whether the user says that the graph is undirected.
     pub fn is_undirected(&self) -> bool {
         self.undirected

@@ -143,6 +143,27 @@ impl<S: Source> Vault<S> {
         self.events = events;
     }
 
+    /// Takes over aggregates that were kept before an interruption: one that was kept in the moment between being
+    /// asked and being recorded is recorded now.
+    pub(crate) fn resume_aggregates(&mut self, kept: usize, plan: &Plan) -> Result<()> {
+        let asked = |(event, count): &(Event, u64)| match event {
+            Event::Gaussian { .. } | Event::NonPrivate => *count as usize,
+            _ => 0,
+        };
+        for _ in self.events.iter().map(asked).sum()..kept {
+            self.record_aggregation(plan)?;
+        }
+        Ok(())
+    }
+
+    fn record_aggregation(&mut self, plan: &Plan) -> Result<()> {
+        self.record(match self.level {
+            Level::None => Event::NonPrivate,
+            _ => Event::gaussian(plan.aggregate_multiplier * plan.sensitivity, plan.sensitivity)?,
+        });
+        Ok(())
+    }
+
     fn record(&mut self, event: Event) {
         match self.events.last_mut() {
             Some((last, count)) if *last == event => *count += 1,
@@ -185,7 +206,7 @@ impl<S: Source> Vault<S> {
         if self.level == Level::None {
             let mut sums = vec![0f32; messages.len()];
             aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
-            self.record(Event::NonPrivate);
+            self.record_aggregation(plan)?;
             return Ok(sums);
         }
         let noise = plan.aggregate_multiplier * plan.sensitivity;
@@ -207,7 +228,7 @@ impl<S: Source> Vault<S> {
                 RoundedGaussian::for_messages(noise, scale)?.release(&mut sums, scale, purpose, threads)
             }
         };
-        self.record(Event::gaussian(noise, plan.sensitivity)?);
+        self.record_aggregation(plan)?;
         Ok(noisy.into_parts().0)
     }
 

@@ -137,6 +137,34 @@ fn a_secure_run_that_is_resumed_asks_with_the_same_noise() {
     std::fs::remove_file(folder.join("checkpoint.safetensors")).expect("removed");
     run::resume(network(), &folder, &mut ()).expect("resumed");
     assert_eq!(std::fs::read(&aggregate).expect("asked again"), before);
+    assert!(
+        release::verify(&folder).expect("verified").iter().all(|finding| finding.ok),
+        "every query is listed"
+    );
+}
+
+/// A crash after an aggregate was kept and before the state was: the query must still be listed.
+#[test]
+fn an_aggregate_kept_just_before_a_crash_is_counted() {
+    let settings = settings(Level::Edge);
+    let (_whole, whole) = folder();
+    train(&settings, &whole).expect("trained");
+    let (_keep, folder) = folder();
+    let (checkpoint, before) = (folder.join("checkpoint.safetensors"), folder.join("before"));
+    let mut epochs = 0;
+    let mut stop = |_: &Progress| {
+        epochs += 1;
+        if epochs <= settings.epochs {
+            return ControlFlow::Continue(());
+        }
+        // The first epoch of stage 1: what is on disk is the state at the end of stage 0.
+        std::fs::copy(&checkpoint, &before).expect("kept at the end of stage 0");
+        ControlFlow::Break(())
+    };
+    run::train(network(), &settings, &folder, None, Value::Null, &mut stop).expect_err("stopped");
+    std::fs::rename(&before, &checkpoint).expect("as after a crash");
+    run::resume(network(), &folder, &mut ()).expect("resumed");
+    assert_eq!(contents(&folder), contents(&whole));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `progap inspect`: a data set in figures.
 
+use std::path::Path;
+
 use clap::Args;
+use progap::Release;
 use progap_graph::summary::{Quantiles, Summary};
 
 use super::Outcome;
@@ -14,7 +17,8 @@ Examples:
   progap inspect demo
   progap inspect fb:Berkeley13 --data-dir ~/data
   progap inspect nodes.csv --edges edges.csv --label diagnosis --undirected
-  progap inspect graph.npz --json | jq .edges")]
+  progap inspect graph.npz --json | jq .edges
+  progap inspect releases/demo-edge-1       the guarantee of a release, in plain words")]
 pub struct Inspect {
     #[command(flatten)]
     source: Source,
@@ -26,6 +30,9 @@ pub struct Inspect {
 impl Inspect {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        if let Some(release) = self.source.release() {
+            return show_release(&release, self.json);
+        }
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
             self.source.load_split()?
@@ -36,6 +43,41 @@ impl Inspect {
         }
         ui::print(&table(&summary))
     }
+}
+
+/// The guarantee of a release, in words that can be quoted, and what it rests on.
+fn show_release(folder: &Path, json: bool) -> Outcome {
+    let release = Release::open(folder)?;
+    let (statement, metrics) = (&release.statement, &release.metrics);
+    if json {
+        return ui::print(&serde_json::to_string_pretty(statement)?);
+    }
+    let mut rows = vec![
+        ("guarantee", ui::wrap(&statement.in_words, 96, 17)),
+        ("private", if statement.private { "yes".into() } else { "no".into() }),
+    ];
+    rows.extend(statement.unit.map(|unit| ("unit", format!("{unit}: {}", unit.neighbours()))));
+    if let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) {
+        rows.push(("budget", format!("epsilon {epsilon:.6}, delta {delta:e}, by {}", statement.accountant)));
+    }
+    rows.extend(statement.mechanisms.iter().map(|m| {
+        let sampled = if m.sampling_rate < 1.0 {
+            format!(", sampled at {:.5}", m.sampling_rate)
+        } else {
+            String::new()
+        };
+        (
+            "query",
+            format!(
+                "{} x {}: noise {:.4} for sensitivity {:.4}{sampled}",
+                m.count, m.what, m.sigma, m.sensitivity
+            ),
+        )
+    }));
+    rows.extend(statement.public.iter().map(|text| ("taken as public", text.clone())));
+    rows.extend(statement.not_covered.iter().map(|text| ("not covered", text.clone())));
+    rows.push(("test accuracy", percent(metrics.test_accuracy)));
+    ui::print(&ui::facts(&format!("release {}", folder.display()), &rows))
 }
 
 fn table(summary: &Summary) -> String {

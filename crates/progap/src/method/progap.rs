@@ -141,6 +141,7 @@ pub fn fit<S: Source>(
             aggregates.stages.push(kept);
         }
     }
+    vault.resume_aggregates(aggregates.stages.len(), plan)?;
     while state.stage <= settings.depth {
         let stage = state.stage;
         if aggregates.stages.len() < stage {

@@ -1,0 +1,103 @@
+//! Training, predicting and verifying as people do: by the command, killed in the middle, resumed.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{command, folder, progap_in};
+
+/// A folder with a small network in it.
+fn workplace() -> tempfile::TempDir {
+    let folder = folder();
+    let size = ["data", "synth", "g.progap", "--nodes", "1500", "--edges", "40000", "--classes", "3"];
+    progap_in(folder.path(), &size).ok();
+    folder
+}
+
+#[test]
+fn train_predict_verify_and_inspect() {
+    let place = workplace();
+    let run = ["train", "g.progap", "--epochs", "10", "--out", "r", "--json"];
+    let report = progap_in(place.path(), &run).json();
+    for key in
+        ["test_accuracy", "val_accuracy", "epsilon", "delta", "seconds", "cpu_seconds", "peak_rss_bytes"]
+    {
+        assert!(report[key].is_number(), "{key} in {report}");
+    }
+    assert!(report["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 1.0 && epsilon > 0.99), "{report}");
+    assert_eq!(report["release"], "r");
+    progap_in(place.path(), &["verify", "r"]).ok();
+    assert!(progap_in(place.path(), &["inspect", "r"]).ok().contains("single directed edge"));
+    for file in ["p.csv", "p.json", "p.parquet"] {
+        progap_in(place.path(), &["predict", "r", "--out", file]).ok();
+        assert!(place.path().join(file).exists());
+    }
+    let two = progap_in(place.path(), &["predict", "r", "--nodes", "3,7"]).ok();
+    assert_eq!(two.lines().count(), 3);
+    progap_in(place.path(), &["predict", "r", "--nodes", "nobody"]).refused(&["nobody"]);
+    std::fs::write(place.path().join("r/metrics.json"), "{}").expect("tampered");
+    progap_in(place.path(), &["verify", "r"]).refused(&["metrics.json", "checksum"]);
+}
+
+#[test]
+fn repeats_give_a_mean_and_an_interval() {
+    let place = workplace();
+    let run = ["train", "g.progap", "--epochs", "5", "--repeats", "3", "--seed", "1", "--out", "r", "--json"];
+    let report = progap_in(place.path(), &run).json();
+    let runs = report["runs"].as_array().expect("runs");
+    let mean = runs.iter().filter_map(|run| run["test_accuracy"].as_f64()).sum::<f64>() / runs.len() as f64;
+    assert_eq!(runs.len(), 3);
+    assert!((report["test_accuracy"].as_f64().expect("a mean") - mean).abs() < 1e-12);
+    assert_eq!(report["private"], false, "a seed makes noise removable");
+}
+
+#[test]
+fn contradictions_are_one_sentence_and_leave_nothing() {
+    let place = workplace();
+    for arguments in [
+        &["train", "g.progap", "--level", "none", "--epsilon", "1"][..],
+        &["train", "g.progap", "--epsilon", "0"],
+        &["train", "g.progap", "--depth", "1000"],
+        &["train", "g.progap", "--level", "node", "--batch-size", "99999"],
+        &["train", "g.progap", "--level", "node", "--selection", "best-validation"],
+        &["train", "--resume", "nowhere"],
+        &["verify", "nowhere"],
+        &["predict", "nowhere"],
+    ] {
+        progap_in(place.path(), arguments).refused(&[]);
+        assert!(!place.path().join("releases").exists(), "{arguments:?}");
+    }
+}
+
+/// Killed at many moments and resumed, a run ends with the same bits, and its ledger holds one charge.
+#[cfg(unix)]
+#[test]
+fn a_killed_run_is_resumed_to_the_same_bits() {
+    let place = workplace();
+    let train = |out: &str| {
+        let mut command = command(place.path());
+        command.args(["train", "g.progap", "--epochs", "40", "--seed", "5", "--quiet", "--out", out]);
+        command
+    };
+    let start = std::time::Instant::now();
+    assert!(train("whole").status().expect("progap runs").success());
+    let whole = start.elapsed();
+    let files = ["model.safetensors", "aggregates/1.npy", "aggregates/2.npy", "metrics.json", "privacy.json"];
+    let content = |out: &str| files.map(|file| std::fs::read(place.path().join(out).join(file)).expect(file));
+    for moment in 1..=8u32 {
+        let out = format!("killed-{moment}");
+        let mut child = train(&out).spawn().expect("progap runs");
+        std::thread::sleep(Duration::from_secs_f64(whole.as_secs_f64() * f64::from(moment) / 9.0));
+        // SIGKILL: the process has no chance to tidy up.
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        if place.path().join(&out).join("run.json").exists() {
+            progap_in(place.path(), &["train", "--resume", &out, "--quiet"]).ok();
+        } else if !place.path().join(&out).join("manifest.json").exists() {
+            // Killed before the run began: nothing was asked, and it can be started again.
+            let _ = std::fs::remove_dir_all(place.path().join(&out));
+            assert!(train(&out).status().expect("progap runs").success());
+        }
+        assert_eq!(content(&out), content("whole"), "killed at {moment}/9");
+    }
+}
