@@ -371,7 +371,7 @@ impl Train {
             let unit = release.statement.unit.map(|unit| unit.to_string()).unwrap_or_default();
             rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}")));
         }
-        rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 15)));
+        rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
         rows.push(("time", format!("{:.1} s ({:.1} s CPU)", run.seconds, run.cpu_seconds)));
         rows.push(("release", run.release.display().to_string()));
         let next = format!("progap predict {0}   progap verify {0}", run.release.display());

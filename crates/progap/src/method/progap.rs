@@ -154,19 +154,16 @@ pub fn fit<S: Source>(
             Some(network) if state.epoch > 0 => network,
             before => begin_stage(settings, columns, classes, stage, model_seed, before.as_ref())?,
         };
-        let adam = Adam {
-            rate: settings.learning_rate as f32,
-            weight_decay: settings.weight_decay as f32,
-            ..Adam::default()
-        };
         let mut optimiser = match state.optimiser.take() {
             Some(optimiser) => optimiser,
-            None => Optimiser::adam(adam)?,
+            None => new_optimiser(settings)?,
         };
         let grid = match settings.level {
             Level::Node => Some(vault.gradient_grid(network.trained_count(), settings, plan)?),
             _ => None,
         };
+        let public = |part| vault.public_rows().map(|rows| rows.nodes(part)).unwrap_or_default();
+        let (train, val) = (public(Part::Train), public(Part::Val));
         while state.epoch < settings.epochs {
             let done = state.epoch + 1;
             let (loss, train_accuracy, val_accuracy) = match &grid {
@@ -174,7 +171,6 @@ pub fn fit<S: Source>(
                     let rows =
                         vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
                     let inputs = rows.inputs(&aggregates)?;
-                    let (train, val) = (rows.nodes(Part::Train), rows.nodes(Part::Val));
                     let batch = Batch::new(&inputs, rows.labels(), &train, classes)?;
                     let seed = model_seed ^ (stage as u64) << 32 ^ done as u64;
                     let stats = epoch(&mut network, &mut optimiser, batch, seed)?;
@@ -233,6 +229,15 @@ pub fn fit<S: Source>(
     }
     let network = state.network.ok_or_else(|| keeper.interrupted())?;
     Ok(Fitted { network, aggregates, history: state.history, stage_accuracies: state.stage_accuracies })
+}
+
+/// The optimiser that every stage begins with.
+pub(crate) fn new_optimiser(settings: &Settings) -> Result<Optimiser> {
+    Ok(Optimiser::adam(Adam {
+        rate: settings.learning_rate as f32,
+        weight_decay: settings.weight_decay as f32,
+        ..Adam::default()
+    })?)
 }
 
 /// The network of a stage before its first epoch: base networks of the stage before, the rest drawn anew.

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use progap_graph::{Buffer, Dataset};
-use progap_nn::{Adam, Optimiser};
 use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
 use crate::error::InFile;
 use crate::files::{self, Tensors};
-use crate::method::progap::{EpochRecord, Keeper, State, architecture};
+use crate::method::progap::{EpochRecord, Keeper, State, architecture, new_optimiser};
 use crate::settings::Settings;
 use crate::{Error, Result};
 
@@ -153,11 +152,7 @@ impl RunFolder {
         let optimiser = match note.steps {
             None => None,
             Some(steps) => {
-                let mut optimiser = Optimiser::adam(Adam {
-                    rate: settings.learning_rate as f32,
-                    weight_decay: settings.weight_decay as f32,
-                    ..Adam::default()
-                })?;
+                let mut optimiser = new_optimiser(settings)?;
                 optimiser.restore(steps, list("optimiser.first"), list("optimiser.second"));
                 Some(optimiser)
             }
