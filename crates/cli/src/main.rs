@@ -38,6 +38,7 @@ enum Command {
     Predict(command::predict::Predict),
     Verify(command::verify::Verify),
     Inspect(Box<command::inspect::Inspect>),
+    Methods(command::methods::Methods),
     Account(command::account::Account),
     #[command(subcommand)]
     Data(command::data::Data),
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Predict(predict) => predict.run(),
         Command::Verify(verify) => verify.run(),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Methods(methods) => methods.run(),
         Command::Account(account) => account.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),

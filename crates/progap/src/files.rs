@@ -65,6 +65,12 @@ impl Tensors {
         Ok(Network::from_state(architecture, tensors)?)
     }
 
+    /// Takes out what was added under a prefix.
+    pub(crate) fn split_off(&mut self, prefix: &str) -> Tensors {
+        let own = self.values.extract_if(.., |name, _| name.starts_with(prefix)).collect();
+        Tensors { values: own, note: self.note.clone() }
+    }
+
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut views = Vec::with_capacity(self.values.len());
         for (name, (shape, values)) in &self.values {

@@ -1,12 +1,12 @@
 //! How much noise: settings and public sizes in, noise and the event tree out.
 
 use progap_privacy::accountant::{Accountant, Best, by_name};
-use progap_privacy::calibrate::{Plan as NoisePlan, Target, Training};
+use progap_privacy::calibrate::{Target, Training, calibrate};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::{Accounting, Bounding, Level, Settings};
-use crate::{Error, Result};
+use crate::{Error, Result, method};
 
 /// The public sizes on which noise may depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,43 +56,50 @@ impl Plan {
             Accounting::Rdp => by_name("rdp")?,
             Accounting::Theorem => by_name("theorem")?,
         };
-        let depth = settings.depth as u64;
-        let (unit, units, sensitivity, plan, steps, rate) = match settings.level {
+        let aggregations = method::aggregations(settings) as u64;
+        let (unit, units, sensitivity, training) = match settings.level {
             Level::None => return Ok(Plan::without_noise()),
-            Level::Edge => {
-                let (unit, sensitivity) = match settings.undirected {
-                    true => (Unit::EdgeUndirected, 2f64.sqrt().next_up()),
-                    false => (Unit::Edge, 1.0),
-                };
-                if depth == 0 {
-                    return Ok(Plan {
-                        unit: Some(unit),
-                        sensitivity,
-                        ..Plan::without_queries(settings, sizes.edges)
-                    });
-                }
-                (unit, sizes.edges, sensitivity, NoisePlan::edge_level(depth, sensitivity)?, 0, 1.0)
+            Level::Edge if settings.undirected => {
+                (Unit::EdgeUndirected, sizes.edges, 2f64.sqrt().next_up(), None)
             }
+            Level::Edge => (Unit::Edge, sizes.edges, 1.0, None),
             Level::Node => {
-                let (train_nodes, batch_size) = (sizes.train_nodes as u64, settings.batch_size as u64);
-                if batch_size >= train_nodes {
-                    return Err(Error::Setting {
-                        name: "batch size",
-                        value: batch_size.to_string(),
-                        expected: format!("fewer than the {train_nodes} training nodes"),
-                    });
-                }
-                let training =
-                    Training { train_nodes, batch_size, epochs: settings.epochs as u64, clip: settings.clip };
-                let bound = influence(settings);
-                let plan = NoisePlan::node_level(depth, bound, training)?
-                    .with_ratio(settings.gradient_noise_ratio)?;
-                (Unit::Node, sizes.train_nodes, bound, plan, training.steps(), training.rate())
+                let training = training(settings, sizes)?;
+                (Unit::Node, sizes.train_nodes, influence(settings), Some(training))
             }
         };
         let delta = settings.delta.unwrap_or_else(|| automatic_delta(units));
+        if aggregations == 0 && training.is_none() {
+            // No edge is ever touched.
+            let event = Event::Composed { events: vec![] };
+            let (epsilon, accountant) = (0.0, "none needed");
+            let unit = Some(unit);
+            return Ok(Plan {
+                unit,
+                sensitivity,
+                event,
+                epsilon,
+                delta,
+                accountant,
+                ..Plan::without_noise()
+            });
+        }
         let epsilon = settings.epsilon.ok_or(Error::Contradiction("a private level needs an epsilon"))?;
-        let calibration = plan.calibrate(Target::new(epsilon, delta)?, accountant)?;
+        let runs = method::stages(settings) as u64;
+        let (steps, rate) = training.map_or((0, 1.0), |training| (training.steps(), training.rate()));
+        let event = |multiplier: f64| {
+            let mut events = Vec::new();
+            if aggregations > 0 {
+                let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
+                events.push(one.repeated(aggregations)?);
+            }
+            if let Some(Training { clip, .. }) = training {
+                let noise = multiplier * settings.gradient_noise_ratio * clip;
+                events.push(Event::gaussian(noise, clip)?.poisson_sampled(rate)?.repeated(runs * steps)?);
+            }
+            Event::composed(events)
+        };
+        let calibration = calibrate(event, Target::new(epsilon, delta)?, accountant)?;
         Ok(Plan {
             unit: Some(unit),
             sensitivity,
@@ -124,13 +131,18 @@ impl Plan {
             accountant: "none",
         }
     }
+}
 
-    /// Depth 0 at edge level: no edge is ever touched.
-    fn without_queries(settings: &Settings, edges: usize) -> Plan {
-        let delta = settings.delta.unwrap_or_else(|| automatic_delta(edges));
-        let event = Event::Composed { events: vec![] };
-        Plan { event, epsilon: 0.0, delta, accountant: "none needed", ..Plan::without_noise() }
+fn training(settings: &Settings, sizes: PublicSizes) -> Result<Training> {
+    let (train_nodes, batch_size) = (sizes.train_nodes as u64, settings.batch_size as u64);
+    if batch_size >= train_nodes {
+        return Err(Error::Setting {
+            name: "batch size",
+            value: batch_size.to_string(),
+            expected: format!("fewer than the {train_nodes} training nodes"),
+        });
     }
+    Ok(Training { train_nodes, batch_size, epochs: settings.epochs as u64, clip: settings.clip })
 }
 
 /// The bound C on a sender's influence.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::method::catalogue;
 use crate::{Error, Result};
 
 /// Which unit is protected.
@@ -14,6 +15,35 @@ pub enum Level {
     Edge,
     /// Records of nodes: features, label and own list of receivers.
     Node,
+}
+
+/// How the model is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Stages that aggregate what the stage before has learnt.
+    Progap,
+    /// An encoder, its aggregates over several hops, a classifier.
+    Gap,
+    /// A perceptron on the features.
+    Mlp,
+}
+
+/// The name, as it is written in commands and files.
+fn written(value: &impl Serialize, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    f.write_str(serde_json::to_value(value).ok().as_ref().and_then(|v| v.as_str()).unwrap_or("?"))
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        written(self, f)
+    }
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        written(self, f)
+    }
 }
 
 /// How the influence of one sender is bounded at node level.
@@ -78,8 +108,8 @@ pub enum Nonlinearity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The method: `progap`.
-    pub method: String,
+    /// How the model is trained.
+    pub method: Method,
     /// Which unit is protected.
     pub level: Level,
     /// Edge level: protect a friendship (both directions) rather than one direction.
@@ -94,6 +124,8 @@ pub struct Settings {
     pub hidden: usize,
     /// The layers of each base network.
     pub layers: usize,
+    /// GAP: the layers of the encoder.
+    pub encoder_layers: usize,
     /// The non-linear function.
     pub activation: Nonlinearity,
     /// How base networks are combined.
@@ -131,7 +163,7 @@ impl Settings {
     pub fn new(level: Level) -> Settings {
         let node = level == Level::Node;
         Settings {
-            method: "progap".into(),
+            method: Method::Progap,
             level,
             undirected: false,
             epsilon: match level {
@@ -143,6 +175,7 @@ impl Settings {
             depth: 2,
             hidden: 16,
             layers: 1,
+            encoder_layers: 2,
             activation: Nonlinearity::Selu,
             jk: Combination::Cat,
             dropout: 0.0,
@@ -161,9 +194,18 @@ impl Settings {
         }
     }
 
+    /// The defaults of a method at a level.
+    pub fn of(method: Method, level: Level) -> Settings {
+        let progap = Settings::new(level);
+        match method {
+            Method::Progap | Method::Gap => Settings { method, ..progap },
+            Method::Mlp => Settings { method, depth: 0, layers: 2, ..progap },
+        }
+    }
+
     /// The published settings: noise by Renyi divergences, degree bounds by sampling.
-    pub fn paper(level: Level) -> Settings {
-        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..Settings::new(level) }
+    pub fn paper(method: Method, level: Level) -> Settings {
+        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..Settings::of(method, level) }
     }
 
     /// Refuses what cannot work, before any budget is spent.
@@ -175,13 +217,10 @@ impl Settings {
                 Err(Error::Setting { name, value: value.to_string(), expected: format!("{low} to {high}") })
             }
         };
-        if self.method != "progap" {
-            let expected = "progap".to_string();
-            return Err(Error::Setting { name: "method", value: self.method.clone(), expected });
-        }
         within("depth", self.depth as f64, 0.0, 50.0)?;
         within("hidden", self.hidden as f64, 1.0, 64.0)?;
         within("layers", self.layers as f64, 1.0, 8.0)?;
+        within("encoder layers", self.encoder_layers as f64, 1.0, 8.0)?;
         within("dropout", self.dropout, 0.0, 0.99)?;
         within("learning rate", self.learning_rate, 1e-9, 1e3)?;
         within("weight decay", self.weight_decay, 0.0, 1e3)?;
@@ -190,6 +229,17 @@ impl Settings {
         within("clip", self.clip, 1e-9, 1e9)?;
         within("max degree", self.max_degree.into(), 1.0, 1e9)?;
         within("gradient noise ratio", self.gradient_noise_ratio, 1e-3, 1e3)?;
+        if !catalogue::entry(self.method).levels.contains(&self.level) {
+            return Err(Error::Unsuitable(format!(
+                "the method {} has no level {}; these have: {}",
+                self.method,
+                self.level,
+                catalogue::with_level(self.level)
+            )));
+        }
+        if self.method == Method::Mlp && self.depth != 0 {
+            return Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0"));
+        }
         match (self.level, self.epsilon, self.delta) {
             (Level::None, None, None) => {}
             (Level::None, _, _) => {

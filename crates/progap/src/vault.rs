@@ -55,14 +55,41 @@ pub struct Rows {
     classes: usize,
 }
 
-/// Aggregates that left the vault: the inputs of the later stages. They are private already, so anything may be done
-/// with them.
-#[derive(Debug, Clone, Default)]
-pub struct Aggregates {
-    /// One matrix per aggregation, `nodes * width` values each.
-    pub stages: Vec<Buffer<f32>>,
+/// An aggregate that left the vault: an input of later stages. It is private already, so anything may be done with it.
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    /// `nodes * width` values.
+    pub values: Buffer<f32>,
     /// The width of the messages.
     pub width: usize,
+}
+
+/// The aggregates so far, in the order in which they were asked for.
+pub type Aggregates = Vec<Aggregate>;
+
+/// What every node says to its receivers. Each message is brought to length one at most.
+#[derive(Debug, Clone, Copy)]
+pub enum Message<'a> {
+    /// What a branch of a network makes of its input.
+    Embedding {
+        /// The network.
+        network: &'a Network,
+        /// The branch, which is also the number of its input.
+        branch: usize,
+    },
+    /// An input as it is: 0 for the rows, then the aggregates.
+    Input(usize),
+}
+
+impl Message<'_> {
+    /// The number of values in a message.
+    pub fn width(&self, aggregates: &Aggregates, columns: usize) -> usize {
+        match *self {
+            Message::Embedding { network, .. } => network.architecture().hidden,
+            Message::Input(0) => columns,
+            Message::Input(number) => aggregates.get(number - 1).map_or(0, |aggregate| aggregate.width),
+        }
+    }
 }
 
 impl Rows {
@@ -81,8 +108,7 @@ impl Rows {
                 Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
             }
         };
-        let aggregated =
-            aggregates.stages.iter().map(|values| Input::Dense { columns: aggregates.width, values });
+        let aggregated = aggregates.iter().map(|a| Input::Dense { columns: a.width, values: &a.values });
         Ok(Inputs::new(std::iter::once(features).chain(aggregated).collect())?)
     }
 
@@ -99,6 +125,36 @@ impl Rows {
     /// The number of classes.
     pub fn classes(&self) -> usize {
         self.classes
+    }
+
+    /// The rows with what an encoder says of them, normalised, in the place of the features: each row by itself.
+    pub(crate) fn encoded(&self, encoder: &Network) -> Result<Rows> {
+        let values = self.messages(Message::Embedding { network: encoder, branch: 0 }, &vec![])?;
+        let features = Features::Dense { columns: encoder.architecture().hidden, values: values.into() };
+        Ok(Rows { features, ..self.clone() })
+    }
+
+    /// What every node says: of length one, or zero.
+    fn messages(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<Vec<f32>> {
+        let inputs = self.inputs(aggregates)?;
+        let input = |number: usize| {
+            let found = inputs.as_slice().get(number).copied();
+            found.ok_or_else(|| Error::Unsuitable(format!("there is no input {number} yet")))
+        };
+        let mut messages = match message {
+            Message::Embedding { network, branch } => embed(network, branch, input(branch)?)?,
+            Message::Input(number) => match input(number)? {
+                Input::Dense { values, .. } => values.to_vec(),
+                Input::Sparse { .. } => {
+                    return Err(Error::Unsuitable(
+                        "sparse features must be encoded before they are sent".into(),
+                    ));
+                }
+            },
+        };
+        let width = message.width(aggregates, inputs.as_slice()[0].columns());
+        messages.chunks_exact_mut(width.max(1)).for_each(normalise);
+        Ok(messages)
     }
 }
 
@@ -143,14 +199,14 @@ impl<S: Source> Vault<S> {
         self.events = events;
     }
 
-    /// Takes over aggregates that were kept before an interruption: one that was kept in the moment between being
-    /// asked and being recorded is recorded now.
-    pub(crate) fn resume_aggregates(&mut self, kept: usize, plan: &Plan) -> Result<()> {
+    /// Takes over the `number`-th aggregate, kept before an interruption. If that happened in the moment between being
+    /// asked and being recorded it is recorded now.
+    pub(crate) fn resume_aggregate(&mut self, number: usize, plan: &Plan) -> Result<()> {
         let asked = |(event, count): &(Event, u64)| match event {
             Event::Gaussian { .. } | Event::NonPrivate => *count as usize,
             _ => 0,
         };
-        for _ in self.events.iter().map(asked).sum()..kept {
+        if self.events.iter().map(asked).sum::<usize>() < number {
             self.record_aggregation(plan)?;
         }
         Ok(())
@@ -176,33 +232,37 @@ impl<S: Source> Vault<S> {
         self.graph.nodes()
     }
 
-    /// One noisy aggregation: what branch `branch` of the network says about each node, normalised, summed over the
-    /// in-neighbours, with Gaussian noise.
+    /// The columns of the rows, which are public.
+    pub fn columns(&self) -> usize {
+        self.rows.features.columns()
+    }
+
+    /// From now on the rows hold what an encoder says of the features, normalised, instead of the features. Each row
+    /// changes by itself, and the encoder left the vault before: this asks nothing.
+    pub fn encode(&mut self, encoder: &Network) -> Result<()> {
+        self.rows = self.rows.encoded(encoder)?;
+        Ok(())
+    }
+
+    /// One noisy aggregation: what each node says, normalised, summed over the in-neighbours, with Gaussian noise.
     ///
     /// # Proof definition
-    /// For every network, and aggregates that left this vault before, the result is post-processing of the Gaussian
-    /// mechanism with sensitivity `plan.sensitivity` and noise `plan.aggregate_multiplier * plan.sensitivity` with
-    /// respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on its
-    /// own record and on what left the vault before. At level none there is no noise and no promise.
+    /// For every message of networks and aggregates that left this vault before, the result is post-processing of the
+    /// Gaussian mechanism with sensitivity `plan.sensitivity` and noise `plan.aggregate_multiplier * plan.sensitivity`
+    /// with respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on
+    /// its own record and on what left the vault before. At level none there is no noise and no promise.
     ///
     /// # Errors
     /// A query name that was used before: its noise would be used twice.
     pub fn aggregate(
         &mut self,
         query: &str,
-        network: &Network,
-        branch: usize,
+        message: Message<'_>,
         aggregates: &Aggregates,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
-        let inputs = self.rows.inputs(aggregates)?;
-        let input = *inputs
-            .as_slice()
-            .get(branch)
-            .ok_or_else(|| Error::Unsuitable(format!("branch {branch} has no input yet")))?;
-        let mut messages = embed(network, branch, input)?;
-        let width = network.architecture().hidden;
-        messages.chunks_exact_mut(width).for_each(normalise);
+        let messages = self.rows.messages(message, aggregates)?;
+        let width = message.width(aggregates, self.columns());
         if self.level == Level::None {
             let mut sums = vec![0f32; messages.len()];
             aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
@@ -322,7 +382,7 @@ fn weight(bound: SenderBound, out_degree: u32) -> f64 {
 }
 
 /// Divides a row by its length; a zero row stays zero.
-fn normalise(row: &mut [f32]) {
+pub(crate) fn normalise(row: &mut [f32]) {
     let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
     if norm > 0.0 {
         row.iter_mut().for_each(|v| *v /= norm);

@@ -4,6 +4,7 @@ pub mod account;
 pub mod data;
 pub mod inspect;
 pub mod ledger;
+pub mod methods;
 pub mod predict;
 pub mod train;
 pub mod verify;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use progap::method::Progress;
-use progap::settings::{Accounting, Bounding, Combination, Level, Nonlinearity, Selection, Settings};
+use progap::settings::{Accounting, Bounding, Combination, Level, Method, Nonlinearity, Selection, Settings};
 use progap::{Release, release, run};
 use serde::Serialize;
 
@@ -22,12 +22,16 @@ Examples:
   progap train                                            the built-in network, edges private, epsilon 1
   progap train my-graph/ --label diagnosis --epsilon 2 --out release/
   progap train fb:Berkeley13 --level node --epsilon 8 --ledger budget.db
+  progap train --method gap --level edge --epsilon 2      another method on the same rails
   progap train --preset paper --level edge --depth 5 --repeats 5 --seed 1 --json
   progap train --resume release/                          go on after a crash or Ctrl-C
   progap train --config release/config.toml               the same settings again")]
 pub struct Train {
     #[command(flatten)]
     source: Source,
+    /// How the model is trained; `progap methods` describes each [default: progap]
+    #[arg(long, short, value_enum)]
+    method: Option<MethodName>,
     /// What is private: nothing, edges, or whole records of nodes [default: edge]
     #[arg(long, value_enum)]
     level: Option<LevelName>,
@@ -49,6 +53,9 @@ pub struct Train {
     /// Layers of each base network [default: 1]
     #[arg(long, help_heading = "Model")]
     layers: Option<usize>,
+    /// Layers of the encoder, for the method gap [default: 2]
+    #[arg(long, help_heading = "Model")]
+    encoder_layers: Option<usize>,
     /// Width of hidden layers [default: 16]
     #[arg(long, help_heading = "Model")]
     hidden: Option<usize>,
@@ -101,7 +108,7 @@ pub struct Train {
     #[arg(long, short = 'o', value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with an interrupted run
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "preset", "ledger", "repeats", "level", "epsilon", "delta"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "preset", "ledger", "repeats", "method", "level", "epsilon", "delta"])]
     resume: Option<PathBuf>,
     /// Train so often, each time with another split; every run spends budget
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -131,6 +138,7 @@ macro_rules! names {
     };
 }
 
+names!(MethodName => Method { Progap, Gap, Mlp });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
 names!(ActivationName => Nonlinearity { Selu, Relu, Tanh });
@@ -173,6 +181,7 @@ struct Report {
 #[derive(Serialize, Clone)]
 struct RunReport {
     dataset: String,
+    method: Method,
     level: Level,
     private: bool,
     test_accuracy: f64,
@@ -244,14 +253,18 @@ impl Train {
             }
             None => {
                 let level = self.level.map_or(Level::Edge, Level::from);
+                let method = self.method.map_or(Method::Progap, Method::from);
                 match self.preset.unwrap_or(Preset::Default) {
-                    Preset::Default => Settings::new(level),
-                    Preset::Paper => Settings::paper(level),
+                    Preset::Default => Settings::of(method, level),
+                    Preset::Paper => Settings::paper(method, level),
                 }
             }
         };
+        if let Some(method) = self.method.map(Method::from).filter(|&method| method != settings.method) {
+            settings = Settings { seed: settings.seed, ..Settings::of(method, settings.level) };
+        }
         if let Some(level) = self.level.map(Level::from).filter(|&level| level != settings.level) {
-            let fresh = Settings::new(level);
+            let fresh = Settings::of(settings.method, level);
             settings = Settings {
                 level,
                 epsilon: fresh.epsilon,
@@ -268,6 +281,7 @@ impl Train {
         set(&mut settings.depth, self.depth);
         set(&mut settings.layers, self.layers);
         set(&mut settings.hidden, self.hidden);
+        set(&mut settings.encoder_layers, self.encoder_layers);
         set(&mut settings.jk, self.jk);
         set(&mut settings.activation, self.activation);
         set(&mut settings.dropout, self.dropout);
@@ -384,12 +398,13 @@ fn report(release: &Release, majority: Option<f64>, seconds: f64, cpu_seconds: f
     let (metrics, statement) = (&release.metrics, &release.statement);
     RunReport {
         dataset: release.config.dataset.clone(),
+        method: release.config.settings.method,
         level: release.config.settings.level,
         private: statement.private,
         test_accuracy: metrics.test_accuracy,
         val_accuracy: metrics.val_accuracy,
         train_accuracy: metrics.train_accuracy,
-        features_only_accuracy: metrics.stage_test_accuracies.first().copied(),
+        features_only_accuracy: metrics.features_only_accuracy,
         majority_accuracy: majority,
         epsilon: statement.epsilon,
         delta: statement.delta,

@@ -38,10 +38,10 @@ impl Training {
     /// An epoch is done.
     pub fn set(&self, progress: &Progress) {
         let Progress { stage, stages, epoch, epochs, loss, train_accuracy, val_accuracy } = *progress;
-        self.0.set_length(((stages + 1) * epochs) as u64);
+        self.0.set_length((stages * epochs) as u64);
         self.0.set_position((stage * epochs + epoch) as u64);
         let share = |name: &str, value: Option<f64>| value.map(|v| format!("  {name} {:.1} %", 100.0 * v));
-        let mut message = format!("stage {stage} of {stages}");
+        let mut message = format!("stage {stage} of {}", stages - 1);
         message += &loss.map(|loss| format!("  loss {loss:.3}")).unwrap_or_default();
         message += &share("train", train_accuracy).unwrap_or_default();
         message += &share("val", Some(val_accuracy)).unwrap_or_default();

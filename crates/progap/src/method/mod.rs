@@ -1,15 +1,30 @@
-//! The methods. Each sees a vault and what left it, never private data.
+//! The methods. Each sees a vault and what left it, never private data, and is a straight line of steps on the
+//! [rails](trainer) that all of them share.
 
-pub mod progap;
+pub mod catalogue;
+mod gap;
+mod mlp;
+mod progap;
+pub mod trainer;
 
 use std::ops::ControlFlow;
+
+use progap_nn::{Activation, Architecture, Jk, Network, Norm};
+use progap_privacy::noise::Source;
+use trainer::{Accuracies, EpochRecord, Trainer};
+
+use crate::Result;
+use crate::model::Shape;
+use crate::predictor::Predictor;
+use crate::settings::{Combination, Level, Method, Nonlinearity, Settings};
+use crate::vault::{Aggregates, Vault};
 
 /// How far training is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
     /// The stage, from 0.
     pub stage: usize,
-    /// The last stage.
+    /// The number of stages.
     pub stages: usize,
     /// Epochs done in this stage.
     pub epoch: usize,
@@ -39,5 +54,105 @@ impl Observer for () {
 impl<F: FnMut(&Progress) -> ControlFlow<()>> Observer for F {
     fn epoch(&mut self, progress: &Progress) -> ControlFlow<()> {
         self(progress)
+    }
+}
+
+/// What a method leaves.
+pub(crate) struct Fitted<S: Source> {
+    /// The vault, with the list of what was asked.
+    pub vault: Vault<S>,
+    /// What makes predictions.
+    pub predictor: Predictor,
+    /// Accuracies of the last model, without any protection.
+    pub accuracies: Accuracies,
+    /// The test accuracy of each stage.
+    pub stage_accuracies: Vec<f64>,
+    /// Epoch by epoch.
+    pub history: Vec<EpochRecord>,
+}
+
+impl<S: Source> Fitted<S> {
+    fn new(
+        trainer: Trainer<'_, S>,
+        encoder: Option<Network>,
+        aggregates: Aggregates,
+        accuracies: Accuracies,
+    ) -> Self {
+        let (vault, mut state) = trainer.finish();
+        let model = state.finished.pop().expect("a model was judged");
+        let predictor = Predictor { encoder, model, aggregates };
+        let (stage_accuracies, history) = (state.stage_accuracies, state.history);
+        Fitted { vault, predictor, accuracies, stage_accuracies, history }
+    }
+}
+
+/// Trains by the method of the settings, from where the trainer stands.
+pub(crate) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
+    match trainer.settings.method {
+        Method::Progap => progap::fit(trainer),
+        Method::Gap => gap::fit(trainer),
+        Method::Mlp => mlp::fit(trainer),
+    }
+}
+
+/// The number of stages: models that are trained one after the other.
+pub(crate) fn stages(settings: &Settings) -> usize {
+    match settings.method {
+        Method::Progap => settings.depth + 1,
+        Method::Gap => 2,
+        Method::Mlp => 1,
+    }
+}
+
+/// The number of noisy aggregates that are asked for.
+pub(crate) fn aggregations(settings: &Settings) -> usize {
+    match settings.method {
+        Method::Progap | Method::Gap => settings.depth,
+        Method::Mlp => 0,
+    }
+}
+
+/// Their widths, for (feature columns, classes).
+pub(crate) fn aggregate_widths(settings: &Settings, _sizes: (usize, usize)) -> Vec<usize> {
+    vec![settings.hidden; aggregations(settings)]
+}
+
+/// Whether the first stage trains an encoder, through which the last model sees the rows.
+pub(crate) fn has_encoder(settings: &Settings) -> bool {
+    settings.method == Method::Gap
+}
+
+/// The shape of the model that a stage trains, for (feature columns, classes).
+pub(crate) fn shape(settings: &Settings, sizes: (usize, usize), stage: usize) -> Shape {
+    match settings.method {
+        Method::Progap => progap::shape(settings, sizes, stage),
+        Method::Gap => gap::shape(settings, sizes, stage),
+        Method::Mlp => mlp::shape(settings, sizes),
+    }
+}
+
+/// A network of the settings' kind over the given inputs, without a normalised combination.
+fn architecture(settings: &Settings, inputs: Vec<usize>, classes: usize) -> Architecture {
+    Architecture {
+        hidden: settings.hidden,
+        layers: settings.layers,
+        activation: match settings.activation {
+            Nonlinearity::Selu => Activation::Selu,
+            Nonlinearity::Relu => Activation::Relu,
+            Nonlinearity::Tanh => Activation::Tanh,
+        },
+        norm: if settings.level == Level::Node { Norm::Group } else { Norm::Batch },
+        dropout: settings.dropout as f32,
+        jk: match settings.jk {
+            Combination::Cat => Jk::Cat,
+            Combination::Sum => Jk::Sum,
+            Combination::Mean => Jk::Mean,
+            Combination::Max => Jk::Max,
+            Combination::Wsum => Jk::WeightedSum,
+            Combination::Attn => Jk::Attention { heads: 1 },
+            Combination::Lstm => Jk::Lstm,
+        },
+        normalise: false,
+        ..Architecture::new(inputs, classes)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `model.safetensors` | the parameters of the last stage |
+//! | `model.safetensors` | the parameters of the last stage, and of an encoder where the method has one |
 //! | `aggregates/N.npy` | the kept noisy aggregates, as NumPy writes them, so that they can be mapped |
 //! | `nodes.progap` | ids, class names, split; features and labels where they are public; no edges |
 //! | `private/rows.progap` | node level only: each node's own features, for predictions about that node |
@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use progap_graph::{Dataset, DatasetParts, Features, Graph, store};
-use progap_nn::{Network, probabilities};
 use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
@@ -26,16 +25,17 @@ pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, verify};
 
 use crate::error::InFile;
-use crate::files::{self, Tensors};
-use crate::method::progap::{EpochRecord, Fitted, architecture};
+use crate::files;
+use crate::method::Fitted;
+use crate::method::trainer::EpochRecord;
 use crate::plan::Plan;
+use crate::predictor::Predictor;
 use crate::run::RunFile;
 use crate::settings::{Level, Settings};
-use crate::vault::{Aggregates, Rows, Vault};
+use crate::vault::Rows;
 use crate::{Error, Result};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
-const MODEL: &str = "model.safetensors";
 const NODES: &str = "nodes.progap";
 const OWN_ROWS: &str = "private/rows.progap";
 const STATEMENT: &str = "privacy.json";
@@ -55,7 +55,9 @@ pub struct Metrics {
     pub train_accuracy: f64,
     /// Whether these numbers come from private labels without noise: then they are for the data's holder alone.
     pub unprotected: bool,
-    /// On the test nodes, after each stage; stage 0 knows features only.
+    /// On the test nodes, by the stage that knows features only, where the method has one.
+    pub features_only_accuracy: Option<f64>,
+    /// On the test nodes, after each stage.
     pub stage_test_accuracies: Vec<f64>,
     /// Epoch by epoch.
     pub history: Vec<EpochRecord>,
@@ -95,8 +97,7 @@ pub struct Release {
     /// Accuracies.
     pub metrics: Metrics,
     nodes: Dataset,
-    network: Network,
-    aggregates: Aggregates,
+    predictor: Predictor,
 }
 
 /// What the model says about some nodes.
@@ -110,14 +111,12 @@ pub struct Predictions {
     pub probabilities: Vec<f32>,
 }
 
-#[allow(clippy::too_many_arguments, reason = "a release is made of all of these")]
 pub(crate) fn write<S: Source>(
     folder: &Path,
     dataset: &Dataset,
     run: &RunFile,
     plan: &Plan,
-    vault: &Vault<S>,
-    fitted: &Fitted,
+    fitted: &Fitted<S>,
     metrics: &Metrics,
 ) -> Result<()> {
     let node_level = run.settings.level == Level::Node;
@@ -132,9 +131,7 @@ pub(crate) fn write<S: Source>(
         parts.feature_names = vec![];
     }
     store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
-    let mut tensors = Tensors::default();
-    tensors.add_network("", &fitted.network);
-    tensors.write(&folder.join(MODEL))?;
+    let mut names = fitted.predictor.write(folder)?;
     let config = Config {
         dataset: run.dataset.clone(),
         fingerprint: run.fingerprint.clone(),
@@ -143,18 +140,16 @@ pub(crate) fn write<S: Source>(
     };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
-    files::write_json(&folder.join(STATEMENT), &Statement::new(&run.settings, plan, vault, dataset)?)?;
+    files::write_json(
+        &folder.join(STATEMENT),
+        &Statement::new(&run.settings, plan, &fitted.vault, dataset)?,
+    )?;
     files::write_json(&folder.join(METRICS), metrics)?;
-    let mut names = vec![MODEL.to_string(), NODES.into(), STATEMENT.into(), METRICS.into(), CONFIG.into()];
+    names.extend([NODES, STATEMENT, METRICS, CONFIG].map(String::from));
     names.extend(node_level.then(|| OWN_ROWS.to_string()));
-    names.extend((1..=run.settings.depth).map(aggregate_name));
     let sums = names.into_iter().map(|name| Ok((name.clone(), files::checksum(&folder.join(&name))?)));
     let manifest = Manifest { version: VERSION, files: sums.collect::<Result<_>>()? };
     files::write_json(&folder.join(MANIFEST), &manifest)
-}
-
-fn aggregate_name(stage: usize) -> String {
-    format!("aggregates/{stage}.npy")
 }
 
 impl Release {
@@ -183,17 +178,10 @@ impl Release {
             }
         }
         let nodes = Dataset::new(parts)?;
-        let tensors = Tensors::read(&folder.join(MODEL))?;
-        let columns = statement.feature_columns;
-        let network =
-            tensors.network("", architecture(settings, columns, nodes.classes(), settings.depth))?;
-        let mut aggregates = Aggregates { stages: vec![], width: settings.hidden };
-        for stage in 1..=settings.depth {
-            let file = folder.join(aggregate_name(stage));
-            aggregates.stages.push(files::read_matrix(&file, nodes.nodes(), settings.hidden)?.into());
-        }
+        let sizes = (statement.feature_columns, nodes.classes());
+        let predictor = Predictor::open(folder, settings, sizes, nodes.nodes())?;
         let metrics = files::read_json(&folder.join(METRICS))?;
-        Ok(Release { folder: folder.to_path_buf(), config, statement, metrics, nodes, network, aggregates })
+        Ok(Release { folder: folder.to_path_buf(), config, statement, metrics, nodes, predictor })
     }
 
     /// The nodes: ids, class names, split. No edges; features and labels only where they are public.
@@ -209,9 +197,7 @@ impl Release {
                 "the features (private/rows.progap) were taken out of this release: predictions need them",
             ));
         }
-        let rows = Rows::of_nodes(&self.nodes);
-        let inputs = rows.inputs(&self.aggregates)?;
-        let probabilities = probabilities(&self.network, &inputs, nodes)?;
+        let probabilities = self.predictor.probabilities(&Rows::of_nodes(&self.nodes), nodes)?;
         let best = |row: &[f32]| {
             let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             row.iter().position(|&p| p == largest).unwrap_or(0) as u32

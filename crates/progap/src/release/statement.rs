@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::settings::{Bounding, Level, Selection, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result};
+use crate::{Error, Result, method};
 
 /// One kind of query, and how often it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ fn in_words(settings: &Settings, plan: &Plan, private: bool, provenance: Provena
     }
     let (epsilon, delta) = (plan.epsilon, plan.delta);
     let promise = format!("with epsilon = {epsilon:.4} and delta = {delta:e} (differential privacy)");
-    match (plan.unit, settings.depth) {
+    match (plan.unit, method::aggregations(settings)) {
         (Some(Unit::Edge | Unit::EdgeUndirected), 0) => {
             "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Release, Statement, read_manifest};
 use crate::plan::{Plan, PublicSizes, influence};
 use crate::settings::{Level, Settings};
-use crate::{Error, Result};
+use crate::{Error, Result, method};
 
 /// Something that was checked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -81,7 +81,7 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
             let rate = recomputed.iter().map(|m| m.sampling_rate).fold(1.0, f64::min);
             let train_nodes = (settings.batch_size as f64 / rate).round() as usize;
             let plan = Plan::new(settings, PublicSizes { edges: 1, train_nodes })?;
-            plan.steps * (settings.depth as u64 + 1)
+            plan.steps * method::stages(settings) as u64
         }
         _ => 0,
     };
@@ -94,7 +94,7 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
         recomputed.iter().filter(|m| m.sampling_rate == 1.0).all(|m| m.sensitivity >= sensitivity);
     let clipped = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sensitivity >= settings.clip);
     let ok = recomputed == statement.mechanisms
-        && aggregations == settings.depth as u64
+        && aggregations == method::aggregations(settings) as u64
         && steps == asked_steps
         && sensitive
         && clipped;
@@ -112,7 +112,7 @@ fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> 
         return Ok(vec![Finding {
             what: "epsilon".into(),
             detail,
-            ok: claimed == 0.0 && settings.depth == 0,
+            ok: claimed == 0.0 && method::aggregations(settings) == 0,
         }]);
     }
     let asked = settings.epsilon.unwrap_or(0.0);

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::InFile;
 use crate::files::{self, Tensors};
-use crate::method::progap::{EpochRecord, Keeper, State, architecture, new_optimiser};
+use crate::method;
+use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};
+use crate::model::Model;
+use crate::predictor::aggregate_name;
 use crate::settings::Settings;
 use crate::{Error, Result};
 
@@ -78,7 +81,7 @@ pub(super) struct RunFolder {
 
 #[derive(Serialize, Deserialize)]
 struct Note {
-    stage: usize,
+    finished: usize,
     epoch: usize,
     steps: Option<u64>,
     best: Option<f64>,
@@ -129,40 +132,36 @@ impl RunFolder {
     }
 
     /// The state that was kept last.
-    pub(super) fn state(&self, (columns, classes): (usize, usize)) -> Result<State> {
+    pub(super) fn state(&self, sizes: (usize, usize)) -> Result<State> {
         let file = self.path.join(CHECKPOINT);
         if !file.exists() {
-            return Ok(State::start());
+            return Ok(State::default());
         }
         let tensors = Tensors::read(&file)?;
         let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
         let settings = &self.run.settings;
-        let within = note.epoch > 0;
-        let stage = if within { note.stage } else { note.stage.saturating_sub(1) };
-        let shape = architecture(settings, columns, classes, stage);
-        let load = |prefix: &str| -> Result<progap_nn::Network> {
-            let mut network = tensors.network(prefix, shape.clone())?;
-            for branch in 0..stage {
-                network.freeze(branch, settings.layerwise && within)?;
-            }
-            Ok(network)
+        let load = |name: &str, stage: usize| {
+            Model::from(&tensors, &format!("{name}."), method::shape(settings, sizes, stage))
         };
         let list =
             |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();
-        let optimiser = match note.steps {
-            None => None,
-            Some(steps) => {
-                let mut optimiser = new_optimiser(settings)?;
-                optimiser.restore(steps, list("optimiser.first"), list("optimiser.second"));
-                Some(optimiser)
-            }
-        };
+        let optimiser = note.steps.map(|steps| {
+            let mut optimiser = new_optimiser(settings)?;
+            optimiser.restore(steps, list("optimiser.first"), list("optimiser.second"));
+            Ok::<_, Error>(optimiser)
+        });
+        let begun = note.epoch > 0;
         Ok(State {
-            stage: note.stage,
+            finished: (0..note.finished)
+                .map(|stage| load(&format!("stage{stage}"), stage))
+                .collect::<Result<_>>()?,
             epoch: note.epoch,
-            network: Some(load("network.")?),
-            optimiser,
-            best: note.best.map(|accuracy| Ok::<_, Error>((accuracy, load("best.")?))).transpose()?,
+            model: begun.then(|| load("model", note.finished)).transpose()?,
+            optimiser: optimiser.transpose()?,
+            best: note
+                .best
+                .map(|accuracy| Ok::<_, Error>((accuracy, load("best", note.finished)?)))
+                .transpose()?,
             history: note.history,
             stage_accuracies: note.stage_accuracies,
             events: note.events,
@@ -180,19 +179,19 @@ impl RunFolder {
         Ok(())
     }
 
-    fn aggregate_file(&self, stage: usize) -> PathBuf {
-        self.path.join("aggregates").join(format!("{stage}.npy"))
+    fn aggregate_file(&self, number: usize) -> PathBuf {
+        self.path.join(aggregate_name(number))
     }
 }
 
 impl Keeper for RunFolder {
-    fn keep_aggregate(&mut self, stage: usize, values: &[f32], width: usize) -> Result<Buffer<f32>> {
-        files::write_matrix(&self.aggregate_file(stage), values, width)?;
-        Ok(values.to_vec().into())
+    fn keep_aggregate(&mut self, number: usize, values: Vec<f32>, width: usize) -> Result<Buffer<f32>> {
+        files::write_matrix(&self.aggregate_file(number), &values, width)?;
+        Ok(values.into())
     }
 
-    fn kept_aggregate(&mut self, stage: usize, width: usize) -> Result<Option<Buffer<f32>>> {
-        let file = self.aggregate_file(stage);
+    fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
+        let file = self.aggregate_file(number);
         if !file.exists() {
             return Ok(None);
         }
@@ -201,11 +200,14 @@ impl Keeper for RunFolder {
 
     fn keep_state(&mut self, state: &State) -> Result<()> {
         let mut tensors = Tensors::default();
-        if let Some(network) = &state.network {
-            tensors.add_network("network.", network);
+        for (stage, model) in state.finished.iter().enumerate() {
+            model.add_to(&mut tensors, &format!("stage{stage}."));
+        }
+        if let Some(model) = &state.model {
+            model.add_to(&mut tensors, "model.");
         }
         if let Some((_, best)) = &state.best {
-            tensors.add_network("best.", best);
+            best.add_to(&mut tensors, "best.");
         }
         let mut steps = None;
         if let Some(optimiser) = &state.optimiser {
@@ -216,7 +218,7 @@ impl Keeper for RunFolder {
             }
         }
         let note = Note {
-            stage: state.stage,
+            finished: state.finished.len(),
             epoch: state.epoch,
             steps,
             best: state.best.as_ref().map(|(accuracy, _)| *accuracy),

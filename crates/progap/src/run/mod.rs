@@ -21,7 +21,8 @@ pub use folder::RunFile;
 use folder::RunFolder;
 
 use crate::ledger::{Charge, Ledger};
-use crate::method::{Observer, progap};
+use crate::method::trainer::Trainer;
+use crate::method::{self, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::settings::{Level, Settings};
@@ -119,19 +120,20 @@ fn go_with<S: Source>(
     }
     let shape = (dataset.features().columns(), dataset.classes());
     let state = folder.state(shape)?;
-    let mut vault = Vault::new(dataset.clone(), &settings, randomness)?;
+    let vault = Vault::new(dataset.clone(), &settings, randomness)?;
     let seed = folder.run.model_seed;
-    let fitted = progap::fit(&mut vault, &settings, &plan, shape, seed, state, &mut folder, observer)?;
-    let accuracy = |part| vault.unprotected_accuracy(&fitted.network, &fitted.aggregates, part);
+    let fitted =
+        method::fit(Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer))?;
     let metrics = Metrics {
-        test_accuracy: accuracy(Part::Test)?,
-        val_accuracy: accuracy(Part::Val)?,
-        train_accuracy: accuracy(Part::Train)?,
+        test_accuracy: fitted.accuracies.test,
+        val_accuracy: fitted.accuracies.val,
+        train_accuracy: fitted.accuracies.train,
         unprotected: settings.level == Level::Node,
+        features_only_accuracy: fitted.stage_accuracies.first().copied(),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     };
-    release::write(&folder.path, &dataset, &folder.run, &plan, &vault, &fitted, &metrics)?;
+    release::write(&folder.path, &dataset, &folder.run, &plan, &fitted, &metrics)?;
     folder.finish()?;
     Release::open(&folder.path)
 }

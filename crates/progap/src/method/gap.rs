@@ -1,0 +1,43 @@
+//! GAP (Sajadmanesh et al. 2023): an encoder is trained on the features; what it says is normalised, aggregated and
+//! normalised again, once per hop; a classifier with a base network per hop is trained on the kept hops.
+
+use progap_nn::{Architecture, Network};
+use progap_privacy::noise::Source;
+
+use super::trainer::{RowLesson, Trainer};
+use super::{Fitted, architecture};
+use crate::Result;
+use crate::model::{Model, Shape};
+use crate::settings::Settings;
+use crate::vault::{Aggregates, Message, normalise};
+
+/// The shape of the encoder (stage 0) and of the classifier (stage 1).
+pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> Shape {
+    let (inputs, layers) = match stage {
+        0 => (vec![columns], settings.encoder_layers),
+        _ => (vec![settings.hidden; settings.depth + 1], settings.layers),
+    };
+    Shape::Network(Architecture { layers, normalise: true, ..architecture(settings, inputs, classes) })
+}
+
+pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
+    let settings = trainer.settings;
+    let begin = |stage| {
+        move |trainer: &Trainer<'_, S>| {
+            Model::new(shape(settings, trainer.shape, stage), trainer.stage_seed(stage))
+        }
+    };
+    let mut aggregates = Aggregates::new();
+    let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
+    trainer.train(0, begin(0), |_| Ok(()), &mut lesson)?;
+    let encoder: Network = trainer.model(0)?.network().clone();
+    trainer.vault.encode(&encoder)?;
+    for hop in 0..settings.depth {
+        let each_row = |values: &mut [f32], width: usize| values.chunks_exact_mut(width).for_each(normalise);
+        trainer.aggregate(&mut aggregates, Message::Input(hop), each_row)?;
+    }
+    let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
+    trainer.train(1, begin(1), |_| Ok(()), &mut lesson)?;
+    let accuracies = trainer.judge(&lesson)?;
+    Ok(Fitted::new(trainer, Some(encoder), aggregates, accuracies))
+}

@@ -1,0 +1,308 @@
+//! The rails that every method runs on: queries that are kept before they are used, and training that can be stopped
+//! at any moment and goes on to the same bits.
+//!
+//! A method is written as a straight line of steps: ask for an aggregate, train a model, ask for the next. When a run
+//! is resumed the method runs from its first line again, and each step that was done before returns what was kept of
+//! it. So no method has code of its own for crashes.
+
+use progap_graph::{Buffer, Part};
+use progap_nn::{Adam, Batch, Optimiser, apply, epoch};
+use progap_privacy::Event;
+use progap_privacy::noise::{GradientGrid, Source};
+use serde::{Deserialize, Serialize};
+
+use super::{Observer, Progress};
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::{Level, Selection, Settings};
+use crate::vault::{Aggregate, Aggregates, Message, Vault};
+use crate::{Error, Result};
+
+/// What happened in an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct EpochRecord {
+    /// The stage.
+    pub stage: usize,
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// The mean loss over the training nodes, where it is known.
+    pub loss: Option<f64>,
+    /// The accuracy on the training nodes, where it is known.
+    pub train_accuracy: Option<f64>,
+    /// The accuracy on the validation nodes.
+    pub val_accuracy: f64,
+}
+
+/// A run between two epochs: all that is needed to go on.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// The models of the stages that are done.
+    pub finished: Vec<Model>,
+    /// Epochs done of the stage that is being trained.
+    pub epoch: usize,
+    /// Its model, if an epoch is done.
+    pub model: Option<Model>,
+    /// Its optimiser, if an epoch is done.
+    pub optimiser: Option<Optimiser>,
+    /// Its best model so far, with the validation accuracy.
+    pub best: Option<(f64, Model)>,
+    /// What happened.
+    pub history: Vec<EpochRecord>,
+    /// The test accuracy of each finished stage.
+    pub stage_accuracies: Vec<f64>,
+    /// What was asked of the vault.
+    pub events: Vec<(Event, u64)>,
+}
+
+/// Where a run keeps what it must not lose.
+pub trait Keeper {
+    /// Keeps an aggregate for ever; it is on disk when this returns.
+    fn keep_aggregate(&mut self, number: usize, values: Vec<f32>, width: usize) -> Result<Buffer<f32>>;
+    /// An aggregate, if it was kept.
+    fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>>;
+    /// Keeps the state, at the end of a stage.
+    fn keep_state(&mut self, state: &State) -> Result<()>;
+    /// Keeps the state if the last time is long ago, or if `now` is set.
+    fn maybe_keep_state(&mut self, state: &State, now: bool) -> Result<()>;
+    /// What to say when training is stopped.
+    fn interrupted(&self) -> Error;
+}
+
+/// Accuracies on the three parts of the nodes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Accuracies {
+    /// On the training nodes.
+    pub train: f64,
+    /// On the validation nodes.
+    pub val: f64,
+    /// On the test nodes.
+    pub test: f64,
+}
+
+/// What is learnt in a stage: how an epoch is made of the data, and how a model is judged.
+pub(crate) trait Lesson<S: Source> {
+    /// Trains for one epoch, the `done`-th of the stage; gives loss and training accuracy where they are known.
+    fn epoch(
+        &mut self,
+        trainer: &mut Desk<'_, S>,
+        model: &mut Model,
+        optimiser: &mut Optimiser,
+        done: usize,
+    ) -> Result<(Option<f64>, Option<f64>)>;
+
+    /// The accuracy on a part of the nodes, **without any protection**.
+    fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64>;
+}
+
+/// What a lesson works with.
+pub(crate) struct Desk<'d, S: Source> {
+    pub vault: &'d mut Vault<S>,
+    pub settings: &'d Settings,
+    pub plan: &'d Plan,
+    pub stage: usize,
+    pub seed: u64,
+}
+
+/// A run in progress.
+pub(crate) struct Trainer<'r, S: Source> {
+    pub vault: Vault<S>,
+    pub settings: &'r Settings,
+    pub plan: &'r Plan,
+    /// Feature columns and classes.
+    pub shape: (usize, usize),
+    /// Where initial values come from.
+    pub seed: u64,
+    state: State,
+    keeper: &'r mut dyn Keeper,
+    observer: &'r mut dyn Observer,
+}
+
+impl<'r, S: Source> Trainer<'r, S> {
+    #[allow(clippy::too_many_arguments, reason = "a run is made of all of these")]
+    pub fn new(
+        mut vault: Vault<S>,
+        settings: &'r Settings,
+        plan: &'r Plan,
+        shape: (usize, usize),
+        seed: u64,
+        mut state: State,
+        keeper: &'r mut dyn Keeper,
+        observer: &'r mut dyn Observer,
+    ) -> Self {
+        vault.resume(std::mem::take(&mut state.events));
+        Trainer { vault, settings, plan, shape, seed, state, keeper, observer }
+    }
+
+    /// A seed for the initial values of a stage.
+    pub fn stage_seed(&self, stage: usize) -> u64 {
+        self.seed.wrapping_add((stage as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault.
+    pub fn aggregate(
+        &mut self,
+        aggregates: &mut Aggregates,
+        message: Message<'_>,
+        post: impl FnOnce(&mut [f32], usize),
+    ) -> Result<()> {
+        let number = aggregates.len() + 1;
+        let width = message.width(aggregates, self.vault.columns());
+        let values = match self.keeper.kept_aggregate(number, width)? {
+            Some(kept) => {
+                self.vault.resume_aggregate(number, self.plan)?;
+                kept
+            }
+            None => {
+                let query = format!("aggregate {number}");
+                let mut values = self.vault.aggregate(&query, message, aggregates, self.plan)?;
+                post(&mut values, width);
+                self.keeper.keep_aggregate(number, values, width)?
+            }
+        };
+        aggregates.push(Aggregate { values, width });
+        Ok(())
+    }
+
+    /// Trains the model of a stage, from where it stands; a stage that is done is not trained again.
+    pub fn train(
+        &mut self,
+        stage: usize,
+        begin: impl FnOnce(&Self) -> Result<Model>,
+        ready: impl FnOnce(&mut Model) -> Result<()>,
+        lesson: &mut dyn Lesson<S>,
+    ) -> Result<()> {
+        if stage < self.state.finished.len() {
+            return Ok(());
+        }
+        let mut model = match self.state.model.take() {
+            Some(model) => model,
+            None => begin(self)?,
+        };
+        ready(&mut model)?;
+        let mut optimiser = match self.state.optimiser.take() {
+            Some(optimiser) => optimiser,
+            None => new_optimiser(self.settings)?,
+        };
+        let settings = self.settings;
+        while self.state.epoch < settings.epochs {
+            let done = self.state.epoch + 1;
+            let mut desk = Desk { vault: &mut self.vault, settings, plan: self.plan, stage, seed: self.seed };
+            let (loss, train_accuracy) = lesson.epoch(&mut desk, &mut model, &mut optimiser, done)?;
+            let val_accuracy = lesson.accuracy(&self.vault, &model, Part::Val)?;
+            self.state.epoch = done;
+            self.state.history.push(EpochRecord { stage, epoch: done, loss, train_accuracy, val_accuracy });
+            // NaN (no validation nodes) never is the best: then the last epoch is kept.
+            if settings.selection == Selection::BestValidation
+                && self.state.best.as_ref().is_none_or(|(best, _)| val_accuracy > *best)
+            {
+                self.state.best = Some((val_accuracy, model.clone()));
+            }
+            let progress = Progress {
+                stage,
+                stages: super::stages(settings),
+                epoch: done,
+                epochs: settings.epochs,
+                loss,
+                train_accuracy,
+                val_accuracy,
+            };
+            let stop = self.observer.epoch(&progress).is_break();
+            // The keeper sees the state as it is; the model goes in and out without being copied.
+            self.state.model = Some(model);
+            self.state.optimiser = Some(optimiser);
+            self.state.events = self.vault.events().to_vec();
+            self.keeper.maybe_keep_state(&self.state, stop)?;
+            if stop {
+                return Err(self.keeper.interrupted());
+            }
+            model = self.state.model.take().expect("it was put there");
+            optimiser = self.state.optimiser.take().expect("it was put there");
+        }
+        let kept = match (settings.selection, self.state.best.take()) {
+            (Selection::BestValidation, Some((accuracy, best))) if accuracy.is_finite() => best,
+            _ => model,
+        };
+        self.state.stage_accuracies.push(lesson.accuracy(&self.vault, &kept, Part::Test)?);
+        self.state.epoch = 0;
+        self.state.finished.push(kept);
+        self.state.events = self.vault.events().to_vec();
+        self.keeper.keep_state(&self.state)
+    }
+
+    /// The model of a stage that is done.
+    pub fn model(&self, stage: usize) -> Result<&Model> {
+        self.state.finished.get(stage).ok_or(Error::Contradiction("the stage is not trained yet"))
+    }
+
+    /// The accuracies of the last model.
+    pub fn judge(&self, lesson: &dyn Lesson<S>) -> Result<Accuracies> {
+        let model = self.model(self.state.finished.len().wrapping_sub(1))?;
+        let part = |part| lesson.accuracy(&self.vault, model, part);
+        Ok(Accuracies { train: part(Part::Train)?, val: part(Part::Val)?, test: part(Part::Test)? })
+    }
+
+    /// What remains when all is done: the vault, the models of all stages, and what happened.
+    pub fn finish(self) -> (Vault<S>, State) {
+        (self.vault, self.state)
+    }
+}
+
+/// The optimiser that every stage begins with.
+pub(crate) fn new_optimiser(settings: &Settings) -> Result<Optimiser> {
+    Ok(Optimiser::adam(Adam {
+        rate: settings.learning_rate as f32,
+        weight_decay: settings.weight_decay as f32,
+        ..Adam::default()
+    })?)
+}
+
+/// A network over the nodes' rows and the aggregates: full batches where rows are public, noisy gradients where they are
+/// not.
+pub(crate) struct RowLesson<'a> {
+    aggregates: &'a Aggregates,
+    train: Vec<u32>,
+    grid: Option<GradientGrid>,
+}
+
+impl<'a> RowLesson<'a> {
+    pub fn new<S: Source>(vault: &Vault<S>, aggregates: &'a Aggregates) -> Self {
+        let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
+        RowLesson { aggregates, train, grid: None }
+    }
+}
+
+impl<S: Source> Lesson<S> for RowLesson<'_> {
+    fn epoch(
+        &mut self,
+        desk: &mut Desk<'_, S>,
+        model: &mut Model,
+        optimiser: &mut Optimiser,
+        done: usize,
+    ) -> Result<(Option<f64>, Option<f64>)> {
+        let network = model.network_mut();
+        let (settings, plan, stage) = (desk.settings, desk.plan, desk.stage);
+        if settings.level != Level::Node {
+            let rows =
+                desk.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+            let inputs = rows.inputs(self.aggregates)?;
+            let batch = Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?;
+            let stats = epoch(network, optimiser, batch, desk.seed ^ (stage as u64) << 32 ^ done as u64)?;
+            return Ok((Some(stats.loss), Some(stats.accuracy)));
+        }
+        if self.grid.is_none() {
+            self.grid = Some(desk.vault.gradient_grid(network.trained_count(), settings, plan)?);
+        }
+        let grid = self.grid.as_ref().expect("it was put there");
+        let steps = |epoch: usize| plan.steps * epoch as u64 / settings.epochs as u64;
+        for step in steps(done - 1)..steps(done) {
+            let query = format!("gradient {stage}/{step}");
+            let gradient = desk.vault.gradient(&query, network, self.aggregates, grid, settings, plan)?;
+            apply(network, optimiser, &gradient)?;
+        }
+        Ok((None, None))
+    }
+
+    fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64> {
+        vault.unprotected_accuracy(model.network(), self.aggregates, part)
+    }
+}

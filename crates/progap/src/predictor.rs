@@ -1,0 +1,76 @@
+//! What makes predictions: the last model, an encoder before it where the method has one, and the kept aggregates. No
+//! edge is read.
+
+use std::path::Path;
+
+use progap_nn::{Network, probabilities};
+
+use crate::Result;
+use crate::files::{self, Tensors};
+use crate::method;
+use crate::model::Model;
+use crate::settings::Settings;
+use crate::vault::{Aggregate, Aggregates, Rows};
+
+const MODEL: &str = "model.safetensors";
+const ENCODER: &str = "encoder.";
+
+/// A trained model with all that it reads besides a node's own row.
+#[derive(Debug)]
+pub(crate) struct Predictor {
+    pub encoder: Option<Network>,
+    pub model: Model,
+    pub aggregates: Aggregates,
+}
+
+impl Predictor {
+    /// The probability of each class for some nodes, row after row.
+    pub fn probabilities(&self, rows: &Rows, nodes: &[u32]) -> Result<Vec<f32>> {
+        let encoded;
+        let rows = match &self.encoder {
+            Some(encoder) => {
+                encoded = rows.encoded(encoder)?;
+                &encoded
+            }
+            None => rows,
+        };
+        Ok(probabilities(self.model.network(), &rows.inputs(&self.aggregates)?, nodes)?)
+    }
+
+    /// Writes the parameters; the aggregates lie in the folder already. Gives the names of all its files.
+    pub fn write(&self, folder: &Path) -> Result<Vec<String>> {
+        let mut tensors = Tensors::default();
+        self.model.add_to(&mut tensors, "");
+        if let Some(encoder) = &self.encoder {
+            tensors.add_network(ENCODER, encoder);
+        }
+        tensors.write(&folder.join(MODEL))?;
+        let aggregates = (1..=self.aggregates.len()).map(aggregate_name);
+        Ok(std::iter::once(MODEL.to_string()).chain(aggregates).collect())
+    }
+
+    /// Opens what [`Predictor::write`] wrote, for (feature columns, classes) and so many nodes.
+    pub fn open(folder: &Path, settings: &Settings, sizes: (usize, usize), nodes: usize) -> Result<Self> {
+        let file = folder.join(MODEL);
+        let mut tensors = Tensors::read(&file)?;
+        let last = method::stages(settings) - 1;
+        let encoder = if method::has_encoder(settings) {
+            let own = tensors.split_off(ENCODER);
+            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0))?.network().clone())
+        } else {
+            None
+        };
+        let model = Model::from(&tensors, "", method::shape(settings, sizes, last))?;
+        let mut aggregates = Aggregates::new();
+        for (index, width) in method::aggregate_widths(settings, sizes).into_iter().enumerate() {
+            let file = folder.join(aggregate_name(index + 1));
+            aggregates.push(Aggregate { values: files::read_matrix(&file, nodes, width)?.into(), width });
+        }
+        Ok(Predictor { encoder, model, aggregates })
+    }
+}
+
+/// The file of the `number`-th aggregate.
+pub(crate) fn aggregate_name(number: usize) -> String {
+    format!("aggregates/{number}.npy")
+}
