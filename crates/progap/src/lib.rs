@@ -12,6 +12,7 @@ mod model;
 pub mod plan;
 mod predictor;
 pub mod release;
+mod rows;
 pub mod run;
 pub mod settings;
 pub mod vault;

@@ -29,6 +29,30 @@ pub enum Method {
     Mlp,
 }
 
+/// What a node sends to its receivers, in the method progap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Messages {
+    /// What the newest base network makes of the node, as published.
+    Embeddings,
+    /// What is known about the node's class: its label if it is a training node, else the probabilities that the stage
+    /// before gives.
+    Labels,
+    /// Both, under one unit norm.
+    Both,
+}
+
+/// Who speaks in which aggregation, in the method progap with label messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Speakers {
+    /// Everyone in each.
+    Everyone,
+    /// Training nodes in the first, the others in the rest: no record takes part in both, so each part has the whole
+    /// budget.
+    InTurns,
+}
+
 /// The name, as it is written in commands and files.
 fn written(value: &impl Serialize, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     f.write_str(serde_json::to_value(value).ok().as_ref().and_then(|v| v.as_str()).unwrap_or("?"))
@@ -120,6 +144,12 @@ pub struct Settings {
     pub delta: Option<f64>,
     /// The number of aggregations K.
     pub depth: usize,
+    /// Method progap: what a node sends.
+    pub messages: Messages,
+    /// Method progap with label messages: who speaks when.
+    pub speakers: Speakers,
+    /// Method progap with label messages: train a stage on the features alone first.
+    pub features_stage: bool,
     /// The width of hidden layers.
     pub hidden: usize,
     /// The layers of each base network.
@@ -173,6 +203,9 @@ impl Settings {
             },
             delta: None,
             depth: 2,
+            messages: Messages::Embeddings,
+            speakers: Speakers::Everyone,
+            features_stage: true,
             hidden: 16,
             layers: 1,
             encoder_layers: 2,
@@ -239,6 +272,13 @@ impl Settings {
         }
         if self.method == Method::Mlp && self.depth != 0 {
             return Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0"));
+        }
+        if self.messages == Messages::Embeddings
+            && (self.speakers == Speakers::InTurns || !self.features_stage)
+        {
+            return Err(Error::Contradiction(
+                "speaking in turns and leaving the first stage out belong to --messages labels",
+            ));
         }
         match (self.level, self.epsilon, self.delta) {
             (Level::None, None, None) => {}

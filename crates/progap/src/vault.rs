@@ -23,15 +23,16 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use progap_graph::{Buffer, Dataset, DatasetParts, Features, Graph, Part, Split, aggregate};
-use progap_nn::{Batch, Input, Inputs, Network, accuracy, clipped_sum, embed};
+use progap_graph::{Dataset, DatasetParts, Graph, Part, aggregate};
+use progap_nn::{Batch, Network, accuracy, clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{
     Bernoulli, GradientGrid, MessageInt, MessageType, Provenance, Quantiser, Randomness, RoundedGaussian,
     SenderBound, Source, Summation, choose_scale,
 };
 
-use crate::plan::{Plan, influence};
+use crate::plan::{Asked, Plan, influence};
+pub use crate::rows::{Aggregate, Aggregates, Message, Rows, Senders};
 use crate::settings::{Bounding, Level, Settings};
 use crate::{Error, Result};
 
@@ -43,119 +44,7 @@ pub struct Vault<S: Source> {
     out_degrees: Vec<u32>,
     rows: Rows,
     randomness: Randomness<S>,
-    events: Vec<(Event, u64)>,
-}
-
-/// What is known about each node besides its edges.
-#[derive(Debug, Clone)]
-pub struct Rows {
-    features: Features,
-    labels: Buffer<u32>,
-    split: Split,
-    classes: usize,
-}
-
-/// An aggregate that left the vault: an input of later stages. It is private already, so anything may be done with it.
-#[derive(Debug, Clone)]
-pub struct Aggregate {
-    /// `nodes * width` values.
-    pub values: Buffer<f32>,
-    /// The width of the messages.
-    pub width: usize,
-}
-
-/// The aggregates so far, in the order in which they were asked for.
-pub type Aggregates = Vec<Aggregate>;
-
-/// What every node says to its receivers. Each message is brought to length one at most.
-#[derive(Debug, Clone, Copy)]
-pub enum Message<'a> {
-    /// What a branch of a network makes of its input.
-    Embedding {
-        /// The network.
-        network: &'a Network,
-        /// The branch, which is also the number of its input.
-        branch: usize,
-    },
-    /// An input as it is: 0 for the rows, then the aggregates.
-    Input(usize),
-}
-
-impl Message<'_> {
-    /// The number of values in a message.
-    pub fn width(&self, aggregates: &Aggregates, columns: usize) -> usize {
-        match *self {
-            Message::Embedding { network, .. } => network.architecture().hidden,
-            Message::Input(0) => columns,
-            Message::Input(number) => aggregates.get(number - 1).map_or(0, |aggregate| aggregate.width),
-        }
-    }
-}
-
-impl Rows {
-    /// The rows of a release's nodes, which are public or the nodes' own.
-    pub(crate) fn of_nodes(nodes: &Dataset) -> Rows {
-        let parts = nodes.clone().into_parts();
-        let split = parts.split.unwrap_or_else(|| Split::from_parts(std::iter::empty()));
-        Rows { features: parts.features, labels: parts.labels, split, classes: parts.class_names.len() }
-    }
-
-    /// The inputs of a stage: the features, then every aggregate.
-    pub fn inputs<'a>(&'a self, aggregates: &'a Aggregates) -> Result<Inputs<'a>> {
-        let features = match &self.features {
-            Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
-            Features::Sparse { columns, offsets, indices, values } => {
-                Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
-            }
-        };
-        let aggregated = aggregates.iter().map(|a| Input::Dense { columns: a.width, values: &a.values });
-        Ok(Inputs::new(std::iter::once(features).chain(aggregated).collect())?)
-    }
-
-    /// The class of each node.
-    pub fn labels(&self) -> &[u32] {
-        &self.labels
-    }
-
-    /// The nodes of a part.
-    pub fn nodes(&self, part: Part) -> Vec<u32> {
-        self.split.nodes(part).map(|node| node as u32).collect()
-    }
-
-    /// The number of classes.
-    pub fn classes(&self) -> usize {
-        self.classes
-    }
-
-    /// The rows with what an encoder says of them, normalised, in the place of the features: each row by itself.
-    pub(crate) fn encoded(&self, encoder: &Network) -> Result<Rows> {
-        let values = self.messages(Message::Embedding { network: encoder, branch: 0 }, &vec![])?;
-        let features = Features::Dense { columns: encoder.architecture().hidden, values: values.into() };
-        Ok(Rows { features, ..self.clone() })
-    }
-
-    /// What every node says: of length one, or zero.
-    fn messages(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<Vec<f32>> {
-        let inputs = self.inputs(aggregates)?;
-        let input = |number: usize| {
-            let found = inputs.as_slice().get(number).copied();
-            found.ok_or_else(|| Error::Unsuitable(format!("there is no input {number} yet")))
-        };
-        let mut messages = match message {
-            Message::Embedding { network, branch } => embed(network, branch, input(branch)?)?,
-            Message::Input(number) => match input(number)? {
-                Input::Dense { values, .. } => values.to_vec(),
-                Input::Sparse { .. } => {
-                    return Err(Error::Unsuitable(
-                        "sparse features must be encoded before they are sent".into(),
-                    ));
-                }
-            },
-        };
-        let width = message.width(aggregates, inputs.as_slice()[0].columns());
-        messages.chunks_exact_mut(width.max(1)).for_each(normalise);
-        Ok(messages)
-    }
+    events: Vec<(Senders, Event, u64)>,
 }
 
 impl<S: Source> Vault<S> {
@@ -190,40 +79,44 @@ impl<S: Source> Vault<S> {
     }
 
     /// What has been asked so far, equal events in a row counted.
-    pub fn events(&self) -> &[(Event, u64)] {
+    pub fn events(&self) -> &[(Senders, Event, u64)] {
         &self.events
     }
 
     /// Takes over what a run asked before it was interrupted.
-    pub(crate) fn resume(&mut self, events: Vec<(Event, u64)>) {
+    pub(crate) fn resume(&mut self, events: Vec<(Senders, Event, u64)>) {
         self.events = events;
     }
 
     /// Takes over the `number`-th aggregate, kept before an interruption. If that happened in the moment between being
     /// asked and being recorded it is recorded now.
     pub(crate) fn resume_aggregate(&mut self, number: usize, plan: &Plan) -> Result<()> {
-        let asked = |(event, count): &(Event, u64)| match event {
+        if self.asked() < number { self.record_aggregation(plan) } else { Ok(()) }
+    }
+
+    /// The number of aggregations that were asked for.
+    fn asked(&self) -> usize {
+        let asked = |(_, event, count): &(Senders, Event, u64)| match event {
             Event::Gaussian { .. } | Event::NonPrivate => *count as usize,
             _ => 0,
         };
-        if self.events.iter().map(asked).sum::<usize>() < number {
-            self.record_aggregation(plan)?;
-        }
-        Ok(())
+        self.events.iter().map(asked).sum()
     }
 
     fn record_aggregation(&mut self, plan: &Plan) -> Result<()> {
-        self.record(match self.level {
+        let Asked { senders, multiplier } = plan.aggregation(self.asked())?;
+        let event = match self.level {
             Level::None => Event::NonPrivate,
-            _ => Event::gaussian(plan.aggregate_multiplier * plan.sensitivity, plan.sensitivity)?,
-        });
+            _ => Event::gaussian(multiplier * plan.sensitivity, plan.sensitivity)?,
+        };
+        self.record(senders, event);
         Ok(())
     }
 
-    fn record(&mut self, event: Event) {
+    fn record(&mut self, senders: Senders, event: Event) {
         match self.events.last_mut() {
-            Some((last, count)) if *last == event => *count += 1,
-            _ => self.events.push((event, 1)),
+            Some((who, last, count)) if *last == event && *who == senders => *count += 1,
+            _ => self.events.push((senders, event, 1)),
         }
     }
 
@@ -261,15 +154,24 @@ impl<S: Source> Vault<S> {
         aggregates: &Aggregates,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
-        let messages = self.rows.messages(message, aggregates)?;
-        let width = message.width(aggregates, self.columns());
+        let mut messages = self.rows.messages(message, aggregates)?;
+        let width = message.width(aggregates, (self.columns(), self.rows.classes));
+        let Asked { senders, multiplier } = plan.aggregation(self.asked())?;
+        if senders != Senders::All {
+            let train = self.rows.training_nodes();
+            for (row, &train) in messages.chunks_exact_mut(width).zip(&train) {
+                if train != (senders == Senders::Train) {
+                    row.fill(0.0);
+                }
+            }
+        }
         if self.level == Level::None {
             let mut sums = vec![0f32; messages.len()];
             aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
             self.record_aggregation(plan)?;
             return Ok(sums);
         }
-        let noise = plan.aggregate_multiplier * plan.sensitivity;
+        let noise = multiplier * plan.sensitivity;
         let largest = self.out_degrees.iter().map(|&d| weight(self.bound, d)).fold(1.0, f64::max);
         let purpose = self.randomness.purpose(query)?;
         let threads = rayon::current_num_threads();
@@ -341,7 +243,7 @@ impl<S: Source> Vault<S> {
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, settings.clip)?;
         let noisy = grid.privatise(&sum, &mut purpose.stream())?;
-        self.record(grid.event().poisson_sampled(plan.rate)?);
+        self.record(Senders::Train, grid.event().poisson_sampled(plan.rate)?);
         let expected = settings.batch_size as f64;
         Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
     }
@@ -378,14 +280,6 @@ fn weight(bound: SenderBound, out_degree: u32) -> f64 {
         SenderBound::Edge | SenderBound::Sample { .. } => 1.0,
         SenderBound::Weight { bound } => bound / root,
         SenderBound::Cap { bound } => (bound / root).min(1.0),
-    }
-}
-
-/// Divides a row by its length; a zero row stays zero.
-pub(crate) fn normalise(row: &mut [f32]) {
-    let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
-    if norm > 0.0 {
-        row.iter_mut().for_each(|v| *v /= norm);
     }
 }
 

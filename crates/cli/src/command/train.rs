@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use progap::method::Progress;
-use progap::settings::{Accounting, Bounding, Combination, Level, Method, Nonlinearity, Selection, Settings};
+use progap::settings::{
+    Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings, Speakers,
+};
 use progap::{Release, release, run};
 use serde::Serialize;
 
@@ -50,6 +52,15 @@ pub struct Train {
     /// Number of aggregations over the graph [default: 2]
     #[arg(long, short = 'k', help_heading = "Model")]
     depth: Option<usize>,
+    /// What a node sends, in the method progap [default: embeddings]
+    #[arg(long, value_enum, help_heading = "Model")]
+    messages: Option<MessagesName>,
+    /// Who speaks in which aggregation, with label messages [default: everyone]
+    #[arg(long, value_enum, help_heading = "Model")]
+    speakers: Option<SpeakersName>,
+    /// Train no stage on the features alone, with label messages
+    #[arg(long, help_heading = "Model")]
+    no_features_stage: bool,
     /// Layers of each base network [default: 1]
     #[arg(long, help_heading = "Model")]
     layers: Option<usize>,
@@ -139,6 +150,8 @@ macro_rules! names {
 }
 
 names!(MethodName => Method { Progap, Gap, Mlp });
+names!(MessagesName => Messages { Embeddings, Labels, Both });
+names!(SpeakersName => Speakers { Everyone, InTurns });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
 names!(ActivationName => Nonlinearity { Selu, Relu, Tanh });
@@ -279,6 +292,9 @@ impl Train {
             }
         }
         set(&mut settings.depth, self.depth);
+        set(&mut settings.messages, self.messages);
+        set(&mut settings.speakers, self.speakers);
+        settings.features_stage &= !self.no_features_stage;
         set(&mut settings.layers, self.layers);
         set(&mut settings.hidden, self.hidden);
         set(&mut settings.encoder_layers, self.encoder_layers);

@@ -8,8 +8,9 @@ use super::trainer::{RowLesson, Trainer};
 use super::{Fitted, architecture};
 use crate::Result;
 use crate::model::{Model, Shape};
+use crate::rows::normalise;
 use crate::settings::Settings;
-use crate::vault::{Aggregates, Message, normalise};
+use crate::vault::{Aggregates, Message};
 
 /// The shape of the encoder (stage 0) and of the classifier (stage 1).
 pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> Shape {

@@ -15,6 +15,7 @@ use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};
 use crate::model::Model;
 use crate::predictor::aggregate_name;
 use crate::settings::Settings;
+use crate::vault::Senders;
 use crate::{Error, Result};
 
 const RUN: &str = "run.json";
@@ -87,7 +88,7 @@ struct Note {
     best: Option<f64>,
     history: Vec<EpochRecord>,
     stage_accuracies: Vec<f64>,
-    events: Vec<(Event, u64)>,
+    events: Vec<(Senders, Event, u64)>,
 }
 
 impl RunFolder {

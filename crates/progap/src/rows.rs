@@ -1,0 +1,198 @@
+//! Rows: what is known about each node besides its edges; and messages: what a node makes of its row for its receivers.
+
+use progap_graph::{Buffer, Dataset, Features, Part, Split};
+use progap_nn::{Input, Inputs, Network, embed, probabilities};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// What is known about each node besides its edges.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    pub(crate) features: Features,
+    pub(crate) labels: Buffer<u32>,
+    pub(crate) split: Split,
+    pub(crate) classes: usize,
+}
+
+/// An aggregate that left the vault: an input of later stages. It is private already, so anything may be done with it.
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    /// `nodes * width` values.
+    pub values: Buffer<f32>,
+    /// The width of the messages.
+    pub width: usize,
+}
+
+/// The aggregates so far, in the order in which they were asked for.
+pub type Aggregates = Vec<Aggregate>;
+
+/// What every node says to its receivers. Each message is brought to length one at most.
+#[derive(Debug, Clone, Copy)]
+pub enum Message<'a> {
+    /// What a branch of a network makes of its input.
+    Embedding {
+        /// The network.
+        network: &'a Network,
+        /// The branch, which is also the number of its input.
+        branch: usize,
+    },
+    /// An input as it is: 0 for the rows, then the aggregates.
+    Input(usize),
+    /// What is known about the node's class, centred: the label of a training node, else the probabilities that a network
+    /// gives, or nothing.
+    Class {
+        /// The network that knows the inputs so far.
+        network: Option<&'a Network>,
+        /// A branch whose embedding is sent along, under one norm.
+        with_embedding: Option<usize>,
+    },
+}
+
+/// Who takes part in a query. Which nodes are training nodes is public.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Senders {
+    /// Every node.
+    All,
+    /// Training nodes.
+    Train,
+    /// All but the training nodes.
+    Others,
+}
+
+impl Message<'_> {
+    /// The number of values in a message.
+    pub fn width(&self, aggregates: &Aggregates, (columns, classes): (usize, usize)) -> usize {
+        match *self {
+            Message::Embedding { network, .. } => network.architecture().hidden,
+            Message::Input(0) => columns,
+            Message::Input(number) => aggregates.get(number - 1).map_or(0, |aggregate| aggregate.width),
+            Message::Class { network, with_embedding } => {
+                classes + with_embedding.and(network).map_or(0, |network| network.architecture().hidden)
+            }
+        }
+    }
+}
+
+impl Rows {
+    /// The rows of a release's nodes, which are public or the nodes' own.
+    pub(crate) fn of_nodes(nodes: &Dataset) -> Rows {
+        let parts = nodes.clone().into_parts();
+        let split = parts.split.unwrap_or_else(|| Split::from_parts(std::iter::empty()));
+        Rows { features: parts.features, labels: parts.labels, split, classes: parts.class_names.len() }
+    }
+
+    /// The inputs of a stage: the features, then every aggregate.
+    pub fn inputs<'a>(&'a self, aggregates: &'a Aggregates) -> Result<Inputs<'a>> {
+        let features = match &self.features {
+            Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
+            Features::Sparse { columns, offsets, indices, values } => {
+                Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
+            }
+        };
+        let aggregated = aggregates.iter().map(|a| Input::Dense { columns: a.width, values: &a.values });
+        Ok(Inputs::new(std::iter::once(features).chain(aggregated).collect())?)
+    }
+
+    /// The class of each node.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    /// The nodes of a part.
+    pub fn nodes(&self, part: Part) -> Vec<u32> {
+        self.split.nodes(part).map(|node| node as u32).collect()
+    }
+
+    /// For each node, whether it is a training node.
+    pub(crate) fn training_nodes(&self) -> Vec<bool> {
+        (0..self.labels.len()).map(|node| self.split.part(node) == Part::Train).collect()
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The rows with what an encoder says of them, normalised, in the place of the features: each row by itself.
+    pub(crate) fn encoded(&self, encoder: &Network) -> Result<Rows> {
+        let values = self.messages(Message::Embedding { network: encoder, branch: 0 }, &vec![])?;
+        let features = Features::Dense { columns: encoder.architecture().hidden, values: values.into() };
+        Ok(Rows { features, ..self.clone() })
+    }
+
+    /// What every node says: of length one, or zero.
+    pub(crate) fn messages(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<Vec<f32>> {
+        let inputs = self.inputs(aggregates)?;
+        let input = |number: usize| {
+            let found = inputs.as_slice().get(number).copied();
+            found.ok_or_else(|| Error::Unsuitable(format!("there is no input {number} yet")))
+        };
+        let sizes = (inputs.as_slice()[0].columns(), self.classes);
+        let width = message.width(aggregates, sizes);
+        let mut messages = match message {
+            Message::Class { network, with_embedding } => {
+                let classes = self.classes;
+                let mut messages = vec![0f32; inputs.rows() * width];
+                self.known_classes(network, &inputs, &mut messages, width)?;
+                if let (Some(network), Some(branch)) = (network, with_embedding) {
+                    let embedded = embed(network, branch, input(branch)?)?;
+                    let hidden = network.architecture().hidden;
+                    for (row, e) in messages.chunks_exact_mut(width).zip(embedded.chunks_exact(hidden)) {
+                        row[classes..].copy_from_slice(e);
+                        normalise(&mut row[..classes]);
+                        normalise(&mut row[classes..]);
+                    }
+                }
+                messages
+            }
+            Message::Embedding { network, branch } => embed(network, branch, input(branch)?)?,
+            Message::Input(number) => match input(number)? {
+                Input::Dense { values, .. } => values.to_vec(),
+                Input::Sparse { .. } => {
+                    return Err(Error::Unsuitable(
+                        "sparse features must be encoded before they are sent".into(),
+                    ));
+                }
+            },
+        };
+        messages.chunks_exact_mut(width.max(1)).for_each(normalise);
+        Ok(messages)
+    }
+
+    /// Writes what is known about each node's class, less what everyone knows: the label of a training node, the
+    /// probabilities of the others, or nothing. Labels of validation and test nodes are not looked at.
+    fn known_classes(
+        &self,
+        network: Option<&Network>,
+        inputs: &Inputs<'_>,
+        messages: &mut [f32],
+        width: usize,
+    ) -> Result<()> {
+        let (train, uniform) = (self.training_nodes(), 1.0 / self.classes as f32);
+        let mut set = |node: usize, class: &dyn Fn(usize) -> f32| {
+            let row = &mut messages[node * width..][..self.classes];
+            row.iter_mut().enumerate().for_each(|(c, value)| *value = class(c) - uniform);
+        };
+        for node in (0..train.len()).filter(|&node| train[node]) {
+            set(node, &|c| if c == self.labels[node] as usize { 1.0 } else { 0.0 });
+        }
+        if let Some(network) = network {
+            let others: Vec<u32> = (0..train.len() as u32).filter(|&node| !train[node as usize]).collect();
+            let known = probabilities(network, inputs, &others)?;
+            for (&node, p) in others.iter().zip(known.chunks_exact(self.classes)) {
+                set(node as usize, &|c| p[c]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Divides a row by its length; a zero row stays zero.
+pub(crate) fn normalise(row: &mut [f32]) {
+    let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
+    if norm > 0.0 {
+        row.iter_mut().for_each(|v| *v /= norm);
+    }
+}
