@@ -1,5 +1,6 @@
 //! Files that are there whole or not at all.
 
+use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,9 @@ use tempfile::NamedTempFile;
 
 use crate::Result;
 use crate::error::InFile;
+
+/// How the names of files begin that are not finished.
+const PREFIX: &str = ".progap-";
 
 /// A file that is written beside its target and takes the target's name only when it is complete.
 ///
@@ -19,10 +23,15 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Starts a file in the target's folder, which must exist.
     pub fn create(target: &Path) -> Result<Self> {
-        let file = tempfile::Builder::new().prefix(".progap-").tempfile_in(folder_of(target));
+        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder_of(target));
         // The name of the temporary file tells the user nothing.
         let file = file.map_err(|e| io::Error::from(e.kind())).in_file(target)?;
         Ok(AtomicFile { target: target.to_path_buf(), writer: BufWriter::with_capacity(1 << 20, file) })
+    }
+
+    /// Whether this is the name of a file that was never finished, because the process was killed.
+    pub fn is_unfinished(name: &OsStr) -> bool {
+        name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
     }
 
     /// Syncs the content to disk and gives it its name.

@@ -1,9 +1,10 @@
 //! The files of a run that is not finished.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use progap_graph::{Buffer, Dataset};
+use progap_graph::{AtomicFile, Buffer, Dataset};
 use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use crate::method::progap::{EpochRecord, Keeper, State, architecture, new_optimi
 use crate::settings::Settings;
 use crate::{Error, Result};
 
-const RUN: &str = "run.json";
+pub(super) const RUN: &str = "run.json";
 const KEY: &str = "secret.key";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 /// How long a stage may run before its state is kept.
@@ -74,6 +75,9 @@ pub(super) struct RunFolder {
     pub(super) path: PathBuf,
     pub(super) run: RunFile,
     kept: Instant,
+    /// Held as long as this process works on the run.
+    #[allow(dead_code, reason = "the system lets go of it with the file")]
+    lock: File,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,30 +100,47 @@ impl RunFolder {
                 "the folder is not empty; name another one with --out, or --resume it",
             ));
         }
-        std::fs::create_dir_all(path.join("aggregates")).in_file(path)?;
+        std::fs::create_dir_all(path).in_file(path)?;
+        // Of several processes that try, one succeeds.
+        std::fs::create_dir(path.join("aggregates")).in_file(path)?;
+        Self::begin(path, run).inspect_err(|_| {
+            // Nothing was asked yet: a run that could not begin leaves nothing behind.
+            let _ = std::fs::remove_dir_all(path);
+        })
+    }
+
+    fn begin(path: &Path, run: RunFile) -> Result<Self> {
         if run.settings.seed.is_none() {
             write_secret(&path.join(KEY), RunKey::from_os()?.as_bytes())?;
         }
         files::write_json(&path.join(RUN), &run)?;
-        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now() })
+        let lock = lock(&path.join(RUN))?;
+        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), lock })
     }
 
     /// Opens the folder of a run that is not finished.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = path.join(RUN);
         if !file.exists() {
-            let done = path.join(crate::release::MANIFEST).exists();
-            let what =
-                if done { "the run is finished: there is nothing to resume" } else { "there is no run here" };
+            let has = |name: &str| path.join(name).exists();
+            let what = if has(crate::release::MANIFEST) {
+                "the run is finished: there is nothing to resume"
+            } else if has("aggregates") {
+                "the run was stopped before it began, and nothing was asked: remove the folder and start again"
+            } else {
+                "there is no run here; name the folder of one"
+            };
             return Err(Error::file(path, what));
         }
+        let lock = lock(&file)?;
+        remove_unfinished_files(path)?;
         let run: RunFile = files::read_json(&file)?;
         if run.version != VERSION {
             let problem =
                 format!("the run was begun by another version of the program (format {})", run.version);
             return Err(Error::file(&file, problem));
         }
-        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now() })
+        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), lock })
     }
 
     pub(super) fn key(&self) -> Result<[u8; 32]> {
@@ -238,6 +259,32 @@ impl Keeper for RunFolder {
     fn interrupted(&self) -> Error {
         Error::Interrupted(self.path.clone())
     }
+}
+
+/// Keeps other processes from the same run.
+fn lock(file: &Path) -> Result<File> {
+    let open = File::open(file).in_file(file)?;
+    match open.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::file(file, "another process works on this run; wait for it, or stop it first"))
+        }
+        // Some network file systems know no locks: the run's files are written whole all the same.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(open),
+    }
+}
+
+/// Removes files that were being written when the process was killed; they never had their name.
+fn remove_unfinished_files(folder: &Path) -> Result<()> {
+    for folder in [folder.to_path_buf(), folder.join("aggregates"), folder.join("private")] {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let file = entry.in_file(&folder)?.path();
+            if file.file_name().is_some_and(AtomicFile::is_unfinished) {
+                std::fs::remove_file(&file).in_file(&file)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file that only its owner can read, from its first byte on.
