@@ -74,8 +74,6 @@ struct Manifest {
 pub struct Config {
     /// The data set's name.
     pub dataset: String,
-    /// The data set's fingerprint, split included.
-    pub fingerprint: String,
     /// The settings.
     pub settings: Settings,
     /// How the data was asked for, where the caller said so.
@@ -135,12 +133,8 @@ pub(crate) fn write<S: Source>(
     let mut tensors = Tensors::default();
     tensors.add_network("", &fitted.network);
     tensors.write(&folder.join(MODEL))?;
-    let config = Config {
-        dataset: run.dataset.clone(),
-        fingerprint: run.fingerprint.clone(),
-        settings: run.settings.clone(),
-        source: run.source.clone(),
-    };
+    let config =
+        Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source: run.source.clone() };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     files::write_json(&folder.join(STATEMENT), &Statement::new(&run.settings, plan, vault, dataset)?)?;
