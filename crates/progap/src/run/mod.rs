@@ -114,7 +114,8 @@ fn go_with<S: Source>(
     let settings = folder.run.settings.clone();
     if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
         // The same run is charged once, however often it is resumed.
-        let charge = Charge::new(&folder.run.run_id, &folder.run.fingerprint, unit, plan.event.clone());
+        let data = dataset.content_fingerprint();
+        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone());
         Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
     }
     let shape = (dataset.features().columns(), dataset.classes());
