@@ -20,7 +20,7 @@ use progap_privacy::noise::{Randomness, RunKey, Source};
 pub use folder::RunFile;
 use folder::RunFolder;
 
-use crate::ledger::{Charge, Ledger};
+use crate::ledger::{self, Charge, Ledger};
 use crate::method::{Observer, progap};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
@@ -41,11 +41,19 @@ pub fn train(
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     let plan = prepare(&dataset, settings)?;
+    if ledger.is_some() && plan.unit.is_none() {
+        return Err(Error::Contradiction(
+            "a run without privacy cannot be charged: leave out --ledger, or give --level edge or --level node",
+        ));
+    }
     let run = RunFile::new(&dataset, settings, ledger, source)?;
     let run = RunFolder::create(folder, run)?;
     let outcome = go(dataset, run, plan, observer);
-    if let Err(Error::Ledger(_)) = outcome {
-        // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping.
+    if let Err(Error::Ledger(error)) = &outcome
+        && !matches!(error, ledger::Error::Storage { .. })
+    {
+        // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
+        // reading or writing failed, it may have been charged: then it can be resumed.
         std::fs::remove_dir_all(folder).map_err(|e| Error::file(folder, e))?;
     }
     outcome
@@ -69,6 +77,11 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
     }
     let plan = prepare(&dataset, &folder.run.settings)?;
     go(dataset, folder, plan, observer)
+}
+
+/// Whether a folder holds a run that is not finished.
+pub fn is_interrupted(folder: &Path) -> bool {
+    folder.join(folder::RUN).exists()
 }
 
 /// What an interrupted run was asked to do.
