@@ -10,7 +10,7 @@ mod ui;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Train node classifiers on sensitive graphs, with a privacy guarantee you can show to anyone.
 #[derive(Parser)]
@@ -43,11 +43,15 @@ enum Command {
     Data(command::data::Data),
     #[command(subcommand)]
     Ledger(command::ledger::LedgerCommand),
+    Completions(command::completions::Completions),
+    Man(command::man::Man),
 }
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
-    let outcome = match Arguments::parse().command {
+    let matches = Arguments::command().mut_subcommand("train", command::train::settle_resumed).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let outcome = match arguments.command {
         Command::Train(train) => train.run(),
         Command::Predict(predict) => predict.run(),
         Command::Verify(verify) => verify.run(),
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
         Command::Account(account) => account.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -100,8 +100,8 @@ pub struct Train {
     /// Folder for the release [default: releases/NAME-LEVEL-NUMBER]
     #[arg(long, short = 'o', value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with an interrupted run
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "preset", "ledger", "repeats", "level", "epsilon", "delta"])]
+    /// Go on with an interrupted run, with the data and the settings it began with
+    #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
     /// Train so often, each time with another split; every run spends budget
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -186,6 +186,17 @@ struct RunReport {
     cpu_seconds: f64,
     peak_rss_bytes: u64,
     release: PathBuf,
+}
+
+/// What can be said anew when an interrupted run goes on; all else was decided when it began.
+const STILL_OPEN: [&str; 5] = ["resume", "threads", "json", "quiet", "data_dir"];
+
+/// Refuses `--resume` together with what the run decided when it began.
+pub fn settle_resumed(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| match STILL_OPEN.contains(&arg.get_id().as_str()) {
+        true => arg,
+        false => arg.conflicts_with("resume"),
+    })
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -319,10 +330,11 @@ impl Train {
         let release = match settings {
             Some(settings) => {
                 let kept = serde_json::json!({ "source": source.absolute(), "seed": source.given_seed() });
-                run::train(dataset, settings, folder, self.ledger.as_deref(), kept, &mut observer)?
+                run::train(dataset, settings, folder, self.ledger.as_deref(), kept, &mut observer)
             }
-            None => run::resume(dataset, folder, &mut observer)?,
+            None => run::resume(dataset, folder, &mut observer),
         };
+        let release = release.map_err(|error| resumable(error, folder))?;
         drop(view);
         Ok(report(&release, majority, start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu))
     }
@@ -377,6 +389,19 @@ impl Train {
         let next = format!("progap predict {0}   progap verify {0}", run.release.display());
         rows.push(("next", next));
         ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
+    }
+}
+
+/// Says how to go on after an error that leaves the run as it was, such as a full disk.
+fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> {
+    use progap::Error::{Data, File, Ledger};
+    let began = run::is_interrupted(folder);
+    match error {
+        Data(_) | File { .. } | Ledger(_) if began => {
+            format!("{error}; once that is mended, go on with `progap train --resume {}`", folder.display())
+                .into()
+        }
+        error => error.into(),
     }
 }
 
