@@ -1,18 +1,9 @@
-//! Training, predicting and verifying as people do: by the command, killed in the middle, resumed.
+//! Training, predicting and verifying as people do: by the command.
 
 mod common;
 
-use std::time::Duration;
-
-use common::{command, folder, progap_in};
-
-/// A folder with a small network in it.
-fn workplace() -> tempfile::TempDir {
-    let folder = folder();
-    let size = ["data", "synth", "g.progap", "--nodes", "1500", "--edges", "40000", "--classes", "3"];
-    progap_in(folder.path(), &size).ok();
-    folder
-}
+use common::progap_in;
+use common::runs::workplace;
 
 #[test]
 fn train_predict_verify_and_inspect() {
@@ -66,38 +57,5 @@ fn contradictions_are_one_sentence_and_leave_nothing() {
     ] {
         progap_in(place.path(), arguments).refused(&[]);
         assert!(!place.path().join("releases").exists(), "{arguments:?}");
-    }
-}
-
-/// Killed at many moments and resumed, a run ends with the same bits, and its ledger holds one charge.
-#[cfg(unix)]
-#[test]
-fn a_killed_run_is_resumed_to_the_same_bits() {
-    let place = workplace();
-    let train = |out: &str| {
-        let mut command = command(place.path());
-        command.args(["train", "g.progap", "--epochs", "40", "--seed", "5", "--quiet", "--out", out]);
-        command
-    };
-    let start = std::time::Instant::now();
-    assert!(train("whole").status().expect("progap runs").success());
-    let whole = start.elapsed();
-    let files = ["model.safetensors", "aggregates/1.npy", "aggregates/2.npy", "metrics.json", "privacy.json"];
-    let content = |out: &str| files.map(|file| std::fs::read(place.path().join(out).join(file)).expect(file));
-    for moment in 1..=8u32 {
-        let out = format!("killed-{moment}");
-        let mut child = train(&out).spawn().expect("progap runs");
-        std::thread::sleep(Duration::from_secs_f64(whole.as_secs_f64() * f64::from(moment) / 9.0));
-        // SIGKILL: the process has no chance to tidy up.
-        child.kill().expect("killed");
-        child.wait().expect("gone");
-        if place.path().join(&out).join("run.json").exists() {
-            progap_in(place.path(), &["train", "--resume", &out, "--quiet"]).ok();
-        } else if !place.path().join(&out).join("manifest.json").exists() {
-            // Killed before the run began: nothing was asked, and it can be started again.
-            let _ = std::fs::remove_dir_all(place.path().join(&out));
-            assert!(train(&out).status().expect("progap runs").success());
-        }
-        assert_eq!(content(&out), content("whole"), "killed at {moment}/9");
     }
 }
