@@ -8,6 +8,7 @@ mod source;
 mod transforms;
 mod ui;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            complain(&format!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -75,6 +76,11 @@ fn main() -> ExitCode {
 /// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     if !progap_graph::read::table::catches_panics() {
-        eprintln!("error: a mistake in progap itself ({panic}); please report it with what you did");
+        complain(&format!("error: a mistake in progap itself ({panic}); please report it with what you did"));
     }
+}
+
+/// Prints to standard error; where that fails too, such as into a file on a full disk, the exit code must do.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
