@@ -100,6 +100,13 @@ fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
             "no training node has the class {name:?}: give it some, or keep frequent classes only (--min-class-count)"
         )));
     }
+    for (part, name) in [(Part::Val, "validation"), (Part::Test, "test")] {
+        if split.count(part) == 0 {
+            return Err(Error::Unsuitable(format!(
+                "the split has no {name} nodes: give it some, or draw another one (--resplit --ratios 0.10,0.15)"
+            )));
+        }
+    }
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
     }
