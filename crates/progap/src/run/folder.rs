@@ -43,6 +43,8 @@ pub struct RunFile {
     pub ledger: Option<PathBuf>,
     /// How the data was asked for, so that the caller can load it again; not looked at here.
     pub source: serde_json::Value,
+    /// The checksum of all of this, so that nothing changes between the beginning of a run and its end.
+    seal: String,
 }
 
 impl RunFile {
@@ -56,7 +58,7 @@ impl RunFile {
         getrandom::fill(&mut random).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let seed = u64::from_le_bytes(random[..8].try_into().expect("eight bytes"));
-        Ok(RunFile {
+        let mut run = RunFile {
             version: VERSION,
             run_id: hex(&random[8..]),
             dataset: dataset.name().into(),
@@ -66,7 +68,15 @@ impl RunFile {
             nodes: dataset.nodes(),
             ledger: ledger.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())),
             source,
-        })
+            seal: String::new(),
+        };
+        run.seal = run.computed_seal();
+        Ok(run)
+    }
+
+    fn computed_seal(&self) -> String {
+        let bare = RunFile { seal: String::new(), ..self.clone() };
+        files::checksum_of(&serde_json::to_vec(&bare).unwrap_or_default())
     }
 }
 
@@ -138,6 +148,11 @@ impl RunFolder {
         if run.version != VERSION {
             let problem =
                 format!("the run was begun by another version of the program (format {})", run.version);
+            return Err(Error::file(&file, problem));
+        }
+        if run.seal != run.computed_seal() {
+            let problem =
+                "it was changed since the run began: restore it, or start a new run with other settings";
             return Err(Error::file(&file, problem));
         }
         Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), lock })
