@@ -107,8 +107,8 @@ pub struct Train {
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeats: u64,
     /// Number of threads [default: all cores]
-    #[arg(long)]
-    threads: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -205,7 +205,7 @@ impl Train {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         if let Some(threads) = self.threads {
-            rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global()?;
+            rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
         }
         // The first Ctrl-C keeps what is done and stops; the second ends the program at once.
         ctrlc::set_handler(|| {
