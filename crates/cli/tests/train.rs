@@ -41,21 +41,3 @@ fn repeats_give_a_mean_and_an_interval() {
     assert!((report["test_accuracy"].as_f64().expect("a mean") - mean).abs() < 1e-12);
     assert_eq!(report["private"], false, "a seed makes noise removable");
 }
-
-#[test]
-fn contradictions_are_one_sentence_and_leave_nothing() {
-    let place = workplace();
-    for arguments in [
-        &["train", "g.progap", "--level", "none", "--epsilon", "1"][..],
-        &["train", "g.progap", "--epsilon", "0"],
-        &["train", "g.progap", "--depth", "1000"],
-        &["train", "g.progap", "--level", "node", "--batch-size", "99999"],
-        &["train", "g.progap", "--level", "node", "--selection", "best-validation"],
-        &["train", "--resume", "nowhere"],
-        &["verify", "nowhere"],
-        &["predict", "nowhere"],
-    ] {
-        progap_in(place.path(), arguments).refused(&[]);
-        assert!(!place.path().join("releases").exists(), "{arguments:?}");
-    }
-}

@@ -244,8 +244,8 @@ impl Train {
         let mut settings = match &self.config {
             Some(file) => {
                 let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-                let config: release::Config = toml::from_str(&text)
-                    .map_err(|e| format!("{}: {}", file.display(), e.to_string().trim()))?;
+                let config: release::Config =
+                    toml::from_str(&text).map_err(|e| config_problem(file, &text, &e))?;
                 if source.name() == Source::default().name() {
                     source = serde_json::from_value(config.source["source"].clone())?;
                     source =
@@ -390,6 +390,13 @@ impl Train {
         rows.push(("next", next));
         ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
     }
+}
+
+/// What is wrong with a file of settings, in one sentence.
+fn config_problem(file: &Path, text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = 1 + before.matches('\n').count();
+    format!("{}: line {line}: {}; correct it and try again", file.display(), error.message())
 }
 
 /// Says how to go on after an error that leaves the run as it was, such as a full disk.
