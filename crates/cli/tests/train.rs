@@ -25,6 +25,19 @@ fn train_predict_verify_and_inspect() {
     }
     let two = progap_in(place.path(), &["predict", "r", "--nodes", "3,7"]).ok();
     assert_eq!(two.lines().count(), 3);
+    let json = std::fs::read(place.path().join("p.json")).expect("predictions");
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(all.len(), 1500);
+    let (header, row) = (two.lines().next().expect("a header"), two.lines().nth(1).expect("a row"));
+    for (name, cell) in header.split(',').zip(row.split(',')) {
+        match name {
+            "id" | "class" => assert_eq!(all[3][name], cell),
+            _ => {
+                let class = name.trim_start_matches("p(").trim_end_matches(')');
+                assert_eq!(all[3]["probabilities"][class].to_string().parse(), cell.parse::<f64>());
+            }
+        }
+    }
     progap_in(place.path(), &["predict", "r", "--nodes", "nobody"]).refused(&["nobody"]);
     std::fs::write(place.path().join("r/metrics.json"), "{}").expect("tampered");
     progap_in(place.path(), &["verify", "r"]).refused(&["metrics.json", "checksum"]);
