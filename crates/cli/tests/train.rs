@@ -3,7 +3,7 @@
 mod common;
 
 use common::progap_in;
-use common::runs::workplace;
+use common::runs::{aggregates, contents, workplace};
 
 #[test]
 fn train_predict_verify_and_inspect() {
@@ -41,6 +41,23 @@ fn train_predict_verify_and_inspect() {
     progap_in(place.path(), &["predict", "r", "--nodes", "nobody"]).refused(&["nobody"]);
     std::fs::write(place.path().join("r/metrics.json"), "{}").expect("tampered");
     progap_in(place.path(), &["verify", "r"]).refused(&["metrics.json", "checksum"]);
+}
+
+#[test]
+fn the_settings_of_a_release_run_again() {
+    let place = workplace();
+    let at = place.path();
+    progap_in(at, &["train", "g.progap", "--epochs", "4", "--depth", "1", "--out", "first", "--quiet"]).ok();
+    let config = ["train", "--config", "first/config.toml", "--json", "--out"];
+    let again = progap_in(at, &[&config[..], &["again"]].concat()).json();
+    assert_eq!(again["private"], true, "the seed of the split must not become one of the noise");
+    assert_eq!(contents(&at.join("first"))["config.toml"], contents(&at.join("again"))["config.toml"]);
+    assert_ne!(aggregates(&at.join("first")), aggregates(&at.join("again")), "noise is drawn anew");
+
+    let seeded = progap_in(at, &[&config[..], &["seeded", "--seed", "3"]].concat()).json();
+    assert_eq!(seeded["private"], false);
+    progap_in(at, &["train", "--config", "seeded/config.toml", "--out", "same", "--quiet"]).ok();
+    assert!(contents(&at.join("seeded")) == contents(&at.join("same")));
 }
 
 #[test]

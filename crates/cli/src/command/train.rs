@@ -230,9 +230,9 @@ impl Train {
         for repeat in 0..self.repeats {
             let folder =
                 if self.repeats == 1 { base.clone() } else { base.join(format!("run-{}", repeat + 1)) };
-            let seed = source.given_seed().map(|seed| seed + repeat);
-            let settings = Settings { seed, ..settings.clone() };
-            let source = source.with_seed(seed.unwrap_or(repeat));
+            // The split always has a seed; the noise has one in experiments only.
+            let settings = Settings { seed: settings.seed.map(|seed| seed + repeat), ..settings.clone() };
+            let source = source.with_seed(source.given_seed().unwrap_or(0) + repeat);
             reports.push(self.once(&source, Some(&settings), &folder)?);
         }
         self.show(reports)
@@ -301,9 +301,8 @@ impl Train {
             Some(Delta::Auto) => settings.delta = None,
             Some(Delta::Value(delta)) => settings.delta = Some(delta),
         }
-        if source.given_seed().is_none()
-            && let Some(seed) = settings.seed
-        {
+        settings.seed = self.source.given_seed().or(settings.seed);
+        if let Some(seed) = self.source.given_seed().or(source.given_seed()).or(settings.seed) {
             source = source.with_seed(seed);
         }
         Ok((settings, source))
