@@ -44,6 +44,18 @@ fn train_predict_verify_and_inspect() {
 }
 
 #[test]
+fn a_release_without_the_rows_of_its_nodes() {
+    let place = workplace();
+    let at = place.path();
+    let run = ["train", "g.progap", "--level", "node", "--epochs", "1", "--batch-size", "100", "--out", "r"];
+    progap_in(at, &[&run[..], &["--quiet"]].concat()).ok();
+    progap_in(at, &["predict", "r", "--nodes", "3"]).ok();
+    std::fs::remove_dir_all(at.join("r/private")).expect("kept back");
+    assert!(progap_in(at, &["verify", "r"]).ok().contains("kept back"));
+    progap_in(at, &["predict", "r"]).refused(&["private/rows.progap", "taken out"]);
+}
+
+#[test]
 fn the_settings_of_a_release_run_again() {
     let place = workplace();
     let at = place.path();

@@ -157,6 +157,10 @@ impl Release {
         let manifest = read_manifest(folder)?;
         for (name, expected) in &manifest.files {
             let file = folder.join(name);
+            // The data's holder may keep the nodes' own rows back; all else must be there.
+            if name == OWN_ROWS && !file.exists() {
+                continue;
+            }
             let found = files::checksum(&file)?;
             if found != *expected {
                 let problem =
