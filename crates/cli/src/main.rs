@@ -8,9 +8,10 @@ mod source;
 mod transforms;
 mod ui;
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Train node classifiers on sensitive graphs, with a privacy guarantee you can show to anyone.
 #[derive(Parser)]
@@ -44,11 +45,15 @@ enum Command {
     Data(command::data::Data),
     #[command(subcommand)]
     Ledger(command::ledger::LedgerCommand),
+    Completions(command::completions::Completions),
+    Man(command::man::Man),
 }
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
-    let outcome = match Arguments::parse().command {
+    let matches = Arguments::command().mut_subcommand("train", command::train::settle_resumed).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let outcome = match arguments.command {
         Command::Train(train) => train.run(),
         Command::Predict(predict) => predict.run(),
         Command::Verify(verify) => verify.run(),
@@ -57,12 +62,14 @@ fn main() -> ExitCode {
         Command::Account(account) => account.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            complain(&format!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -71,6 +78,11 @@ fn main() -> ExitCode {
 /// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     if !progap_graph::read::table::catches_panics() {
-        eprintln!("error: a mistake in progap itself ({panic}); please report it with what you did");
+        complain(&format!("error: a mistake in progap itself ({panic}); please report it with what you did"));
     }
+}
+
+/// Prints to standard error; where that fails too, such as into a file on a full disk, the exit code must do.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

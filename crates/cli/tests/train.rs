@@ -1,18 +1,9 @@
-//! Training, predicting and verifying as people do: by the command, killed in the middle, resumed.
+//! Training, predicting and verifying as people do: by the command.
 
 mod common;
 
-use std::time::Duration;
-
-use common::{command, folder, progap_in};
-
-/// A folder with a small network in it.
-fn workplace() -> tempfile::TempDir {
-    let folder = folder();
-    let size = ["data", "synth", "g.progap", "--nodes", "1500", "--edges", "40000", "--classes", "3"];
-    progap_in(folder.path(), &size).ok();
-    folder
-}
+use common::progap_in;
+use common::runs::{aggregates, contents, workplace};
 
 #[test]
 fn train_predict_verify_and_inspect() {
@@ -34,9 +25,51 @@ fn train_predict_verify_and_inspect() {
     }
     let two = progap_in(place.path(), &["predict", "r", "--nodes", "3,7"]).ok();
     assert_eq!(two.lines().count(), 3);
+    let json = std::fs::read(place.path().join("p.json")).expect("predictions");
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(all.len(), 1500);
+    let (header, row) = (two.lines().next().expect("a header"), two.lines().nth(1).expect("a row"));
+    for (name, cell) in header.split(',').zip(row.split(',')) {
+        match name {
+            "id" | "class" => assert_eq!(all[3][name], cell),
+            _ => {
+                let class = name.trim_start_matches("p(").trim_end_matches(')');
+                assert_eq!(all[3]["probabilities"][class].to_string().parse(), cell.parse::<f64>());
+            }
+        }
+    }
     progap_in(place.path(), &["predict", "r", "--nodes", "nobody"]).refused(&["nobody"]);
     std::fs::write(place.path().join("r/metrics.json"), "{}").expect("tampered");
     progap_in(place.path(), &["verify", "r"]).refused(&["metrics.json", "checksum"]);
+}
+
+#[test]
+fn a_release_without_the_rows_of_its_nodes() {
+    let place = workplace();
+    let at = place.path();
+    let run = ["train", "g.progap", "--level", "node", "--epochs", "1", "--batch-size", "100", "--out", "r"];
+    progap_in(at, &[&run[..], &["--quiet"]].concat()).ok();
+    progap_in(at, &["predict", "r", "--nodes", "3"]).ok();
+    std::fs::remove_dir_all(at.join("r/private")).expect("kept back");
+    assert!(progap_in(at, &["verify", "r"]).ok().contains("kept back"));
+    progap_in(at, &["predict", "r"]).refused(&["private/rows.progap", "taken out"]);
+}
+
+#[test]
+fn the_settings_of_a_release_run_again() {
+    let place = workplace();
+    let at = place.path();
+    progap_in(at, &["train", "g.progap", "--epochs", "4", "--depth", "1", "--out", "first", "--quiet"]).ok();
+    let config = ["train", "--config", "first/config.toml", "--json", "--out"];
+    let again = progap_in(at, &[&config[..], &["again"]].concat()).json();
+    assert_eq!(again["private"], true, "the seed of the split must not become one of the noise");
+    assert_eq!(contents(&at.join("first"))["config.toml"], contents(&at.join("again"))["config.toml"]);
+    assert_ne!(aggregates(&at.join("first")), aggregates(&at.join("again")), "noise is drawn anew");
+
+    let seeded = progap_in(at, &[&config[..], &["seeded", "--seed", "3"]].concat()).json();
+    assert_eq!(seeded["private"], false);
+    progap_in(at, &["train", "--config", "seeded/config.toml", "--out", "same", "--quiet"]).ok();
+    assert!(contents(&at.join("seeded")) == contents(&at.join("same")));
 }
 
 #[test]
@@ -49,55 +82,4 @@ fn repeats_give_a_mean_and_an_interval() {
     assert_eq!(runs.len(), 3);
     assert!((report["test_accuracy"].as_f64().expect("a mean") - mean).abs() < 1e-12);
     assert_eq!(report["private"], false, "a seed makes noise removable");
-}
-
-#[test]
-fn contradictions_are_one_sentence_and_leave_nothing() {
-    let place = workplace();
-    for arguments in [
-        &["train", "g.progap", "--level", "none", "--epsilon", "1"][..],
-        &["train", "g.progap", "--epsilon", "0"],
-        &["train", "g.progap", "--depth", "1000"],
-        &["train", "g.progap", "--level", "node", "--batch-size", "99999"],
-        &["train", "g.progap", "--level", "node", "--selection", "best-validation"],
-        &["train", "--resume", "nowhere"],
-        &["verify", "nowhere"],
-        &["predict", "nowhere"],
-    ] {
-        progap_in(place.path(), arguments).refused(&[]);
-        assert!(!place.path().join("releases").exists(), "{arguments:?}");
-    }
-}
-
-/// Killed at many moments and resumed, a run ends with the same bits, and its ledger holds one charge.
-#[cfg(unix)]
-#[test]
-fn a_killed_run_is_resumed_to_the_same_bits() {
-    let place = workplace();
-    let train = |out: &str| {
-        let mut command = command(place.path());
-        command.args(["train", "g.progap", "--epochs", "40", "--seed", "5", "--quiet", "--out", out]);
-        command
-    };
-    let start = std::time::Instant::now();
-    assert!(train("whole").status().expect("progap runs").success());
-    let whole = start.elapsed();
-    let files = ["model.safetensors", "aggregates/1.npy", "aggregates/2.npy", "metrics.json", "privacy.json"];
-    let content = |out: &str| files.map(|file| std::fs::read(place.path().join(out).join(file)).expect(file));
-    for moment in 1..=8u32 {
-        let out = format!("killed-{moment}");
-        let mut child = train(&out).spawn().expect("progap runs");
-        std::thread::sleep(Duration::from_secs_f64(whole.as_secs_f64() * f64::from(moment) / 9.0));
-        // SIGKILL: the process has no chance to tidy up.
-        child.kill().expect("killed");
-        child.wait().expect("gone");
-        if place.path().join(&out).join("run.json").exists() {
-            progap_in(place.path(), &["train", "--resume", &out, "--quiet"]).ok();
-        } else if !place.path().join(&out).join("manifest.json").exists() {
-            // Killed before the run began: nothing was asked, and it can be started again.
-            let _ = std::fs::remove_dir_all(place.path().join(&out));
-            assert!(train(&out).status().expect("progap runs").success());
-        }
-        assert_eq!(content(&out), content("whole"), "killed at {moment}/9");
-    }
 }

@@ -1,46 +1,59 @@
 //! Files that are there whole or not at all.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use crate::Result;
 use crate::error::InFile;
+
+/// How the names of files begin that are not finished.
+const PREFIX: &str = ".progap-";
 
 /// A file that is written beside its target and takes the target's name only when it is complete.
 ///
 /// Dropped without [`AtomicFile::commit`], it leaves nothing behind and an older target untouched.
 pub struct AtomicFile {
     target: PathBuf,
-    writer: BufWriter<NamedTempFile>,
+    path: TempPath,
+    writer: BufWriter<File>,
 }
 
 impl AtomicFile {
     /// Starts a file in the target's folder, which must exist.
     pub fn create(target: &Path) -> Result<Self> {
-        let file = tempfile::Builder::new().prefix(".progap-").tempfile_in(folder_of(target));
+        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder_of(target));
         // The name of the temporary file tells the user nothing.
-        let file = file.map_err(|e| io::Error::from(e.kind())).in_file(target)?;
-        Ok(AtomicFile { target: target.to_path_buf(), writer: BufWriter::with_capacity(1 << 20, file) })
+        let (file, path) = file.map_err(|e| io::Error::from(e.kind())).in_file(target)?.into_parts();
+        let writer = BufWriter::with_capacity(1 << 20, file);
+        Ok(AtomicFile { target: target.to_path_buf(), path, writer })
+    }
+
+    /// Whether this is the name of a file that was never finished, because the process was killed.
+    pub fn is_unfinished(name: &OsStr) -> bool {
+        name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
     }
 
     /// Syncs the content to disk and gives it its name.
     pub fn commit(self) -> Result<()> {
-        let AtomicFile { target, writer } = self;
+        let AtomicFile { target, path, writer } = self;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error).in_file(&target)?;
         // A temporary file is readable by its owner only; a finished one gets the usual permissions.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             let permissions = std::fs::Permissions::from_mode(0o644);
-            file.as_file().set_permissions(permissions).in_file(&target)?;
+            file.set_permissions(permissions).in_file(&target)?;
         }
-        file.as_file().sync_all().in_file(&target)?;
-        file.persist(&target).map_err(|e| e.error).in_file(&target)?;
+        file.sync_all().in_file(&target)?;
+        drop(file);
+        path.persist(&target).map_err(|e| e.error).in_file(&target)?;
         // The new name itself must survive a power cut.
         #[cfg(unix)]
-        std::fs::File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).in_file(&target)?;
+        File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).in_file(&target)?;
         Ok(())
     }
 }

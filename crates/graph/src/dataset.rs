@@ -127,6 +127,15 @@ impl Dataset {
     /// A fingerprint of the content (edges, features, labels, split; not the name): 32 hexadecimal digits that
     /// tell whether two data sets are the same.
     pub fn fingerprint(&self) -> String {
+        self.hash(self.split().map_or(&[], Split::codes))
+    }
+
+    /// The fingerprint whatever the split: by it a ledger knows the data, of which there is one budget.
+    pub fn content_fingerprint(&self) -> String {
+        self.hash(&[])
+    }
+
+    fn hash(&self, split: &[u8]) -> String {
         let mut hash = twox_hash::XxHash3_128::new();
         let mut add = |bytes: &[u8]| {
             hash.write(&(bytes.len() as u64).to_le_bytes());
@@ -145,7 +154,7 @@ impl Dataset {
                 add(values.as_ref().map_or(&[], |values| bytemuck::cast_slice(values)));
             }
         }
-        add(self.split().map_or(&[], Split::codes));
+        add(split);
         format!("{:032x}", hash.finish_128())
     }
 

@@ -169,6 +169,11 @@ impl Problem {
                 "check the spelling, or see `progap data list` for data sets by name"
             }
             Problem::Io(e) if e.kind() == io::ErrorKind::StorageFull => "free some space and try again",
+            Problem::Io(e)
+                if matches!(e.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded) =>
+            {
+                "raise your limit (quota, or ulimit -f) and try again"
+            }
             Problem::Io(_) => "check the path and its permissions",
             Problem::NotRecognised(_) => {
                 "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a \

@@ -37,7 +37,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
 
 /// The SHA-256 of a file, in hexadecimal.
 pub(crate) fn checksum(path: &Path) -> Result<String> {
-    Ok(Sha256::digest(read(path)?).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(checksum_of(&read(path)?))
+}
+
+/// The SHA-256 of some bytes, in hexadecimal.
+pub(crate) fn checksum_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Named lists of numbers with a text beside them.

@@ -247,17 +247,18 @@ impl Settings {
             if value.is_finite() && (low..=high).contains(&value) {
                 Ok(())
             } else {
+                let low = if low > 0.0 && low < 1e-3 { format!("{low:e}") } else { low.to_string() };
                 Err(Error::Setting { name, value: value.to_string(), expected: format!("{low} to {high}") })
             }
         };
         within("depth", self.depth as f64, 0.0, 50.0)?;
-        within("hidden", self.hidden as f64, 1.0, 64.0)?;
-        within("layers", self.layers as f64, 1.0, 8.0)?;
-        within("encoder layers", self.encoder_layers as f64, 1.0, 8.0)?;
+        within("hidden width", self.hidden as f64, 1.0, 64.0)?;
+        within("number of layers", self.layers as f64, 1.0, 8.0)?;
+        within("number of encoder layers", self.encoder_layers as f64, 1.0, 8.0)?;
         within("dropout", self.dropout, 0.0, 0.99)?;
         within("learning rate", self.learning_rate, 1e-9, 1e3)?;
         within("weight decay", self.weight_decay, 0.0, 1e3)?;
-        within("epochs", self.epochs as f64, 1.0, 1e6)?;
+        within("number of epochs", self.epochs as f64, 1.0, 1e6)?;
         within("batch size", self.batch_size as f64, 1.0, 1e9)?;
         within("clip", self.clip, 1e-9, 1e9)?;
         within("max degree", self.max_degree.into(), 1.0, 1e9)?;

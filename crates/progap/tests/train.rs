@@ -186,13 +186,17 @@ fn the_ledger_is_charged_once_and_refuses_what_passes_the_budget() {
     let path = keep.path().join("ledger.db");
     let data = network();
     let mut ledger = Ledger::create(&path).expect("a ledger");
-    ledger.register("small", &data.fingerprint(), Unit::Edge, 1.2, 1e-5).expect("registered");
+    ledger.register("small", &data.content_fingerprint(), Unit::Edge, 1.2, 1e-5).expect("registered");
     let settings = Settings { seed: None, delta: Some(1e-5), ..settings(Level::Edge) };
     let mut stop = |_: &Progress| ControlFlow::Break(());
     run::train(network(), &settings, &folder, Some(&path), Value::Null, &mut stop).expect_err("stopped");
-    assert_eq!(ledger.status(&data.fingerprint()).expect("status").runs, 1, "charged before training");
+    assert_eq!(
+        ledger.status(&data.content_fingerprint()).expect("status").runs,
+        1,
+        "charged before training"
+    );
     run::resume(network(), &folder, &mut ()).expect("resumed");
-    assert_eq!(ledger.status(&data.fingerprint()).expect("status").runs, 1, "charged once");
+    assert_eq!(ledger.status(&data.content_fingerprint()).expect("status").runs, 1, "charged once");
     let second = keep.path().join("second");
     let refused = run::train(network(), &settings, &second, Some(&path), Value::Null, &mut ());
     assert!(matches!(refused, Err(Error::Ledger(_))), "{refused:?}");

@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use progap::Release;
 use progap_graph::summary::{Quantiles, Summary};
+use serde::Serialize;
 
 use super::Outcome;
 use crate::source::Source;
@@ -37,12 +38,21 @@ impl Inspect {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
             self.source.load_split()?
         };
-        let summary = Summary::of(&dataset);
+        let shown = Shown { summary: Summary::of(&dataset), fingerprint: dataset.content_fingerprint() };
         if self.json {
-            return ui::print(&serde_json::to_string_pretty(&summary)?);
+            return ui::print(&serde_json::to_string_pretty(&shown)?);
         }
-        ui::print(&table(&summary))
+        ui::print(&table(&shown))
     }
+}
+
+/// What is shown of a data set.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    summary: Summary,
+    /// By which a ledger knows it.
+    fingerprint: String,
 }
 
 /// The guarantee of a release, in words that can be quoted, and what it rests on.
@@ -80,7 +90,7 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
     ui::print(&ui::facts(&format!("release {}", folder.display()), &rows))
 }
 
-fn table(summary: &Summary) -> String {
+fn table(Shown { summary, fingerprint }: &Shown) -> String {
     let mut rows = vec![
         ("nodes", count(summary.nodes)),
         ("edges", edges(summary)),
@@ -115,6 +125,7 @@ fn table(summary: &Summary) -> String {
         bytes(memory.features)
     );
     rows.push(("memory", text));
+    rows.push(("fingerprint", fingerprint.clone()));
 
     let largest = summary.class_counts.iter().map(|class| class.nodes).max().unwrap_or(1).max(1);
     let classes = summary.class_counts.iter().map(|class| {

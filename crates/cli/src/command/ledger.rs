@@ -43,7 +43,7 @@ pub struct Init {
     /// A name for the data set
     #[arg(long, value_name = "NAME")]
     dataset: String,
-    /// The fingerprint of the data, in hexadecimal
+    /// The fingerprint of the data, in hexadecimal, as `progap inspect` shows it
     #[arg(long, value_name = "HEX")]
     fingerprint: String,
     /// What the budget protects

@@ -1,9 +1,11 @@
 //! One file per command.
 
 pub mod account;
+pub mod completions;
 pub mod data;
 pub mod inspect;
 pub mod ledger;
+pub mod man;
 pub mod methods;
 pub mod predict;
 pub mod train;

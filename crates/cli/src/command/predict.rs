@@ -115,13 +115,15 @@ fn write_csv(release: &Release, predictions: &Predictions, out: &mut impl Write)
 
 fn write_json(release: &Release, predictions: &Predictions, out: &mut impl Write) -> Outcome {
     let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
+    let names: Vec<String> = names.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let mut separator = "[\n";
     for (node, class, row) in rows(predictions, names.len()) {
-        let probabilities: serde_json::Map<String, serde_json::Value> =
-            names.iter().cloned().zip(row.iter().map(|&p| p.into())).collect();
-        let (id, class) = (ids.name(node as usize), &names[class as usize]);
-        let object = serde_json::json!({ "id": id, "class": class, "probabilities": probabilities });
-        write!(out, "{separator}{object}")?;
+        let id = serde_json::to_string(&ids.name(node as usize))?;
+        write!(out, "{separator}{{\"id\":{id},\"class\":{},\"probabilities\":", names[class as usize])?;
+        for (k, (name, p)) in names.iter().zip(row).enumerate() {
+            write!(out, "{}{name}:{p}", if k == 0 { '{' } else { ',' })?;
+        }
+        write!(out, "}}}}")?;
         separator = ",\n";
     }
     if predictions.nodes.is_empty() {

@@ -118,15 +118,15 @@ pub struct Train {
     /// Folder for the release [default: releases/NAME-LEVEL-NUMBER]
     #[arg(long, short = 'o', value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with an interrupted run
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "preset", "ledger", "repeats", "method", "level", "epsilon", "delta"])]
+    /// Go on with an interrupted run, with the data and the settings it began with
+    #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
     /// Train so often, each time with another split; every run spends budget
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeats: u64,
     /// Number of threads [default: all cores]
-    #[arg(long)]
-    threads: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -210,13 +210,24 @@ struct RunReport {
     release: PathBuf,
 }
 
+/// What can be said anew when an interrupted run goes on; all else was decided when it began.
+const STILL_OPEN: [&str; 5] = ["resume", "threads", "json", "quiet", "data_dir"];
+
+/// Refuses `--resume` together with what the run decided when it began.
+pub fn settle_resumed(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| match STILL_OPEN.contains(&arg.get_id().as_str()) {
+        true => arg,
+        false => arg.conflicts_with("resume"),
+    })
+}
+
 static STOP: AtomicBool = AtomicBool::new(false);
 
 impl Train {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         if let Some(threads) = self.threads {
-            rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global()?;
+            rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
         }
         // The first Ctrl-C keeps what is done and stops; the second ends the program at once.
         ctrlc::set_handler(|| {
@@ -241,9 +252,9 @@ impl Train {
         for repeat in 0..self.repeats {
             let folder =
                 if self.repeats == 1 { base.clone() } else { base.join(format!("run-{}", repeat + 1)) };
-            let seed = source.given_seed().map(|seed| seed + repeat);
-            let settings = Settings { seed, ..settings.clone() };
-            let source = source.with_seed(seed.unwrap_or(repeat));
+            // The split always has a seed; the noise has one in experiments only.
+            let settings = Settings { seed: settings.seed.map(|seed| seed + repeat), ..settings.clone() };
+            let source = source.with_seed(source.given_seed().unwrap_or(0) + repeat);
             reports.push(self.once(&source, Some(&settings), &folder)?);
         }
         self.show(reports)
@@ -255,8 +266,8 @@ impl Train {
         let mut settings = match &self.config {
             Some(file) => {
                 let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-                let config: release::Config = toml::from_str(&text)
-                    .map_err(|e| format!("{}: {}", file.display(), e.to_string().trim()))?;
+                let config: release::Config =
+                    toml::from_str(&text).map_err(|e| config_problem(file, &text, &e))?;
                 if source.name() == Source::default().name() {
                     source = serde_json::from_value(config.source["source"].clone())?;
                     source =
@@ -320,9 +331,8 @@ impl Train {
             Some(Delta::Auto) => settings.delta = None,
             Some(Delta::Value(delta)) => settings.delta = Some(delta),
         }
-        if source.given_seed().is_none()
-            && let Some(seed) = settings.seed
-        {
+        settings.seed = self.source.given_seed().or(settings.seed);
+        if let Some(seed) = self.source.given_seed().or(source.given_seed()).or(settings.seed) {
             source = source.with_seed(seed);
         }
         Ok((settings, source))
@@ -349,10 +359,11 @@ impl Train {
         let release = match settings {
             Some(settings) => {
                 let kept = serde_json::json!({ "source": source.absolute(), "seed": source.given_seed() });
-                run::train(dataset, settings, folder, self.ledger.as_deref(), kept, &mut observer)?
+                run::train(dataset, settings, folder, self.ledger.as_deref(), kept, &mut observer)
             }
-            None => run::resume(dataset, folder, &mut observer)?,
+            None => run::resume(dataset, folder, &mut observer),
         };
+        let release = release.map_err(|error| resumable(error, folder))?;
         drop(view);
         Ok(report(&release, majority, start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu))
     }
@@ -407,6 +418,26 @@ impl Train {
         let next = format!("progap predict {0}   progap verify {0}", run.release.display());
         rows.push(("next", next));
         ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
+    }
+}
+
+/// What is wrong with a file of settings, in one sentence.
+fn config_problem(file: &Path, text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = 1 + before.matches('\n').count();
+    format!("{}: line {line}: {}; correct it and try again", file.display(), error.message())
+}
+
+/// Says how to go on after an error that leaves the run as it was, such as a full disk.
+fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> {
+    use progap::Error::{Data, File, Ledger};
+    let began = run::is_interrupted(folder);
+    match error {
+        Data(_) | File { .. } | Ledger(_) if began => {
+            format!("{error}; once that is mended, go on with `progap train --resume {}`", folder.display())
+                .into()
+        }
+        error => error.into(),
     }
 }
 

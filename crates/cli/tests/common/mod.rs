@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+pub mod runs;
+
 #[path = "../../../graph/tests/common/npz.rs"]
 pub mod npz;
 #[path = "../../../graph/tests/common/shared.rs"]

@@ -28,8 +28,10 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let manifest = read_manifest(folder)?;
     let release = Release::open(folder)?;
-    let detail =
-        format!("{} files have the checksums of the manifest, and fit together", manifest.files.len());
+    let kept_back = manifest.files.keys().filter(|name| !folder.join(name).exists()).count();
+    let count = manifest.files.len() - kept_back;
+    let note = if kept_back > 0 { "; private/rows.progap was kept back" } else { "" };
+    let detail = format!("{count} files have the checksums of the manifest, and fit together{note}");
     findings.push(Finding { what: "files".into(), detail, ok: true });
     findings.push(unexpected_files(folder, &manifest.files)?);
     let (statement, settings) = (&release.statement, &release.config.settings);

@@ -1,9 +1,10 @@
 //! The files of a run that is not finished.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use progap_graph::{Buffer, Dataset};
+use progap_graph::{AtomicFile, Buffer, Dataset};
 use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use crate::settings::Settings;
 use crate::vault::Senders;
 use crate::{Error, Result};
 
-const RUN: &str = "run.json";
+pub(super) const RUN: &str = "run.json";
 const KEY: &str = "secret.key";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 /// How long a stage may run before its state is kept.
@@ -46,6 +47,8 @@ pub struct RunFile {
     pub ledger: Option<PathBuf>,
     /// How the data was asked for, so that the caller can load it again; not looked at here.
     pub source: serde_json::Value,
+    /// The checksum of all of this, so that nothing changes between the beginning of a run and its end.
+    seal: String,
 }
 
 impl RunFile {
@@ -59,7 +62,7 @@ impl RunFile {
         getrandom::fill(&mut random).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let seed = u64::from_le_bytes(random[..8].try_into().expect("eight bytes"));
-        Ok(RunFile {
+        let mut run = RunFile {
             version: VERSION,
             run_id: hex(&random[8..]),
             dataset: dataset.name().into(),
@@ -69,7 +72,15 @@ impl RunFile {
             nodes: dataset.nodes(),
             ledger: ledger.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())),
             source,
-        })
+            seal: String::new(),
+        };
+        run.seal = run.computed_seal();
+        Ok(run)
+    }
+
+    fn computed_seal(&self) -> String {
+        let bare = RunFile { seal: String::new(), ..self.clone() };
+        files::checksum_of(&serde_json::to_vec(&bare).unwrap_or_default())
     }
 }
 
@@ -78,6 +89,9 @@ pub(super) struct RunFolder {
     pub(super) path: PathBuf,
     pub(super) run: RunFile,
     kept: Instant,
+    /// Held as long as this process works on the run.
+    #[allow(dead_code, reason = "the system lets go of it with the file")]
+    lock: File,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -100,30 +114,52 @@ impl RunFolder {
                 "the folder is not empty; name another one with --out, or --resume it",
             ));
         }
-        std::fs::create_dir_all(path.join("aggregates")).in_file(path)?;
+        std::fs::create_dir_all(path).in_file(path)?;
+        // Of several processes that try, one succeeds.
+        std::fs::create_dir(path.join("aggregates")).in_file(path)?;
+        Self::begin(path, run).inspect_err(|_| {
+            // Nothing was asked yet: a run that could not begin leaves nothing behind.
+            let _ = std::fs::remove_dir_all(path);
+        })
+    }
+
+    fn begin(path: &Path, run: RunFile) -> Result<Self> {
         if run.settings.seed.is_none() {
             write_secret(&path.join(KEY), RunKey::from_os()?.as_bytes())?;
         }
         files::write_json(&path.join(RUN), &run)?;
-        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now() })
+        let lock = lock(&path.join(RUN))?;
+        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), lock })
     }
 
     /// Opens the folder of a run that is not finished.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = path.join(RUN);
         if !file.exists() {
-            let done = path.join(crate::release::MANIFEST).exists();
-            let what =
-                if done { "the run is finished: there is nothing to resume" } else { "there is no run here" };
+            let has = |name: &str| path.join(name).exists();
+            let what = if has(crate::release::MANIFEST) {
+                "the run is finished: there is nothing to resume"
+            } else if has("aggregates") {
+                "the run was stopped before it began, and nothing was asked: remove the folder and start again"
+            } else {
+                "there is no run here; name the folder of one"
+            };
             return Err(Error::file(path, what));
         }
+        let lock = lock(&file)?;
+        remove_unfinished_files(path)?;
         let run: RunFile = files::read_json(&file)?;
         if run.version != VERSION {
             let problem =
                 format!("the run was begun by another version of the program (format {})", run.version);
             return Err(Error::file(&file, problem));
         }
-        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now() })
+        if run.seal != run.computed_seal() {
+            let problem =
+                "it was changed since the run began: restore it, or start a new run with other settings";
+            return Err(Error::file(&file, problem));
+        }
+        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), lock })
     }
 
     pub(super) fn key(&self) -> Result<[u8; 32]> {
@@ -241,6 +277,32 @@ impl Keeper for RunFolder {
     fn interrupted(&self) -> Error {
         Error::Interrupted(self.path.clone())
     }
+}
+
+/// Keeps other processes from the same run.
+fn lock(file: &Path) -> Result<File> {
+    let open = File::open(file).in_file(file)?;
+    match open.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::file(file, "another process works on this run; wait for it, or stop it first"))
+        }
+        // Some network file systems know no locks: the run's files are written whole all the same.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(open),
+    }
+}
+
+/// Removes files that were being written when the process was killed; they never had their name.
+fn remove_unfinished_files(folder: &Path) -> Result<()> {
+    for folder in [folder.to_path_buf(), folder.join("aggregates"), folder.join("private")] {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let file = entry.in_file(&folder)?.path();
+            if file.file_name().is_some_and(AtomicFile::is_unfinished) {
+                std::fs::remove_file(&file).in_file(&file)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file that only its owner can read, from its first byte on.

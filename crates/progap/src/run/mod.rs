@@ -20,7 +20,7 @@ use progap_privacy::noise::{Randomness, RunKey, Source};
 pub use folder::RunFile;
 use folder::RunFolder;
 
-use crate::ledger::{Charge, Ledger};
+use crate::ledger::{self, Charge, Ledger};
 use crate::method::trainer::Trainer;
 use crate::method::{self, Observer};
 use crate::plan::{Plan, PublicSizes};
@@ -42,11 +42,19 @@ pub fn train(
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     let plan = prepare(&dataset, settings)?;
+    if ledger.is_some() && plan.unit.is_none() {
+        return Err(Error::Contradiction(
+            "a run without privacy cannot be charged: leave out --ledger, or give --level edge or --level node",
+        ));
+    }
     let run = RunFile::new(&dataset, settings, ledger, source)?;
     let run = RunFolder::create(folder, run)?;
     let outcome = go(dataset, run, plan, observer);
-    if let Err(Error::Ledger(_)) = outcome {
-        // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping.
+    if let Err(Error::Ledger(error)) = &outcome
+        && !matches!(error, ledger::Error::Storage { .. })
+    {
+        // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
+        // reading or writing failed, it may have been charged: then it can be resumed.
         std::fs::remove_dir_all(folder).map_err(|e| Error::file(folder, e))?;
     }
     outcome
@@ -72,6 +80,11 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
     go(dataset, folder, plan, observer)
 }
 
+/// Whether a folder holds a run that is not finished.
+pub fn is_interrupted(folder: &Path) -> bool {
+    folder.join(folder::RUN).exists()
+}
+
 /// What an interrupted run was asked to do.
 pub fn interrupted(folder: &Path) -> Result<RunFile> {
     Ok(RunFolder::open(folder)?.run)
@@ -87,6 +100,13 @@ fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
         return Err(Error::Unsuitable(format!(
             "no training node has the class {name:?}: give it some, or keep frequent classes only (--min-class-count)"
         )));
+    }
+    for (part, name) in [(Part::Val, "validation"), (Part::Test, "test")] {
+        if split.count(part) == 0 {
+            return Err(Error::Unsuitable(format!(
+                "the split has no {name} nodes: give it some, or draw another one (--resplit --ratios 0.10,0.15)"
+            )));
+        }
     }
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
@@ -115,7 +135,8 @@ fn go_with<S: Source>(
     let settings = folder.run.settings.clone();
     if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
         // The same run is charged once, however often it is resumed.
-        let charge = Charge::new(&folder.run.run_id, &folder.run.fingerprint, unit, plan.event.clone());
+        let data = dataset.content_fingerprint();
+        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone());
         Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
     }
     let shape = (dataset.features().columns(), dataset.classes());

@@ -1,0 +1,58 @@
+//! `progap man`: manual pages.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, Command, CommandFactory};
+use clap_mangen::Man as Page;
+use progap_graph::AtomicFile;
+
+use super::Outcome;
+use crate::ui;
+
+/// Print the manual, or write one page per command into a folder
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap man | man -l -                              read it
+  progap man ~/.local/share/man/man1                 then: man progap-train")]
+pub struct Man {
+    /// Folder for the pages, made if it is not there [default: all pages on standard output]
+    folder: Option<PathBuf>,
+}
+
+impl Man {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let mut command = crate::Arguments::command().disable_help_subcommand(true);
+        command.build();
+        let mut pages = Vec::new();
+        collect(command, &mut pages)?;
+        let Some(folder) = self.folder else {
+            let texts = pages.into_iter().map(|(_, text)| text).collect::<String>();
+            return ui::print(texts.trim_end());
+        };
+        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        for (name, text) in &pages {
+            let path = folder.join(name);
+            let mut file = AtomicFile::create(&path)?;
+            file.write_all(text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
+            file.commit()?;
+        }
+        ui::print(&format!("{}: {} pages", folder.display(), ui::count(pages.len())))
+    }
+}
+
+/// The pages of a command and of everything below it: file name and text.
+fn collect(command: Command, pages: &mut Vec<(String, String)>) -> Outcome {
+    let below: Vec<Command> =
+        command.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    let page = Page::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    pages.push((page.get_filename(), String::from_utf8(text)?));
+    for command in below {
+        collect(command.version(env!("CARGO_PKG_VERSION")), pages)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Killed at any moment and resumed, a run asks nothing twice, is charged once, and ends with the same bits.
+#![cfg(unix)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::progap_in;
+use common::runs::{
+    aggregates, charges, contents, make_ledger, resume, start, statement, train, wait_for, workplace,
+};
+
+/// When a process is killed.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// After this share of the time that a whole run takes.
+    Share(f64),
+    /// As soon as this file of the run is there.
+    Appears(&'static str),
+}
+
+/// The files of a run in the order in which they are written.
+const FILES: [&str; 9] = [
+    "aggregates",
+    "secret.key",
+    "run.json",
+    "checkpoint.safetensors",
+    "aggregates/1.npy",
+    "aggregates/2.npy",
+    "model.safetensors",
+    "privacy.json",
+    "manifest.json",
+];
+
+/// Random moments, the same every time, and the moments at which files appear.
+fn moments(seed: u64, random: usize) -> Vec<Moment> {
+    let mut state = seed;
+    let mut share = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let spread = (0..random).map(|k| Moment::Share((k as f64 + share()) / random as f64)).collect::<Vec<_>>();
+    spread.into_iter().chain(FILES.map(Moment::Appears)).collect()
+}
+
+/// Starts a command and ends it with SIGKILL: it has no chance to tidy up.
+fn kill(command: Command, moment: Moment, whole: Duration, folder: &Path) {
+    let mut child = start(command);
+    match moment {
+        Moment::Share(share) => std::thread::sleep(whole.mul_f64(share)),
+        Moment::Appears(file) => wait_for(&mut child, &folder.join(file)),
+    }
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+}
+
+/// Copies a folder with all that is in it.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").args([from, to]).status().expect("cp runs").success());
+}
+
+fn survives_kills(settings: &[&str], unit: &str, seed: u64, random: usize) {
+    let place = workplace();
+    let at = place.path();
+    make_ledger(at, "budget.db", unit, "9");
+    let charged_to = |ledger: &str, out: &str| {
+        let mut command = train(at, settings, out);
+        command.args(["--ledger", ledger]);
+        command
+    };
+
+    let begin = Instant::now();
+    std::fs::copy(at.join("budget.db"), at.join("whole.db")).expect("copied");
+    assert!(charged_to("whole.db", "whole").status().expect("progap runs").success());
+    let whole = begin.elapsed();
+    let uninterrupted = contents(&at.join("whole"));
+    let asked = |out: &str| {
+        let statement = statement(&at.join(out));
+        (statement["mechanisms"].clone(), statement["event"].clone())
+    };
+    let seeded = settings.contains(&"--seed");
+
+    let mut resumed = 0;
+    for (k, moment) in moments(seed, random).into_iter().enumerate() {
+        let (out, ledger) = (format!("killed-{k}"), format!("{k}.db"));
+        let folder = at.join(&out);
+        std::fs::copy(at.join("budget.db"), at.join(&ledger)).expect("copied");
+        kill(charged_to(&ledger, &out), moment, whole, &folder);
+
+        let (begun, done) = (folder.join("run.json").exists(), folder.join("manifest.json").exists());
+        if !begun && !done {
+            // Killed before the run began: nothing was asked and nothing charged.
+            assert_eq!(charges(at, &ledger), [0.0; 0], "{moment:?}");
+            assert!(aggregates(&folder).is_empty(), "{moment:?}");
+            progap_in(at, &["train", "--resume", &out]).refused(&[&out]);
+            continue;
+        }
+        let kept = aggregates(&folder);
+        if begun {
+            resumed += 1;
+            if !seeded {
+                copy(&folder, &at.join("twin"));
+            }
+            if k % 2 == 0 {
+                for again in [0.3, 0.6] {
+                    kill(resume(at, &out), Moment::Share(again), whole, &folder);
+                    let now = aggregates(&folder);
+                    assert!(kept.iter().all(|(name, bytes)| now.get(name) == Some(bytes)), "{moment:?}");
+                }
+            }
+            if folder.join("run.json").exists() {
+                progap_in(at, &["train", "--resume", &out, "--quiet"]).ok();
+            }
+            if !seeded {
+                // Secure noise has no equal; but two resumptions of the same run have.
+                progap_in(at, &["train", "--resume", "twin", "--quiet"]).ok();
+                assert!(contents(&at.join("twin")) == contents(&folder), "{moment:?}");
+                std::fs::remove_dir_all(at.join("twin")).expect("removed");
+            }
+        }
+        let now = aggregates(&folder);
+        assert!(kept.iter().all(|(name, bytes)| now.get(name) == Some(bytes)), "asked again: {moment:?}");
+        assert_eq!(asked(&out), asked("whole"), "{moment:?}");
+        let [charged] = charges(at, &ledger)[..] else { panic!("not charged once: {moment:?}") };
+        let claimed = statement(&folder)["epsilon"].as_f64().expect("an epsilon");
+        assert!((charged - claimed).abs() < 1e-3, "charged {charged}, claimed {claimed}");
+        if seeded {
+            assert!(contents(&folder) == uninterrupted, "{moment:?}");
+        }
+        progap_in(at, &["verify", &out]).ok();
+    }
+    assert!(resumed >= random / 2, "only {resumed} kills came in the middle of a run");
+}
+
+#[test]
+fn edge_level_with_a_seed() {
+    survives_kills(&["--epochs", "40", "--seed", "5"], "edge", 1, 10);
+}
+
+#[test]
+fn edge_level_with_secure_noise() {
+    survives_kills(&["--epochs", "40"], "edge", 2, 10);
+}
+
+const NODE: [&str; 6] = ["--level", "node", "--epochs", "3", "--batch-size", "100"];
+
+#[test]
+fn node_level_with_a_seed() {
+    survives_kills(&[&NODE[..], &["--seed", "5"]].concat(), "node", 3, 6);
+}
+
+#[test]
+fn node_level_with_secure_noise() {
+    survives_kills(&NODE, "node", 4, 6);
+}
+
+#[test]
+fn ctrl_c_leaves_a_run_that_goes_on_to_the_same_bits() {
+    let place = workplace();
+    let at = place.path();
+    let settings = ["--epochs", "1500", "--seed", "5"];
+    assert!(train(at, &settings, "whole").status().expect("progap runs").success());
+    let mut child = train(at, &settings, "r").stderr(std::process::Stdio::piped()).spawn().expect("it runs");
+    wait_for(&mut child, &at.join("r/aggregates/1.npy"));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("gone");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "it was over before it was stopped");
+    assert_eq!(message.trim_end(), "error: stopped; go on with `progap train --resume r`");
+    progap_in(at, &["predict", "r"]).refused(&["not finished", "--resume"]);
+    progap_in(at, &["train", "--resume", "r", "--quiet"]).ok();
+    assert!(contents(&at.join("r")) == contents(&at.join("whole")));
+}
+
+#[test]
+fn one_process_at_a_time_works_on_a_run() {
+    let place = workplace();
+    let at = place.path();
+    let mut child = start(train(at, &["--epochs", "100000"], "r"));
+    wait_for(&mut child, &at.join("r/checkpoint.safetensors"));
+    let second = progap_in(at, &["train", "--resume", "r"]).refused(&["run.json", "another process"]);
+    assert!(child.try_wait().expect("a child").is_none(), "{second}");
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+}
