@@ -5,7 +5,7 @@ use std::ops::Range;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::block::Scratch;
+use crate::block::{Scratch, Trace};
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::Inputs;
 use crate::jk::Jk;
@@ -103,6 +103,7 @@ pub struct Network {
     pub(crate) statistics: Vec<f32>,
     frozen: Vec<bool>,
     scratch: Pool<Scratch>,
+    traces: Pool<Trace>,
     pub(crate) sums: Pool<Vec<f32>>,
 }
 
@@ -139,6 +140,7 @@ impl Network {
             statistics,
             frozen,
             scratch: Pool::default(),
+            traces: Pool::default(),
             sums: Pool::default(),
         })
     }
@@ -290,6 +292,11 @@ impl Network {
     /// Scratch memory for a block of rows of this network.
     pub(crate) fn scratch(&self) -> Lent<'_, Scratch> {
         self.scratch.lend(|| Scratch::new(self))
+    }
+
+    /// What is kept of a block of rows of this network.
+    pub(crate) fn trace(&self) -> Lent<'_, Trace> {
+        self.traces.lend(|| Trace::new(self))
     }
 
     /// The values of the trained parameters out of a list over all parameters.

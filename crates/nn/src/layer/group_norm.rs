@@ -5,6 +5,7 @@
 //! Backward, with `g` the gradient by `y`, `h = γ g`, and means over the row's columns:
 //! `da = (h - mean(h) - x mean(h x)) / sqrt(v + ε)`; a sample's own gradients by `γ` and `β` are `g x` and `g`.
 
+use crate::kernel::product::Matrix;
 use crate::kernel::vectorised;
 
 const EPSILON: f32 = 1e-5;
@@ -63,14 +64,14 @@ vectorised! {
         rows: usize,
         columns: usize,
         a: &'a [f32],
-        g: &'a [f32],
+        g: Matrix<'a>,
         da: &'a mut [f32],
         d_gamma: &'a mut [f32],
     ) {
         let n = width as f32;
         for r in 0..rows {
             let row = r * columns..r * columns + width;
-            let (a, g) = (&a[row.clone()], &g[row.clone()]);
+            let (a, g) = (&a[row.clone()], &g.row(r)[..width]);
             let (mean, inverse) = row_statistics(a);
             let (mut sum_h, mut sum_hx) = (0.0, 0.0);
             let d_gamma = &mut d_gamma[row.clone()];

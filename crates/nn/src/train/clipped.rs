@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use crate::block::{BLOCK, Depth, Prepared};
 use crate::error::{Error, Result, check_setting};
 use crate::input::{Batch, Input};
+use crate::kernel::product::Matrix;
 use crate::layer::Norm;
 use crate::layout::Layout;
 use crate::network::Network;
@@ -101,12 +102,12 @@ fn per_sample<T: Default + Send>(
     Ok(chunks(batch.rows)
         .into_par_iter()
         .map_init(
-            || network.scratch(),
-            |scratch, chunk| {
+            || (network.scratch(), network.trace()),
+            |(scratch, trace), chunk| {
                 let (mut part, mut kept) = (T::default(), Kept::new(&network.layout));
                 for rows in chunk.chunks(BLOCK) {
                     kept.rows = rows.len();
-                    scratch.train(&prepared, batch, rows, 1.0, Depth::All, &mut kept);
+                    scratch.train(&prepared, trace, batch, rows, 1.0, Depth::All, &mut kept);
                     work(&mut part, &kept);
                 }
                 part
@@ -151,10 +152,12 @@ impl<'a> Sink<'a> for Kept<'a> {
         }
     }
 
-    fn vector(&mut self, slot: usize, rows: usize, gradients: &[f32]) {
+    fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>) {
         let kept = &mut self.vectors[slot];
         kept.clear();
-        kept.extend_from_slice(&gradients[..rows * self.vector_columns[slot]]);
+        for r in 0..rows {
+            kept.extend_from_slice(&gradients.row(r)[..self.vector_columns[slot]]);
+        }
     }
 }
 
