@@ -176,8 +176,9 @@ impl Tiled for Affine<'_> {
                 load::<S, V>(simd, self.columns, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
             }),
         };
-        for (k, w) in self.w.chunks_exact(self.columns).enumerate() {
-            step(simd, &mut sums, x.map(|x| x[k]), load::<S, V>(simd, self.columns, w, at));
+        for (k, w) in (0..inner).zip(self.w.chunks_exact(self.columns)) {
+            let x = std::array::from_fn(|i| x[i][k]);
+            step(simd, &mut sums, x, load::<S, V>(simd, self.columns, w, at));
         }
         for (i, sums) in sums.iter().enumerate() {
             store(simd, self.columns, &mut self.out[(m + i) * self.out_stride..], at, sums);
