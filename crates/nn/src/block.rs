@@ -514,7 +514,15 @@ impl Scratch {
                     activation::backward(activation, count, wide, a, da, &mut self.delta);
                 }
                 Norm::Batch if reached => {
-                    batch_norm::backward_planes(activation, &prepared.norms[i], count, wide, a, g, &mut self.delta);
+                    batch_norm::backward_planes(
+                        activation,
+                        &prepared.norms[i],
+                        count,
+                        wide,
+                        a,
+                        g,
+                        &mut self.delta,
+                    );
                 }
                 Norm::Batch => {
                     batch_norm::backward(activation, &prepared.norms[i], count, wide, a, g, &mut self.delta);

@@ -56,12 +56,15 @@ impl Linear {
         start..start + (self.inputs_padded + 1) * self.columns(planes)
     }
 
+    /// The row of the weights that belongs to a padded input column; none for padding.
+    pub fn input_row(&self, column: usize) -> Option<usize> {
+        let (group, at) = (column / self.group_padded, column % self.group_padded);
+        (at < self.group).then_some(group * self.group + at)
+    }
+
     /// Pairs of a padded input column and the row of the weights that belongs to it.
     pub fn input_rows(&self) -> impl Iterator<Item = (usize, usize)> {
-        let (group, group_padded) = (self.group, self.group_padded);
-        (0..self.inputs_padded)
-            .filter(move |p| p % group_padded < group)
-            .map(move |p| (p, p / group_padded * group + p % group_padded))
+        (0..self.inputs_padded).filter_map(|column| Some((column, self.input_row(column)?)))
     }
 }
 

@@ -87,7 +87,8 @@ fn padded_cross_entropy(
     scale: f32,
 ) -> Tally {
     let mut tally = Tally::default();
-    for ((&row, logits), d) in rows.iter().zip(logits.chunks_exact(columns)).zip(d.chunks_exact_mut(columns)) {
+    for ((&row, logits), d) in rows.iter().zip(logits.chunks_exact(columns)).zip(d.chunks_exact_mut(columns))
+    {
         let label = labels[row as usize] as usize;
         let chunks = logits.as_chunks::<8>().0;
         let mut tops = [f32::NEG_INFINITY; 8];

@@ -300,7 +300,10 @@ impl Network {
     }
 
     /// The values of the trained parameters out of a list over all parameters.
-    pub(crate) fn select_trained<T: Copy>(&self, all: &[T]) -> Vec<T> {
-        self.trained().into_iter().flat_map(|range| all[range].iter().copied()).collect()
+    pub(crate) fn select_trained<T: Copy>(&self, all: Vec<T>) -> Vec<T> {
+        match &self.trained()[..] {
+            [range] if range.len() == all.len() => all,
+            ranges => ranges.iter().flat_map(|range| &all[range.clone()]).copied().collect(),
+        }
     }
 }

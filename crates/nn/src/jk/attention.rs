@@ -126,7 +126,13 @@ pub(crate) fn backward<'a>(
     super::mean::backward(sizes, d_out, d_y);
     sink.linear(slots.output, rows, count, Operand::dense(&cache.u, wide), d_y);
     let d_u = d_hops;
-    prepared.linears[slots.output].backward(all, Matrix { values: d_y, stride: wide }, Start::Zero, d_u, wide);
+    prepared.linears[slots.output].backward(
+        all,
+        Matrix { values: d_y, stride: wide },
+        Start::Zero,
+        d_u,
+        wide,
+    );
     let width = slots.hidden / slots.heads;
     let scale = 1.0 / (width as f32).sqrt();
     let mut d_weights = vec![0.0; count];

@@ -73,8 +73,13 @@ pub(crate) fn slots(layout: &mut Layout, hops: usize, hidden: usize) -> Slots {
             None,
         );
         layout.start_last(start, start);
-        let recurrent =
-            layout.linear(&format!("jk.{way}.state"), (state, padded(state)), state, (4 * state, padded(4 * state)), None);
+        let recurrent = layout.linear(
+            &format!("jk.{way}.state"),
+            (state, padded(state)),
+            state,
+            (4 * state, padded(4 * state)),
+            None,
+        );
         layout.start_last(start, start);
         (input, recurrent)
     });

@@ -62,8 +62,8 @@ pub(crate) fn add_outer(
 trait Tiled {
     fn height(&self) -> usize;
     fn columns(&self) -> usize;
-    /// Rows `m..m + M` of the result, in `V` vectors of columns from `at` on.
-    fn tile<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize, m: usize);
+    /// Rows `m..m + M` of the result, and its `T` columns from `at` on, which are `V` vectors.
+    fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(&mut self, simd: S, at: usize, m: usize);
 }
 
 struct Tiles<T>(T);
@@ -73,30 +73,31 @@ impl<T: Tiled> WithSimd for Tiles<T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let tile = if self.0.columns() == 8 { 8 } else { 16 };
-        for at in (0..self.0.columns()).step_by(tile) {
-            // Sums in about eight registers at once hide the time an addition takes.
-            match tile / S::F32_LANES {
-                0 | 1 => self.column::<S, 8, 1>(simd, at),
-                2 => self.column::<S, 4, 2>(simd, at),
-                4 => self.column::<S, 2, 4>(simd, at),
-                8 => self.column::<S, 1, 8>(simd, at),
-                _ => self.column::<S, 1, 16>(simd, at),
-            }
+        // Sums in about eight registers at once hide the time an addition takes.
+        match (self.0.columns(), S::F32_LANES) {
+            (8, 8..) => self.columns::<S, 8, 1, 8>(simd),
+            (8, 4) => self.columns::<S, 4, 2, 8>(simd),
+            (8, _) => self.columns::<S, 1, 8, 8>(simd),
+            (_, 16) => self.columns::<S, 8, 1, 16>(simd),
+            (_, 8) => self.columns::<S, 4, 2, 16>(simd),
+            (_, 4) => self.columns::<S, 2, 4, 16>(simd),
+            _ => self.columns::<S, 1, 16, 16>(simd),
         }
     }
 }
 
 impl<T: Tiled> Tiles<T> {
-    /// `V` vectors of columns from `at` on: rows in groups of `M`, then one by one.
+    /// `W` columns after `W` columns: rows in groups of `M`, then one by one.
     #[inline(always)]
-    fn column<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize) {
+    fn columns<S: Simd, const M: usize, const V: usize, const W: usize>(&mut self, simd: S) {
         let grouped = self.0.height() / M * M;
-        for m in (0..grouped).step_by(M) {
-            self.0.tile::<S, M, V>(simd, at, m);
-        }
-        for m in grouped..self.0.height() {
-            self.0.tile::<S, 1, V>(simd, at, m);
+        for at in (0..self.0.columns()).step_by(W) {
+            for m in (0..grouped).step_by(M) {
+                self.0.tile::<S, M, V, W>(simd, at, m);
+            }
+            for m in grouped..self.0.height() {
+                self.0.tile::<S, 1, V, W>(simd, at, m);
+            }
         }
     }
 }
@@ -117,28 +118,28 @@ fn step<S: Simd, const M: usize, const V: usize>(
     }
 }
 
-/// `V` vectors from `at` on; where vectors are wider than 8 and rows are not, the rest is zero.
+/// `T` values from `at` on as `V` vectors; the rest of a wider vector is zero.
 #[inline(always)]
-fn load<S: Simd, const V: usize>(simd: S, columns: usize, row: &[f32], at: usize) -> [S::f32s; V] {
-    if columns < S::F32_LANES {
-        return [simd.partial_load_f32s(&row[..columns]); V];
+fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32], at: usize) -> [S::f32s; V] {
+    let values = &row[at..at + T];
+    match T < S::F32_LANES {
+        true => [simd.partial_load_f32s(values); V],
+        false => *S::as_simd_f32s(values).0.first_chunk().expect("as many as vectors hold"),
     }
-    *S::as_simd_f32s(&row[at..at + V * S::F32_LANES]).0.first_chunk().expect("as many as vectors hold")
 }
 
 /// Writes what [`load`] reads.
 #[inline(always)]
-fn store<S: Simd, const V: usize>(
+fn store<S: Simd, const V: usize, const T: usize>(
     simd: S,
-    columns: usize,
     row: &mut [f32],
     at: usize,
-    values: &[S::f32s; V],
+    vectors: &[S::f32s; V],
 ) {
-    if columns < S::F32_LANES {
-        simd.partial_store_f32s(&mut row[..columns], values[0]);
-    } else {
-        S::as_mut_simd_f32s(&mut row[at..at + V * S::F32_LANES]).0.copy_from_slice(values);
+    let values = &mut row[at..at + T];
+    match T < S::F32_LANES {
+        true => simd.partial_store_f32s(values, vectors[0]),
+        false => S::as_mut_simd_f32s(values).0.copy_from_slice(vectors),
     }
 }
 
@@ -165,23 +166,30 @@ impl Tiled for Affine<'_> {
 
     /// A step is a column of `x` and a row of `w`.
     #[inline(always)]
-    fn tile<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize, m: usize) {
-        let inner = self.w.len() / self.columns;
+    fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(
+        &mut self,
+        simd: S,
+        at: usize,
+        m: usize,
+    ) {
+        let columns = self.columns;
+        assert!(at + T <= columns, "checked here, not in every step");
+        let inner = self.w.len() / columns;
         let x: [&[f32]; M] = std::array::from_fn(|i| &self.x.row(m + i)[..inner]);
         let mut sums = match self.start {
-            Start::Row(row) => [load::<S, V>(simd, self.columns, row, at); M],
+            Start::Row(row) => [load::<S, V, T>(simd, row, at); M],
             Start::Zero => [[simd.splat_f32s(0.0); V]; M],
             Start::Scaled(factors, rows) => std::array::from_fn(|i| {
                 let factor = simd.splat_f32s(factors[m + i]);
-                load::<S, V>(simd, self.columns, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
+                load::<S, V, T>(simd, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
             }),
         };
-        for (k, w) in (0..inner).zip(self.w.chunks_exact(self.columns)) {
+        for (k, w) in (0..inner).zip(self.w.chunks_exact(columns)) {
             let x = std::array::from_fn(|i| x[i][k]);
-            step(simd, &mut sums, x, load::<S, V>(simd, self.columns, w, at));
+            step(simd, &mut sums, x, load::<S, V, T>(simd, w, at));
         }
         for (i, sums) in sums.iter().enumerate() {
-            store(simd, self.columns, &mut self.out[(m + i) * self.out_stride..], at, sums);
+            store::<S, V, T>(simd, &mut self.out[(m + i) * self.out_stride..], at, sums);
         }
     }
 }
@@ -208,20 +216,27 @@ impl Tiled for AddOuter<'_> {
 
     /// A step is a row of `x` and a row of `d`.
     #[inline(always)]
-    fn tile<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize, m: usize) {
+    fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(
+        &mut self,
+        simd: S,
+        at: usize,
+        m: usize,
+    ) {
+        let columns = self.columns;
+        assert!(at + T <= columns, "checked here, not in every step");
         let x = self.x.values[..self.rows * self.x.stride].chunks_exact(self.x.stride);
         let mut sums = [[simd.splat_f32s(0.0); V]; M];
-        for (x, d) in x.zip(self.d.chunks_exact(self.columns)) {
+        for (x, d) in x.zip(self.d.chunks_exact(columns)) {
             let x = *x[m..].first_chunk().expect("within the inputs");
-            step(simd, &mut sums, x, load::<S, V>(simd, self.columns, d, at));
+            step(simd, &mut sums, x, load::<S, V, T>(simd, d, at));
         }
         for (i, tile) in sums.iter().enumerate() {
-            let row = &mut self.sums[(m + i) * self.columns..];
-            let mut total = load::<S, V>(simd, self.columns, row, at);
+            let row = &mut self.sums[(m + i) * columns..];
+            let mut total = load::<S, V, T>(simd, row, at);
             for v in 0..V {
                 total[v] = simd.add_f32s(total[v], tile[v]);
             }
-            store(simd, self.columns, row, at, &total);
+            store::<S, V, T>(simd, row, at, &total);
         }
     }
 }

@@ -98,7 +98,7 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
     };
     let n = batch.len() as f64;
     let stats = EpochStats { loss: tally.loss / n, accuracy: tally.correct as f64 / n };
-    Ok(Gradient { values: network.select_trained(&values), stats, statistics })
+    Ok(Gradient { values: network.select_trained(values), stats, statistics })
 }
 
 /// Mean and variance over the batch of what a layer's activation gives, for every branch in training.
@@ -324,11 +324,15 @@ mod tests {
         .unwrap();
         let batch = Batch::new(&inputs, &labels, &all, 3).unwrap();
         for jk in [Jk::Cat, Jk::Max, Jk::Attention { heads: 2 }] {
-            for (layers, dropout, frozen) in [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true)] {
-                let arch = Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
+            for (layers, dropout, frozen) in
+                [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true)]
+            {
+                let arch =
+                    Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
                 let mut network = Network::new(arch, 5).unwrap();
                 network.freeze(0, frozen).unwrap();
-                let [kept, again] = [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
+                let [kept, again] =
+                    [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
                 assert_eq!(kept.statistics, again.statistics);
                 assert!((kept.stats.loss - again.stats.loss).abs() < 1e-6);
                 let largest = kept.values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
