@@ -275,7 +275,7 @@ impl Network {
             let (found, expected) = (tensor.shape.to_vec(), place.shape.clone());
             return Err(Error::Shape { name: tensor.name.into(), found, expected });
         }
-        check_length(format!("tensor {:?}", tensor.name), tensor.values.len(), place.range.len())?;
+        check_length(format_args!("tensor {:?}", tensor.name), tensor.values.len(), place.range.len())?;
         values[place.range.clone()].copy_from_slice(tensor.values);
         Ok(())
     }
@@ -284,7 +284,7 @@ impl Network {
         let arch = &self.architecture;
         check_length("list of inputs", inputs.as_slice().len(), arch.inputs.len())?;
         for (b, (input, &columns)) in inputs.as_slice().iter().zip(&arch.inputs).enumerate() {
-            check_length(format!("row of input {b}"), input.columns(), columns)?;
+            check_length(format_args!("row of input {b}"), input.columns(), columns)?;
         }
         Ok(())
     }
