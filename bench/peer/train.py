@@ -9,8 +9,8 @@ validation rows after each epoch.
 - node: group normalisation, batches drawn by Poisson sampling, gradients clipped per sample and noised by Opacus
 
 Features are a dense matrix, as PyTorch layers take them. Aggregation is left out: the inputs of later stages are random,
-of the same size. The file, if given, has `x` (rows x columns), `y`, `train` and `val` (row numbers); else random data of
-18,939 rows, 437 columns and 6 classes.
+of the same size. The file, if given, is what `progap data convert DATASET FILE.npz` writes (sparse features); else random
+data of 18,939 rows, 437 columns and 6 classes.
 """
 
 import argparse
@@ -40,8 +40,12 @@ torch.manual_seed(1)
 
 if args.data:
     data = np.load(args.data)
-    x, y = torch.tensor(data["x"], dtype=torch.float32), torch.tensor(data["y"], dtype=torch.int64)
-    train, val = torch.tensor(data["train"]), torch.tensor(data["val"])
+    offsets, columns = data["x_indptr"], data["x_indices"]
+    dense = np.zeros(data["x_shape"], dtype=np.float32)
+    dense[np.repeat(np.arange(len(dense)), np.diff(offsets)), columns] = data["x_data"]
+    x, y = torch.tensor(dense), torch.tensor(data["y"])
+    train, val = (torch.tensor(np.flatnonzero(data[f"{part}_mask"])) for part in ("train", "val"))
+    del dense
 else:
     rows, columns = 18_939, 437
     x = torch.zeros(rows, columns)
