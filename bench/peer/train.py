@@ -1,11 +1,16 @@
-"""The training steps of edge-level ProGAP in PyTorch, to compare CPU time with ours.
+"""The training steps of ProGAP in PyTorch, to compare CPU time and memory with ours.
 
-    python bench/peer/train.py [--data FILE.npz] [--depth 2] [--epochs 100] [--threads 1]
+    python bench/peer/train.py [--data FILE.npz] [--level edge|node] [--depth 2] [--epochs 100] [--threads 1]
 
-Stages 0 to K: Linear, SELU, BatchNorm per branch; concatenated, normalised, classified; full-batch Adam; accuracy on the
-validation rows after each epoch. Features are a dense matrix, as PyTorch layers take them. Aggregation is left out: the
-inputs of later stages are random, of the same size. The file, if given, has `x` (rows x columns), `y`, `train` and
-`val` (row numbers); else random data of 18,939 rows, 437 columns and 6 classes.
+Stages 0 to K: a base network per branch (Linear, SELU, norm); concatenated, normalised, classified; Adam; accuracy on the
+validation rows after each epoch.
+
+- edge: batch normalisation, one full-batch step an epoch
+- node: group normalisation, batches drawn by Poisson sampling, gradients clipped per sample and noised by Opacus
+
+Features are a dense matrix, as PyTorch layers take them. Aggregation is left out: the inputs of later stages are random,
+of the same size. The file, if given, is what `progap data convert DATASET FILE.npz` writes (sparse features); else random
+data of 18,939 rows, 437 columns and 6 classes.
 """
 
 import argparse
@@ -20,18 +25,27 @@ from torch.nn import functional as F
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data")
+parser.add_argument("--level", choices=["edge", "node"], default="edge")
 parser.add_argument("--depth", type=int, default=2)
 parser.add_argument("--epochs", type=int, default=100)
+parser.add_argument("--batch", type=int, default=256)
 parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--hidden", type=int, default=16)
 args = parser.parse_args()
+if args.level == "node":
+    from opacus import GradSampleModule
+    from opacus.optimizers import DPOptimizer
 torch.set_num_threads(args.threads)
 torch.manual_seed(1)
 
 if args.data:
     data = np.load(args.data)
-    x, y = torch.tensor(data["x"], dtype=torch.float32), torch.tensor(data["y"], dtype=torch.int64)
-    train, val = torch.tensor(data["train"]), torch.tensor(data["val"])
+    offsets, columns = data["x_indptr"], data["x_indices"]
+    dense = np.zeros(data["x_shape"], dtype=np.float32)
+    dense[np.repeat(np.arange(len(dense)), np.diff(offsets)), columns] = data["x_data"]
+    x, y = torch.tensor(dense), torch.tensor(data["y"])
+    train, val = (torch.tensor(np.flatnonzero(data[f"{part}_mask"])) for part in ("train", "val"))
+    del dense
 else:
     rows, columns = 18_939, 437
     x = torch.zeros(rows, columns)
@@ -54,26 +68,45 @@ class Stage(nn.Module):
         return self.head(F.normalize(h))
 
 
+def norm():
+    return nn.BatchNorm1d(args.hidden) if args.level == "edge" else nn.GroupNorm(1, args.hidden)
+
+
 start, cpu = time.perf_counter(), time.process_time()
 inputs, bases, classes = [x], [], int(y.max()) + 1
 for stage in range(args.depth + 1):
     columns = inputs[-1].shape[1]
-    bases.append(nn.Sequential(nn.Linear(columns, args.hidden), nn.SELU(), nn.BatchNorm1d(args.hidden)))
+    bases.append(nn.Sequential(nn.Linear(columns, args.hidden), nn.SELU(), norm()))
     model = Stage(bases, classes)
     adam = torch.optim.Adam(model.parameters(), lr=0.01)
-    x_train, x_val = [i[train] for i in inputs], [i[val] for i in inputs]
+    x_train, y_train, x_val = [i[train] for i in inputs], y[train], [i[val] for i in inputs]
+    if args.level == "node":
+        model = GradSampleModule(model)
+        adam = DPOptimizer(adam, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=args.batch)
+
+    def step(rows_of_inputs, rows_of_y):
+        adam.zero_grad()
+        F.cross_entropy(model(rows_of_inputs), rows_of_y).backward()
+        adam.step()
+
     for _ in range(args.epochs):
         model.train()
-        adam.zero_grad()
-        F.cross_entropy(model(x_train), y[train]).backward()
-        adam.step()
+        if args.level == "edge":
+            step(x_train, y_train)
+        else:
+            for _ in range(round(len(train) / args.batch)):
+                chosen = torch.rand(len(train)) < args.batch / len(train)
+                step([i[chosen] for i in x_train], y_train[chosen])
         model.eval()
         with torch.no_grad():
             accuracy = (model(x_val).argmax(1) == y[val]).float().mean().item()
+    if args.level == "node":
+        model.remove_hooks()
     inputs.append(torch.randn(len(x), args.hidden))
 print(
     json.dumps(
         dict(
+            level=args.level,
             depth=args.depth,
             epochs=args.epochs,
             threads=args.threads,

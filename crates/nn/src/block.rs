@@ -1,11 +1,11 @@
 //! The forward and backward pass of a whole network over one block of rows, in scratch memory that stays in cache.
 //!
-//! Nothing of a row outlives its block: what a later pass needs is computed again, which is cheaper than storing and
-//! reading it.
+//! What a later pass needs of a block is its trace. Only the traces of batches that fit in cache are kept; else it is
+//! computed again, which is cheaper than storing and reading it.
 
 use crate::input::{Batch, Input, Inputs};
 use crate::jk::{self, Cache, Jk, Sizes};
-use crate::kernel::product::Matrix;
+use crate::kernel::product::{Matrix, Start};
 use crate::layer::batch_norm::{self, Columns};
 use crate::layer::dropout::{self, Mask};
 use crate::layer::linear::{self, Weights};
@@ -38,7 +38,7 @@ impl<'n> Prepared<'n> {
             let weights = &network.parameters[slot.weight.clone()];
             let mut w = vec![0.0; inputs * outputs];
             let transpose = gradients && slot.needs_transposed;
-            let mut transposed = vec![0.0; if transpose { inputs * outputs } else { 0 }];
+            let mut transposed = vec![0.0; if transpose { inputs * slot.outputs } else { 0 }];
             for (column, row) in slot.input_rows() {
                 let from = &weights[row * slot.outputs..][..slot.outputs];
                 w[column * outputs..][..slot.outputs].copy_from_slice(from);
@@ -68,6 +68,10 @@ impl<'n> Prepared<'n> {
             columns
         });
         Prepared { network, linears: linears.collect(), norms: norms.collect(), dropout: None }
+    }
+
+    fn head(&self) -> &Weights {
+        self.linears.last().expect("there is a head")
     }
 
     fn mask(&self, branch: usize, layer: usize) -> Option<Mask> {
@@ -100,6 +104,40 @@ pub(crate) enum Depth {
     Layer(usize),
 }
 
+/// What a block of rows gave in one pass that another needs.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// What each activation gave: for each layer of each branch, a block of rows.
+    a: Vec<f32>,
+    /// The gradient by the output of each branch, side by side, or of the layer of it that was reached last.
+    g: Vec<f32>,
+    layer: usize,
+}
+
+impl Trace {
+    pub fn new(network: &Network) -> Self {
+        let arch = network.architecture();
+        let hops = arch.inputs.len();
+        let layer = BLOCK * hidden_padded(arch.hidden);
+        Trace { a: vec![0.0; hops * arch.layers * layer], g: vec![0.0; hops * layer], layer }
+    }
+
+    /// How many values a trace has.
+    pub fn values(network: &Network) -> usize {
+        let arch = network.architecture();
+        arch.inputs.len() * (arch.layers + 1) * BLOCK * hidden_padded(arch.hidden)
+    }
+
+    /// What activation `i` gave.
+    fn a(&self, i: usize) -> &[f32] {
+        &self.a[i * self.layer..][..self.layer]
+    }
+
+    fn a_mut(&mut self, i: usize) -> &mut [f32] {
+        &mut self.a[i * self.layer..][..self.layer]
+    }
+}
+
 /// Scratch memory for one block.
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -111,17 +149,14 @@ pub(crate) struct Scratch {
     classes_wide: usize,
     /// Inputs of each layer of each branch, where dense.
     x: Vec<Vec<f32>>,
-    /// What each activation gave.
-    a: Vec<Vec<f32>>,
     hops_out: Vec<f32>,
-    /// The combination, normalised if so wanted.
+    /// The combination, where hops side by side are not that already.
     combined: Vec<f32>,
     inverse: Vec<f32>,
-    /// Logits, then whatever is made of them.
+    along: Vec<f32>,
     pub logits: Vec<f32>,
+    d_logits: Vec<f32>,
     d_combined: Vec<f32>,
-    d_hops: Vec<f32>,
-    g: Vec<f32>,
     da: Vec<f32>,
     d_gamma: Vec<f32>,
     delta: Vec<f32>,
@@ -132,7 +167,7 @@ impl Scratch {
     pub fn new(network: &Network) -> Self {
         let arch = network.architecture();
         let (hops, layers, wide) = (arch.inputs.len(), arch.layers, hidden_padded(arch.hidden));
-        let combined_wide = if arch.jk == Jk::Cat { hops * wide } else { wide };
+        let (combined_wide, combined) = if arch.jk == Jk::Cat { (hops * wide, 0) } else { (wide, wide) };
         let classes_wide = network.layout.linears.last().expect("there is a head").outputs_padded;
         let block = |columns: usize| vec![0.0; BLOCK * columns];
         Scratch {
@@ -144,14 +179,13 @@ impl Scratch {
             classes_wide,
             // Filled when it is known to be dense.
             x: (0..hops * layers).map(|i| if i % layers == 0 { vec![] } else { block(wide) }).collect(),
-            a: vec![block(wide); hops * layers],
             hops_out: block(hops * wide),
-            combined: block(combined_wide),
+            combined: block(combined),
             inverse: block(1),
+            along: block(1),
             logits: block(classes_wide),
-            d_combined: block(combined_wide),
-            d_hops: block(hops * wide),
-            g: block(wide),
+            d_logits: block(classes_wide),
+            d_combined: block(combined),
             da: block(wide),
             d_gamma: block(wide),
             delta: block(3 * wide),
@@ -163,85 +197,125 @@ impl Scratch {
         self.classes_wide
     }
 
-    /// What the activation of a layer gave, in the block last seen.
-    pub fn activations(&self, branch: usize, layer: usize) -> &[f32] {
-        &self.a[branch * self.layers + layer]
-    }
-
     /// The branch's output for row `r` of the block.
     pub fn embedding(&self, branch: usize, r: usize) -> &[f32] {
         &self.hops_out[(r * self.hops + branch) * self.wide..][..self.hidden]
     }
 
-    /// One branch forward; with `until`, only to the activation of that layer.
-    pub fn branch(&mut self, prepared: &Prepared<'_>, b: usize, rows: Rows<'_>, until: Option<usize>) {
-        let network = prepared.network;
-        let (count, wide, arch) = (rows.rows.len(), self.wide, network.architecture());
-        for l in 0..self.layers {
-            let i = b * self.layers + l;
-            let weights = &prepared.linears[i];
-            match rows.inputs.as_slice()[b] {
-                input @ Input::Sparse { .. } if l == 0 => {
-                    sparse_linear::forward(input, rows.rows, &weights.w, &weights.b, wide, &mut self.a[i]);
-                }
-                Input::Dense { columns, values } if l == 0 => {
-                    self.x[i].resize(BLOCK * columns, 0.0);
-                    linear::gather(values, columns, rows.rows, &mut self.x[i]);
-                    let x = Matrix { values: &self.x[i], stride: columns };
-                    weights.forward(count, x, &mut self.a[i], wide);
-                }
-                _ => {
-                    let x = Matrix { values: &self.x[i], stride: wide };
-                    weights.forward(count, x, &mut self.a[i], wide);
-                }
+    /// The linear layer and activation of layer `l` of branch `b`, whose input is there.
+    fn activate(&mut self, prepared: &Prepared<'_>, trace: &mut Trace, b: usize, l: usize, rows: Rows<'_>) {
+        let (i, count, wide) = (b * self.layers + l, rows.rows.len(), self.wide);
+        if l == 0 {
+            self.fetch(b, rows);
+        }
+        let (weights, a) = (&prepared.linears[i], trace.a_mut(i));
+        match self.operand(b, l, rows) {
+            Operand::Sparse(input, rows) => {
+                sparse_linear::forward(input, rows, &weights.w, &weights.b, wide, a);
             }
-            activation::forward(arch.activation, &mut self.a[i][..count * wide]);
-            if until == Some(l) {
-                return;
-            }
-            let (out, stride) = if l + 1 == self.layers {
-                (&mut self.hops_out[b * wide..], self.hops * wide)
-            } else {
-                (&mut self.x[i + 1][..], wide)
-            };
-            let a = &self.a[i];
-            match arch.norm {
-                Norm::None => {
-                    for (out, a) in out.chunks_mut(stride).zip(a.chunks_exact(wide)).take(count) {
-                        out[..wide].copy_from_slice(a);
-                    }
-                }
-                Norm::Batch => batch_norm::forward(&prepared.norms[i], count, wide, a, out, stride),
-                Norm::Group => {
-                    let Columns { gamma, beta, .. } = &prepared.norms[i];
-                    group_norm::forward(self.hidden, gamma, beta, count, wide, a, out, stride);
-                }
-            }
-            if let Some(mask) = prepared.mask(b, l) {
-                dropout::apply(mask, rows.rows, self.hidden, out, stride);
-            }
+            Operand::Dense(x) => weights.forward(count, x, a, wide),
+        }
+        activation::forward(prepared.network.architecture().activation, &mut a[..count * wide]);
+    }
+
+    /// Brings the rows of a dense input together.
+    fn fetch(&mut self, b: usize, rows: Rows<'_>) {
+        if let Input::Dense { columns, values } = rows.inputs.as_slice()[b] {
+            let x = &mut self.x[b * self.layers];
+            x.resize(BLOCK * columns, 0.0);
+            linear::gather(values, columns, rows.rows, x);
         }
     }
 
-    /// The whole network forward: leaves logits in `self.logits`.
-    pub fn forward(&mut self, prepared: &Prepared<'_>, rows: Rows<'_>) {
-        for b in 0..self.hops {
-            self.branch(prepared, b, rows, None);
+    /// What the linear layer `l` of branch `b` reads.
+    fn operand<'a>(&self, b: usize, l: usize, rows: Rows<'a>) -> Operand<'_, 'a> {
+        let x = &self.x[b * self.layers + l];
+        match rows.inputs.as_slice()[b] {
+            input @ Input::Sparse { .. } if l == 0 => Operand::Sparse(input, rows.rows),
+            _ => Operand::dense(x, x.len() / BLOCK),
         }
-        let (count, arch) = (rows.rows.len(), prepared.network.architecture());
-        if arch.jk == Jk::Cat {
-            // Hops lie side by side: they are the combination.
-            std::mem::swap(&mut self.hops_out, &mut self.combined);
+    }
+
+    /// Norm and dropout of layer `l` of branch `b`: the input of the next layer, or the branch's output.
+    fn normalise(&mut self, prepared: &Prepared<'_>, trace: &Trace, b: usize, l: usize, rows: &[u32]) {
+        let (i, count, wide) = (b * self.layers + l, rows.len(), self.wide);
+        let (out, stride) = if l + 1 == self.layers {
+            (&mut self.hops_out[b * wide..], self.hops * wide)
         } else {
-            jk::forward(prepared, self.sizes(count), &self.hops_out, &mut self.combined, &mut self.jk);
+            (&mut self.x[i + 1][..], wide)
+        };
+        let a = trace.a(i);
+        match prepared.network.architecture().norm {
+            Norm::None => {
+                for (out, a) in out.chunks_mut(stride).zip(a.chunks_exact(wide)).take(count) {
+                    out[..wide].copy_from_slice(a);
+                }
+            }
+            Norm::Batch => batch_norm::forward(&prepared.norms[i], count, wide, a, out, stride),
+            Norm::Group => {
+                let Columns { gamma, beta, .. } = &prepared.norms[i];
+                group_norm::forward(self.hidden, gamma, beta, count, wide, a, out, stride);
+            }
         }
+        if let Some(mask) = prepared.mask(b, l) {
+            dropout::apply(mask, rows, self.hidden, out, stride);
+        }
+    }
+
+    /// One branch forward.
+    pub fn branch(&mut self, prepared: &Prepared<'_>, trace: &mut Trace, b: usize, rows: Rows<'_>) {
+        for l in 0..self.layers {
+            self.activate(prepared, trace, b, l, rows);
+            self.normalise(prepared, trace, b, l, rows.rows);
+        }
+    }
+
+    /// What the activation of layer `l` gives; the layers below are known if `kept` is set.
+    pub fn activations<'t>(
+        &mut self,
+        prepared: &Prepared<'_>,
+        trace: &'t mut Trace,
+        b: usize,
+        l: usize,
+        rows: Rows<'_>,
+        kept: bool,
+    ) -> &'t [f32] {
+        for below in 0..l {
+            if !kept {
+                self.activate(prepared, trace, b, below, rows);
+            }
+            if !kept || below + 1 == l {
+                self.normalise(prepared, trace, b, below, rows.rows);
+            }
+        }
+        self.activate(prepared, trace, b, l, rows);
+        trace.a(b * self.layers + l)
+    }
+
+    /// The whole network forward: leaves logits in `self.logits`.
+    pub fn forward(&mut self, prepared: &Prepared<'_>, trace: &mut Trace, rows: Rows<'_>) {
+        for b in 0..self.hops {
+            self.branch(prepared, trace, b, rows);
+        }
+        self.classify(prepared, rows.rows.len());
+    }
+
+    /// From the branches' outputs to logits.
+    fn classify(&mut self, prepared: &Prepared<'_>, count: usize) {
+        let (arch, sizes) = (prepared.network.architecture(), self.sizes(count));
+        let combined = if arch.jk == Jk::Cat {
+            // Hops lie side by side: they are the combination.
+            &mut self.hops_out
+        } else {
+            jk::forward(prepared, sizes, &self.hops_out, &mut self.combined, &mut self.jk);
+            &mut self.combined
+        };
         if arch.normalise {
-            let values = &mut self.combined[..count * self.combined_wide];
+            let values = &mut combined[..count * self.combined_wide];
             l2_normalise::forward(self.combined_wide, values, &mut self.inverse);
         }
-        let head = prepared.linears.last().expect("there is a head");
-        let combined = Matrix { values: &self.combined, stride: self.combined_wide };
-        head.forward(count, combined, &mut self.logits, self.classes_wide);
+        let combined = Matrix { values: combined, stride: self.combined_wide };
+        prepared.head().forward(count, combined, &mut self.logits, self.classes_wide);
     }
 
     fn sizes(&self, rows: usize) -> Sizes {
@@ -249,49 +323,162 @@ impl Scratch {
     }
 
     /// Forward, the loss times `scale`, and backward into the sink.
+    #[allow(clippy::too_many_arguments)]
     pub fn train<'a>(
         &mut self,
         prepared: &Prepared<'_>,
+        trace: &mut Trace,
         batch: Batch<'a>,
         rows: &'a [u32],
         scale: f32,
         depth: Depth,
         sink: &mut impl Sink<'a>,
     ) -> Tally {
-        let rows = Rows { inputs: batch.inputs, rows };
-        self.forward(prepared, rows);
-        let (count, arch) = (rows.rows.len(), prepared.network.architecture());
-        let logits = &mut self.logits[..count * self.classes_wide];
-        let tally =
-            loss::cross_entropy(rows.rows, batch.labels, logits, arch.classes, self.classes_wide, scale);
-        let head = prepared.linears.len() - 1;
-        let top = depth == Depth::All || depth == Depth::Layer(self.layers - 1);
-        if top {
-            let x = Operand::dense(&self.combined, self.combined_wide);
-            sink.linear(head, count, 1, x, &self.logits);
-        }
-        let d_logits = Matrix { values: &self.logits, stride: self.classes_wide };
-        prepared.linears[head].backward(count, d_logits, &mut self.d_combined, self.combined_wide);
-        if arch.normalise {
-            let values = count * self.combined_wide;
-            l2_normalise::backward(
-                self.combined_wide,
-                &self.combined[..values],
-                &self.inverse,
-                &mut self.d_combined[..values],
-            );
-        }
-        let sizes = self.sizes(count);
-        let (hops, d_combined) = (&self.hops_out, &self.d_combined);
-        if arch.jk == Jk::Cat {
-            std::mem::swap(&mut self.d_hops, &mut self.d_combined);
-        } else if top {
-            jk::backward(prepared, sizes, hops, d_combined, &mut self.d_hops, &mut self.jk, sink);
+        self.forward(prepared, trace, Rows { inputs: batch.inputs, rows });
+        let tally = if depth == Depth::All || depth == Depth::Layer(self.layers - 1) {
+            self.classify_backward(prepared, trace, batch, rows, scale, sink)
         } else {
-            jk::backward(prepared, sizes, hops, d_combined, &mut self.d_hops, &mut self.jk, &mut Nowhere);
-        }
+            self.classify_backward(prepared, trace, batch, rows, scale, &mut Nowhere)
+        };
         for b in (0..self.hops).filter(|&b| !prepared.network.is_frozen(b)) {
-            self.branch_backward(prepared, b, rows, depth, sink);
+            self.branch_backward(prepared, trace, b, Rows { inputs: batch.inputs, rows }, depth, sink);
+        }
+        tally
+    }
+
+    /// As the part of [`Scratch::train`] above the branches, where the trace has what the branches' last activations gave.
+    /// Leaves the gradient by the branches' outputs in the trace.
+    pub fn train_top<'a>(
+        &mut self,
+        prepared: &Prepared<'_>,
+        trace: &mut Trace,
+        batch: Batch<'a>,
+        rows: &'a [u32],
+        scale: f32,
+        sink: &mut impl Sink<'a>,
+    ) -> Tally {
+        for b in 0..self.hops {
+            if prepared.network.is_frozen(b) {
+                self.branch(prepared, trace, b, Rows { inputs: batch.inputs, rows });
+            } else {
+                self.normalise(prepared, trace, b, self.layers - 1, rows);
+            }
+        }
+        self.classify(prepared, rows.len());
+        let tally = self.classify_backward(prepared, trace, batch, rows, scale, sink);
+        self.arrive(prepared, trace, self.layers - 1, rows, sink);
+        tally
+    }
+
+    /// The gradient of layer `l` of every branch, where the trace has all activations and the gradient by the layer's output;
+    /// leaves the gradient by the output of the layer below in the trace.
+    pub fn train_layer<'a>(
+        &mut self,
+        prepared: &Prepared<'_>,
+        trace: &mut Trace,
+        l: usize,
+        rows: Rows<'a>,
+        sink: &mut impl Sink<'a>,
+    ) {
+        let (count, wide, stride) = (rows.rows.len(), self.wide, self.hops * self.wide);
+        let activation = prepared.network.architecture().activation;
+        for b in (0..self.hops).filter(|&b| !prepared.network.is_frozen(b)) {
+            let i = b * self.layers + l;
+            let g = Matrix { values: &trace.g[b * wide..], stride };
+            batch_norm::backward(activation, &prepared.norms[i], count, wide, trace.a(i), g, &mut self.delta);
+            match l {
+                0 => self.fetch(b, rows),
+                _ => self.normalise(prepared, trace, b, l - 1, rows.rows),
+            }
+            sink.linear(i, count, 1, self.operand(b, l, rows), &self.delta);
+            if l > 0 {
+                let d = Matrix { values: &self.delta, stride: wide };
+                prepared.linears[i].backward(count, d, Start::Zero, &mut trace.g[b * wide..], stride);
+            }
+        }
+        if l > 0 {
+            self.arrive(prepared, trace, l - 1, rows.rows, sink);
+        }
+    }
+
+    /// Back through the dropout of layer `l`, and the sums of its batch normalisation.
+    fn arrive<'a>(
+        &mut self,
+        prepared: &Prepared<'_>,
+        trace: &mut Trace,
+        l: usize,
+        rows: &[u32],
+        sink: &mut impl Sink<'a>,
+    ) {
+        for b in (0..self.hops).filter(|&b| !prepared.network.is_frozen(b)) {
+            self.drop_gradient(prepared, trace, b, l, rows);
+            self.sum_gradient(prepared, trace, b, l, rows.len(), sink);
+        }
+    }
+
+    fn drop_gradient(
+        &mut self,
+        prepared: &Prepared<'_>,
+        trace: &mut Trace,
+        b: usize,
+        l: usize,
+        rows: &[u32],
+    ) {
+        if let Some(mask) = prepared.mask(b, l) {
+            dropout::apply(mask, rows, self.hidden, &mut trace.g[b * self.wide..], self.hops * self.wide);
+        }
+    }
+
+    /// The gradients by a batch normalisation's own parameters.
+    fn sum_gradient<'a>(
+        &mut self,
+        prepared: &Prepared<'_>,
+        trace: &Trace,
+        b: usize,
+        l: usize,
+        count: usize,
+        sink: &mut impl Sink<'a>,
+    ) {
+        let (i, wide) = (b * self.layers + l, self.wide);
+        let g = Matrix { values: &trace.g[b * wide..], stride: self.hops * wide };
+        let (sum_g, sum_gx) = (&mut self.da[..wide], &mut self.d_gamma[..wide]);
+        sum_g.fill(0.0);
+        sum_gx.fill(0.0);
+        batch_norm::add_sums(&prepared.norms[i], count, wide, trace.a(i), g, sum_g, sum_gx);
+        sink.vector(2 * i, 1, Matrix { values: sum_gx, stride: wide });
+        sink.vector(2 * i + 1, 1, Matrix { values: sum_g, stride: wide });
+    }
+
+    /// The loss, and from logits back to the branches' outputs.
+    fn classify_backward<'a>(
+        &mut self,
+        prepared: &Prepared<'_>,
+        trace: &mut Trace,
+        batch: Batch<'a>,
+        rows: &'a [u32],
+        scale: f32,
+        sink: &mut impl Sink<'a>,
+    ) -> Tally {
+        let (count, arch, head) = (rows.len(), prepared.network.architecture(), prepared.head());
+        let (classes_wide, sizes) = (self.classes_wide, self.sizes(count));
+        let logits = &self.logits[..count * classes_wide];
+        let d = &mut self.d_logits[..count * classes_wide];
+        let tally = loss::cross_entropy(rows, batch.labels, logits, d, arch.classes, classes_wide, scale);
+        let cat = arch.jk == Jk::Cat;
+        let combined = if cat { &self.hops_out } else { &self.combined };
+        let combined = Matrix { values: combined, stride: self.combined_wide };
+        sink.linear(prepared.linears.len() - 1, count, 1, Operand::Dense(combined), d);
+        let mut start = Start::Zero;
+        if arch.normalise {
+            l2_normalise::backward(classes_wide, logits, &head.b, &self.inverse, d, &mut self.along);
+            start = Start::Scaled(&self.along, combined);
+        }
+        let d = Matrix { values: d, stride: classes_wide };
+        let d_combined = if cat { &mut trace.g } else { &mut self.d_combined };
+        head.backward(count, d, start, d_combined, self.combined_wide);
+        if !cat {
+            let (hops, cache) = (&self.hops_out, &mut self.jk);
+            jk::backward(prepared, sizes, hops, &self.d_combined, &mut trace.g, cache, sink);
         }
         tally
     }
@@ -299,78 +486,58 @@ impl Scratch {
     fn branch_backward<'a>(
         &mut self,
         prepared: &Prepared<'_>,
+        trace: &mut Trace,
         b: usize,
         rows: Rows<'a>,
         depth: Depth,
         sink: &mut impl Sink<'a>,
     ) {
-        let (count, wide, arch) = (rows.rows.len(), self.wide, prepared.network.architecture());
+        let (count, wide, stride) = (rows.rows.len(), self.wide, self.hops * self.wide);
+        let arch = prepared.network.architecture();
         for l in (0..self.layers).rev() {
             let i = b * self.layers + l;
-            // The gradient by the layer's output lies among those of the hops, or was left in `g` by the layer above.
-            let mask = prepared.mask(b, l);
-            if l + 1 == self.layers && (mask.is_some() || arch.norm != Norm::Batch) {
-                for (g, d) in
-                    self.g.chunks_exact_mut(wide).zip(self.d_hops[b * wide..].chunks(self.hops * wide))
-                {
-                    g.copy_from_slice(&d[..wide]);
-                }
+            self.drop_gradient(prepared, trace, b, l, rows.rows);
+            let reached = depth == Depth::Layer(l);
+            if reached {
+                self.sum_gradient(prepared, trace, b, l, count, sink);
             }
-            if let Some(mask) = mask {
-                dropout::apply(mask, rows.rows, self.hidden, &mut self.g, wide);
-            }
-            let in_place = l + 1 == self.layers && mask.is_none();
-            let (g, stride) =
-                if in_place { (&self.d_hops[b * wide..], self.hops * wide) } else { (&self.g[..], wide) };
-            let (a, activation) = (&self.a[i], arch.activation);
-            let values = count * wide;
-            let mut done = false;
+            let (a, activation) = (trace.a(i), arch.activation);
+            let g = Matrix { values: &trace.g[b * wide..], stride };
             match arch.norm {
-                Norm::None => {
-                    activation::backward(
-                        activation,
-                        &a[..values],
-                        &self.g[..values],
-                        &mut self.delta[..values],
-                    );
-                }
+                Norm::None => activation::backward(activation, count, wide, a, g, &mut self.delta),
                 Norm::Group => {
-                    let gamma = &prepared.norms[i].gamma;
-                    let (da, d_gamma) = (&mut self.da, &mut self.d_gamma);
-                    group_norm::backward(self.hidden, gamma, count, wide, a, &self.g, da, d_gamma);
-                    sink.vector(2 * i, count, d_gamma);
-                    sink.vector(2 * i + 1, count, &self.g);
-                    activation::backward(activation, &a[..values], &da[..values], &mut self.delta[..values]);
+                    let (gamma, da, d_gamma) = (&prepared.norms[i].gamma, &mut self.da, &mut self.d_gamma);
+                    group_norm::backward(self.hidden, gamma, count, wide, a, g, da, d_gamma);
+                    sink.vector(2 * i, count, Matrix { values: d_gamma, stride: wide });
+                    sink.vector(2 * i + 1, count, g);
+                    let da = Matrix { values: da, stride: wide };
+                    activation::backward(activation, count, wide, a, da, &mut self.delta);
                 }
-                Norm::Batch if depth == Depth::Layer(l) => {
-                    let (sum_g, sum_gx) = (&mut self.da[..wide], &mut self.d_gamma[..wide]);
-                    sum_g.fill(0.0);
-                    sum_gx.fill(0.0);
-                    let (norm, delta) = (&prepared.norms[i], &mut self.delta);
+                Norm::Batch if reached => {
                     batch_norm::backward_planes(
-                        activation, norm, count, wide, a, g, stride, delta, sum_g, sum_gx,
+                        activation,
+                        &prepared.norms[i],
+                        count,
+                        wide,
+                        a,
+                        g,
+                        &mut self.delta,
                     );
-                    sink.vector(2 * i, 1, sum_gx);
-                    sink.vector(2 * i + 1, 1, sum_g);
-                    done = true;
                 }
                 Norm::Batch => {
-                    let (norm, delta) = (&prepared.norms[i], &mut self.delta);
-                    batch_norm::backward(activation, norm, count, wide, a, g, stride, delta);
+                    batch_norm::backward(activation, &prepared.norms[i], count, wide, a, g, &mut self.delta);
                 }
             }
-            if depth == Depth::All || done {
-                let x = match rows.inputs.as_slice()[b] {
-                    input @ Input::Sparse { .. } if l == 0 => Operand::Sparse(input, rows.rows),
-                    _ => Operand::dense(&self.x[i], if l == 0 { self.x[i].len() / BLOCK } else { wide }),
-                };
-                sink.linear(i, count, 1, x, &self.delta);
+            if depth == Depth::All || reached {
+                sink.linear(i, count, 1, self.operand(b, l, rows), &self.delta);
             }
-            if done || l == 0 {
+            if !reached && l > 0 {
+                let d = Matrix { values: &self.delta, stride: wide };
+                prepared.linears[i].backward(count, d, Start::Zero, &mut trace.g[b * wide..], stride);
+            }
+            if reached {
                 return;
             }
-            let d = Matrix { values: &self.delta, stride: wide };
-            prepared.linears[i].backward(count, d, &mut self.g, wide);
         }
     }
 }
@@ -380,5 +547,5 @@ struct Nowhere;
 
 impl<'a> Sink<'a> for Nowhere {
     fn linear(&mut self, _: usize, _: usize, _: usize, _: Operand<'_, 'a>, _: &[f32]) {}
-    fn vector(&mut self, _: usize, _: usize, _: &[f32]) {}
+    fn vector(&mut self, _: usize, _: usize, _: Matrix<'_>) {}
 }

@@ -86,8 +86,8 @@ pub enum Error {
     },
 }
 
-pub(crate) fn check_length(what: impl Into<String>, found: usize, expected: usize) -> Result<()> {
-    if found == expected { Ok(()) } else { Err(Error::Length { what: what.into(), found, expected }) }
+pub(crate) fn check_length(what: impl std::fmt::Display, found: usize, expected: usize) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(Error::Length { what: what.to_string(), found, expected }) }
 }
 
 pub(crate) fn check_setting(

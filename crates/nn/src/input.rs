@@ -44,7 +44,7 @@ impl<'a> Input<'a> {
     fn check(&self, input: usize) -> Result<()> {
         match *self {
             Input::Dense { columns, values } => {
-                check_length(format!("dense input {input}"), values.len(), self.rows() * columns)
+                check_length(format_args!("dense input {input}"), values.len(), self.rows() * columns)
             }
             Input::Sparse { columns, offsets, indices, values } => {
                 let broken = |row, why| Err(Error::Sparse { input, row, why });
@@ -55,9 +55,9 @@ impl<'a> Input<'a> {
                     return broken(row, "it ends before it starts");
                 }
                 let end = *offsets.last().expect("there is a first") as usize;
-                check_length(format!("list of indices of sparse input {input}"), indices.len(), end)?;
+                check_length(format_args!("list of indices of sparse input {input}"), indices.len(), end)?;
                 if let Some(values) = values {
-                    check_length(format!("list of values of sparse input {input}"), values.len(), end)?;
+                    check_length(format_args!("list of values of sparse input {input}"), values.len(), end)?;
                 }
                 match indices.iter().position(|&i| i as usize >= columns) {
                     None => Ok(()),
@@ -105,10 +105,18 @@ pub struct Inputs<'a> {
 impl<'a> Inputs<'a> {
     /// Checks that sparse rows are sound, and that all inputs have the same number of rows.
     pub fn new(inputs: Vec<Input<'a>>) -> Result<Self> {
-        let rows = inputs.first().map_or(0, Input::rows);
         for (i, input) in inputs.iter().enumerate() {
             input.check(i)?;
-            check_length(format!("list of rows of input {i}"), input.rows(), rows)?;
+        }
+        Inputs::checked_before(inputs)
+    }
+
+    /// The same views as were checked by [`Inputs::new`] before, without looking at every entry again: for a caller that
+    /// makes them anew for each step. Only lengths are checked; an entry that is not sound is met with a panic later on.
+    pub fn checked_before(inputs: Vec<Input<'a>>) -> Result<Self> {
+        let rows = inputs.first().map_or(0, Input::rows);
+        for (i, input) in inputs.iter().enumerate() {
+            check_length(format_args!("list of rows of input {i}"), input.rows(), rows)?;
         }
         Ok(Inputs { inputs, rows })
     }

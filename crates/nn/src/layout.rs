@@ -37,30 +37,34 @@ pub(crate) struct Linear {
     group_padded: usize,
     pub inputs_padded: usize,
     pub outputs_padded: usize,
-    /// Planes of delta: 3 before a batch normalisation in training, else 1.
-    pub planes: usize,
-    /// Where its sums start: `inputs_padded + 1` rows of `planes * outputs_padded`.
-    pub sums: usize,
+    /// Where its sums start, with one plane.
+    sums: usize,
     pub branch: Option<usize>,
     /// Whether a gradient by its input is ever needed.
     pub needs_transposed: bool,
 }
 
 impl Linear {
-    pub fn columns(&self) -> usize {
-        self.planes * self.outputs_padded
+    /// The columns of its sums, if layers of branches have so many planes.
+    pub fn columns(&self, planes: usize) -> usize {
+        if self.branch.is_some() { planes * self.outputs_padded } else { self.outputs_padded }
     }
 
-    pub fn sums(&self) -> Range<usize> {
-        self.sums..self.sums + (self.inputs_padded + 1) * self.columns()
+    /// Where its sums lie: a row for each input, and one for the bias.
+    pub fn sums(&self, planes: usize) -> Range<usize> {
+        let start = planes * self.sums;
+        start..start + (self.inputs_padded + 1) * self.columns(planes)
+    }
+
+    /// The row of the weights that belongs to a padded input column; none for padding.
+    pub fn input_row(&self, column: usize) -> Option<usize> {
+        let (group, at) = (column / self.group_padded, column % self.group_padded);
+        (at < self.group).then_some(group * self.group + at)
     }
 
     /// Pairs of a padded input column and the row of the weights that belongs to it.
     pub fn input_rows(&self) -> impl Iterator<Item = (usize, usize)> {
-        let (group, group_padded) = (self.group, self.group_padded);
-        (0..self.inputs_padded)
-            .filter(move |p| p % group_padded < group)
-            .map(move |p| (p, p / group_padded * group + p % group_padded))
+        (0..self.inputs_padded).filter_map(|column| Some((column, self.input_row(column)?)))
     }
 }
 
@@ -69,8 +73,15 @@ impl Linear {
 pub(crate) struct Vector {
     pub range: Range<usize>,
     pub padded: usize,
-    pub sums: usize,
+    sums: usize,
     pub branch: Option<usize>,
+}
+
+impl Vector {
+    /// Where its sums lie, if layers of branches have so many planes.
+    pub fn sums(&self, planes: usize) -> Range<usize> {
+        planes * self.sums..planes * self.sums + self.padded
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -81,7 +92,7 @@ pub(crate) struct Layout {
     pub vectors: Vec<Vector>,
     pub jk: Slots,
     pub parameters: usize,
-    pub sums: usize,
+    sums: usize,
 }
 
 /// The columns in which `hidden` values are stored.
@@ -101,13 +112,12 @@ impl Layout {
             sums: 0,
         };
         let (hidden, wide) = (arch.hidden, hidden_padded(arch.hidden));
-        let planes = if arch.norm == Norm::Batch { 3 } else { 1 };
         let mut at = 0;
         for (b, &columns) in arch.inputs.iter().enumerate() {
             for l in 0..arch.layers {
                 let name = format!("branches.{b}.layers.{l}");
                 let (inputs, stored) = if l == 0 { (columns, columns) } else { (hidden, wide) };
-                layout.linear(&name, (inputs, stored), inputs, hidden, planes, Some(b));
+                layout.linear(&name, (inputs, stored), inputs, (hidden, wide), Some(b));
                 layout.linears.last_mut().expect("just added").needs_transposed = l > 0;
                 if arch.norm != Norm::None {
                     layout.vector(&format!("{name}.norm.weight"), hidden, Start::Constant(1.0), Some(b));
@@ -125,8 +135,13 @@ impl Layout {
         }
         layout.jk = arch.jk.slots(&mut layout, arch.inputs.len(), hidden);
         let hops = if arch.jk == Jk::Cat { arch.inputs.len() } else { 1 };
-        layout.linear("head", (hidden, wide), hops * hidden, arch.classes, 1, None);
+        layout.linear("head", (hidden, wide), hops * hidden, (arch.classes, padded(arch.classes)), None);
         layout
+    }
+
+    /// The length of all sums, if layers of branches have so many planes.
+    pub fn sums(&self, planes: usize) -> usize {
+        planes * self.sums
     }
 
     /// Adds a linear layer that starts as PyTorch's does, and gives its number.
@@ -135,15 +150,13 @@ impl Layout {
         name: &str,
         (group, group_padded): (usize, usize),
         inputs: usize,
-        outputs: usize,
-        planes: usize,
+        (outputs, outputs_padded): (usize, usize),
         branch: Option<usize>,
     ) -> usize {
         let start = Start::Uniform(1.0 / (inputs as f32).sqrt());
         let weight = self.tensor(format!("{name}.weight"), vec![inputs, outputs], start, branch);
         let bias = self.tensor(format!("{name}.bias"), vec![outputs], start, branch);
         let inputs_padded = inputs / group * group_padded;
-        let outputs_padded = if branch.is_some() { hidden_padded(outputs) } else { padded(outputs) };
         let linear = Linear {
             weight,
             bias,
@@ -152,12 +165,11 @@ impl Layout {
             group_padded,
             inputs_padded,
             outputs_padded,
-            planes,
             sums: self.sums,
             branch,
             needs_transposed: true,
         };
-        self.sums = linear.sums().end;
+        self.sums = linear.sums(1).end;
         self.linears.push(linear);
         self.linears.len() - 1
     }

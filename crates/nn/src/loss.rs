@@ -2,7 +2,7 @@
 //! logits `l`.
 
 use crate::kernel::exp::exp;
-use crate::kernel::vectorised;
+use crate::kernel::{sum_lanes, vectorised};
 
 /// Loss and hits over some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -56,39 +56,90 @@ pub(crate) fn softmax(logits: &mut [f32], classes: usize, columns: usize) {
     }
 }
 
-/// Turns padded rows of logits into `scale (p - e_y)`, in place, where row `r` has the class `labels[rows[r]]`; padding
-/// becomes zero.
-pub(crate) fn cross_entropy(
+vectorised! {
+    /// Writes `scale (p - e_y)` for padded rows of logits into `d`, where row `r` has the class `labels[rows[r]]`; padding
+    /// becomes zero.
+    pub(crate) fn cross_entropy<'a>(
+        rows: &'a [u32],
+        labels: &'a [u32],
+        logits: &'a [f32],
+        d: &'a mut [f32],
+        classes: usize,
+        columns: usize,
+        scale: f32,
+    ) -> Tally {
+        // The compiler makes more of a number it knows.
+        match columns {
+            8 => padded_cross_entropy(rows, labels, logits, d, classes, 8, scale),
+            _ => padded_cross_entropy(rows, labels, logits, d, classes, columns, scale),
+        }
+    }
+}
+
+#[inline(always)]
+fn padded_cross_entropy(
     rows: &[u32],
     labels: &[u32],
-    logits: &mut [f32],
+    logits: &[f32],
+    d: &mut [f32],
     classes: usize,
     columns: usize,
     scale: f32,
 ) -> Tally {
     let mut tally = Tally::default();
-    for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
-        let (label, top) = (labels[row as usize] as usize, top(&logits[..classes]));
-        logits.iter_mut().for_each(|value| *value -= top);
-        tally.loss -= f64::from(logits[label]);
-        let hit = logits[label] == 0.0;
-        tally.correct += usize::from(hit);
-        if hit && logits[..label].contains(&0.0) {
-            // The first of equals counts.
-            tally.correct -= 1;
+    for ((&row, logits), d) in rows.iter().zip(logits.chunks_exact(columns)).zip(d.chunks_exact_mut(columns))
+    {
+        let label = labels[row as usize] as usize;
+        let chunks = logits.as_chunks::<8>().0;
+        let mut tops = [f32::NEG_INFINITY; 8];
+        for (c, chunk) in chunks.iter().enumerate() {
+            for j in 0..8 {
+                let larger = (c * 8 + j < classes) & (chunk[j] > tops[j]);
+                tops[j] = if larger { chunk[j] } else { tops[j] };
+            }
         }
+        for half in [4, 2, 1] {
+            for j in 0..half {
+                tops[j] = if tops[j + half] > tops[j] { tops[j + half] } else { tops[j] };
+            }
+        }
+        let top = tops[0];
+        // The first of equals counts.
+        let mut first = usize::MAX;
+        for (c, (chunk, d)) in chunks.iter().zip(d.as_chunks_mut::<8>().0).enumerate() {
+            let mut equal = 0u32;
+            for j in 0..8 {
+                equal |= u32::from(chunk[j] == top) << j;
+            }
+            first = first.min(c * 8 + equal.trailing_zeros() as usize + usize::from(equal == 0) * classes);
+            for j in 0..8 {
+                d[j] = chunk[j] - top;
+            }
+        }
+        tally.loss -= f64::from(d[label]);
+        tally.correct += usize::from(first == label);
     }
-    exp_all(logits);
+    for value in d.iter_mut() {
+        *value = exp(*value);
+    }
     // The sum of logarithms is the logarithm of the product; of so few factors below 2^16 it cannot overflow.
-    for (rows, logits) in rows.chunks(32).zip(logits.chunks_mut(32 * columns)) {
+    for (rows, d) in rows.chunks(32).zip(d.chunks_mut(32 * columns)) {
         let mut product = 1.0;
-        for (&row, logits) in rows.iter().zip(logits.chunks_exact_mut(columns)) {
-            let sum = logits[..classes].iter().sum::<f32>();
+        for (&row, d) in rows.iter().zip(d.chunks_exact_mut(columns)) {
+            let mut sums = [0.0; 8];
+            for (c, chunk) in d.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                for j in 0..8 {
+                    chunk[j] = if c * 8 + j < classes { chunk[j] } else { 0.0 };
+                    sums[j] += chunk[j];
+                }
+            }
+            let sum = sum_lanes(&sums);
             product *= f64::from(sum);
             let factor = scale / sum;
-            logits[classes..].fill(0.0);
-            logits.iter_mut().for_each(|value| *value *= factor);
-            logits[labels[row as usize] as usize] -= scale;
+            for value in d.iter_mut() {
+                *value *= factor;
+            }
+            d[labels[row as usize] as usize] -= scale;
         }
         tally.loss += product.ln();
     }
@@ -102,8 +153,8 @@ mod tests {
     #[test]
     fn loss_and_gradient_match_the_definition() {
         let logits = [1.0f32, -2.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 100.0, 99.0, 98.0, 7.0, 7.0, 7.0, 7.0, 7.0];
-        let mut g = logits;
-        let tally = cross_entropy(&[0, 1], &[2, 0], &mut g, 3, 8, 0.5);
+        let mut g = [f32::NAN; 16];
+        let tally = cross_entropy(&[0, 1], &[2, 0], &logits, &mut g, 3, 8, 0.5);
         let mut loss = 0.0;
         for (r, label) in [(0, 2), (1, 0)] {
             let row: Vec<f64> = logits[r * 8..][..3].iter().map(|&l| l.into()).collect();

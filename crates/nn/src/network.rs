@@ -5,7 +5,7 @@ use std::ops::Range;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::block::Scratch;
+use crate::block::{Scratch, Trace};
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::Inputs;
 use crate::jk::Jk;
@@ -103,6 +103,7 @@ pub struct Network {
     pub(crate) statistics: Vec<f32>,
     frozen: Vec<bool>,
     scratch: Pool<Scratch>,
+    traces: Pool<Trace>,
     pub(crate) sums: Pool<Vec<f32>>,
 }
 
@@ -139,6 +140,7 @@ impl Network {
             statistics,
             frozen,
             scratch: Pool::default(),
+            traces: Pool::default(),
             sums: Pool::default(),
         })
     }
@@ -273,7 +275,7 @@ impl Network {
             let (found, expected) = (tensor.shape.to_vec(), place.shape.clone());
             return Err(Error::Shape { name: tensor.name.into(), found, expected });
         }
-        check_length(format!("tensor {:?}", tensor.name), tensor.values.len(), place.range.len())?;
+        check_length(format_args!("tensor {:?}", tensor.name), tensor.values.len(), place.range.len())?;
         values[place.range.clone()].copy_from_slice(tensor.values);
         Ok(())
     }
@@ -282,7 +284,7 @@ impl Network {
         let arch = &self.architecture;
         check_length("list of inputs", inputs.as_slice().len(), arch.inputs.len())?;
         for (b, (input, &columns)) in inputs.as_slice().iter().zip(&arch.inputs).enumerate() {
-            check_length(format!("row of input {b}"), input.columns(), columns)?;
+            check_length(format_args!("row of input {b}"), input.columns(), columns)?;
         }
         Ok(())
     }
@@ -292,8 +294,16 @@ impl Network {
         self.scratch.lend(|| Scratch::new(self))
     }
 
+    /// What is kept of a block of rows of this network.
+    pub(crate) fn trace(&self) -> Lent<'_, Trace> {
+        self.traces.lend(|| Trace::new(self))
+    }
+
     /// The values of the trained parameters out of a list over all parameters.
-    pub(crate) fn select_trained<T: Copy>(&self, all: &[T]) -> Vec<T> {
-        self.trained().into_iter().flat_map(|range| all[range].iter().copied()).collect()
+    pub(crate) fn select_trained<T: Copy>(&self, all: Vec<T>) -> Vec<T> {
+        match &self.trained()[..] {
+            [range] if range.len() == all.len() => all,
+            ranges => ranges.iter().flat_map(|range| &all[range.clone()]).copied().collect(),
+        }
     }
 }

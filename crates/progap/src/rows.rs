@@ -76,15 +76,26 @@ impl Message<'_> {
 }
 
 impl Rows {
+    /// The rows of a data set, every entry of them checked once.
+    pub(crate) fn new(features: Features, labels: Buffer<u32>, split: Split, classes: usize) -> Result<Rows> {
+        let rows = Rows { features, labels, split, classes };
+        Inputs::new(rows.views(&vec![]))?;
+        Ok(rows)
+    }
+
     /// The rows of a release's nodes, which are public or the nodes' own.
-    pub(crate) fn of_nodes(nodes: &Dataset) -> Rows {
+    pub(crate) fn of_nodes(nodes: &Dataset) -> Result<Rows> {
         let parts = nodes.clone().into_parts();
         let split = parts.split.unwrap_or_else(|| Split::from_parts(std::iter::empty()));
-        Rows { features: parts.features, labels: parts.labels, split, classes: parts.class_names.len() }
+        Rows::new(parts.features, parts.labels, split, parts.class_names.len())
     }
 
     /// The inputs of a stage: the features, then every aggregate.
     pub fn inputs<'a>(&'a self, aggregates: &'a Aggregates) -> Result<Inputs<'a>> {
+        Ok(Inputs::checked_before(self.views(aggregates))?)
+    }
+
+    fn views<'a>(&'a self, aggregates: &'a Aggregates) -> Vec<Input<'a>> {
         let features = match &self.features {
             Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
             Features::Sparse { columns, offsets, indices, values } => {
@@ -92,7 +103,7 @@ impl Rows {
             }
         };
         let aggregated = aggregates.iter().map(|a| Input::Dense { columns: a.width, values: &a.values });
-        Ok(Inputs::new(std::iter::once(features).chain(aggregated).collect())?)
+        std::iter::once(features).chain(aggregated).collect()
     }
 
     /// The class of each node.

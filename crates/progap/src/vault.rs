@@ -43,6 +43,7 @@ pub struct Vault<S: Source> {
     bound: SenderBound,
     out_degrees: Vec<u32>,
     rows: Rows,
+    train: Vec<u32>,
     randomness: Randomness<S>,
     events: Vec<(Senders, Event, u64)>,
 }
@@ -64,8 +65,18 @@ impl<S: Source> Vault<S> {
             _ => graph,
         };
         let out_degrees = graph.out_degrees();
-        let rows = Rows { features, labels, split, classes: class_names.len() };
-        Ok(Vault { level: settings.level, graph, bound, out_degrees, rows, randomness, events: vec![] })
+        let rows = Rows::new(features, labels, split, class_names.len())?;
+        let train = rows.nodes(Part::Train);
+        Ok(Vault {
+            level: settings.level,
+            graph,
+            bound,
+            out_degrees,
+            rows,
+            train,
+            randomness,
+            events: vec![],
+        })
     }
 
     /// The rows, where they are public.
@@ -232,13 +243,7 @@ impl<S: Source> Vault<S> {
         let mut purpose = self.randomness.purpose(query)?;
         let coin = Bernoulli::new(plan.rate)?;
         let mut stream = purpose.stream();
-        let batch: Vec<u32> = self
-            .rows
-            .split
-            .nodes(Part::Train)
-            .map(|n| n as u32)
-            .filter(|_| coin.sample(&mut stream))
-            .collect();
+        let batch: Vec<u32> = self.train.iter().copied().filter(|_| coin.sample(&mut stream)).collect();
         let inputs = self.rows.inputs(aggregates)?;
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, settings.clip)?;

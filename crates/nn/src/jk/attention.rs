@@ -6,8 +6,8 @@
 use super::{Sizes, dot, softmax, softmax_backward};
 use crate::block::Prepared;
 use crate::kernel::padded;
-use crate::kernel::product::Matrix;
-use crate::layout::{Layout, Start, hidden_padded};
+use crate::kernel::product::{Matrix, Start};
+use crate::layout::{Layout, Start as Initial, hidden_padded};
 use crate::train::sink::{Operand, Sink};
 
 #[derive(Debug, Clone)]
@@ -44,13 +44,11 @@ impl Cache {
 
 pub(crate) fn slots(layout: &mut Layout, hidden: usize, heads: usize) -> Slots {
     let wide = hidden_padded(hidden);
-    let project = layout.linear("jk.project", (hidden, wide), hidden, 3 * hidden, 1, None);
+    let project = layout.linear("jk.project", (hidden, wide), hidden, (3 * hidden, padded(3 * hidden)), None);
     let xavier = (6.0 / (4 * hidden) as f32).sqrt();
-    layout.start_last(Start::Uniform(xavier), Start::Constant(0.0));
-    let output = layout.linear("jk.output", (hidden, wide), hidden, hidden, 1, None);
-    layout.start_last(Start::Uniform(1.0 / (hidden as f32).sqrt()), Start::Constant(0.0));
-    layout.linears[output].outputs_padded = wide;
-    layout.sums = layout.linears[output].sums().end;
+    layout.start_last(Initial::Uniform(xavier), Initial::Constant(0.0));
+    let output = layout.linear("jk.output", (hidden, wide), hidden, (hidden, wide), None);
+    layout.start_last(Initial::Uniform(1.0 / (hidden as f32).sqrt()), Initial::Constant(0.0));
     Slots { project, output, hidden, heads }
 }
 
@@ -128,7 +126,13 @@ pub(crate) fn backward<'a>(
     super::mean::backward(sizes, d_out, d_y);
     sink.linear(slots.output, rows, count, Operand::dense(&cache.u, wide), d_y);
     let d_u = d_hops;
-    prepared.linears[slots.output].backward(all, Matrix { values: d_y, stride: wide }, d_u, wide);
+    prepared.linears[slots.output].backward(
+        all,
+        Matrix { values: d_y, stride: wide },
+        Start::Zero,
+        d_u,
+        wide,
+    );
     let width = slots.hidden / slots.heads;
     let scale = 1.0 / (width as f32).sqrt();
     let mut d_weights = vec![0.0; count];
@@ -160,5 +164,6 @@ pub(crate) fn backward<'a>(
         }
     }
     sink.linear(slots.project, rows, count, Operand::dense(hops, wide), &cache.d_qkv);
-    prepared.linears[slots.project].backward(all, Matrix { values: &cache.d_qkv, stride: three }, d_u, wide);
+    let d = Matrix { values: &cache.d_qkv, stride: three };
+    prepared.linears[slots.project].backward(all, d, Start::Zero, d_u, wide);
 }

@@ -9,8 +9,8 @@ use super::{Sizes, dot, softmax, softmax_backward};
 use crate::block::Prepared;
 use crate::kernel::exp::{sigmoid, tanh};
 use crate::kernel::padded;
-use crate::kernel::product::Matrix;
-use crate::layout::{Layout, Start, hidden_padded};
+use crate::kernel::product::{Matrix, Start};
+use crate::layout::{Layout, Start as Initial, hidden_padded};
 use crate::train::sink::{Operand, Sink};
 
 #[derive(Debug, Clone)]
@@ -63,24 +63,28 @@ impl Cache {
 
 pub(crate) fn slots(layout: &mut Layout, hops: usize, hidden: usize) -> Slots {
     let state = hops * hidden / 2;
-    let start = Start::Uniform(1.0 / (state as f32).sqrt());
+    let start = Initial::Uniform(1.0 / (state as f32).sqrt());
     let ways = ["forward", "backward"].map(|way| {
         let input = layout.linear(
             &format!("jk.{way}.input"),
             (hidden, hidden_padded(hidden)),
             hidden,
-            4 * state,
-            1,
+            (4 * state, padded(4 * state)),
             None,
         );
         layout.start_last(start, start);
-        let recurrent =
-            layout.linear(&format!("jk.{way}.state"), (state, padded(state)), state, 4 * state, 1, None);
+        let recurrent = layout.linear(
+            &format!("jk.{way}.state"),
+            (state, padded(state)),
+            state,
+            (4 * state, padded(4 * state)),
+            None,
+        );
         layout.start_last(start, start);
         (input, recurrent)
     });
     let both = 2 * state;
-    let score = layout.linear("jk.score", (both, padded(both)), both, 1, 1, None);
+    let score = layout.linear("jk.score", (both, padded(both)), both, (1, padded(1)), None);
     Slots { ways, score, state }
 }
 
@@ -201,7 +205,7 @@ pub(crate) fn backward<'a>(
     sink.linear(slots.score, rows, count, Operand::dense(&cache.states, both_wide), d_scores);
     let mut d_states = vec![0.0; all * both_wide];
     let d = Matrix { values: d_scores, stride: padded(1) };
-    prepared.linears[slots.score].backward(all, d, &mut d_states, both_wide);
+    prepared.linears[slots.score].backward(all, d, Start::Zero, &mut d_states, both_wide);
 
     let mut d_before = vec![0.0; rows * state_wide];
     let mut d_x = vec![0.0; all * wide];
@@ -227,16 +231,12 @@ pub(crate) fn backward<'a>(
                 }
             }
             let d = Matrix { values: &kept.gates[t * gates_wide..], stride: count * gates_wide };
-            prepared.linears[recurrent].backward(rows, d, &mut d_before, state_wide);
+            prepared.linears[recurrent].backward(rows, d, Start::Zero, &mut d_before, state_wide);
         }
         sink.linear(input, rows, count, Operand::dense(hops, wide), &kept.gates);
         sink.linear(recurrent, rows, count, Operand::dense(&kept.state_before, state_wide), &kept.gates);
-        prepared.linears[input].backward(
-            all,
-            Matrix { values: &kept.gates, stride: gates_wide },
-            &mut d_x,
-            wide,
-        );
+        let d = Matrix { values: &kept.gates, stride: gates_wide };
+        prepared.linears[input].backward(all, d, Start::Zero, &mut d_x, wide);
         for (d, x) in d_hops.iter_mut().zip(&d_x) {
             *d += x;
         }

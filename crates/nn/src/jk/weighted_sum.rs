@@ -5,6 +5,7 @@
 
 use super::{Sizes, dot, softmax, softmax_backward};
 use crate::block::Prepared;
+use crate::kernel::product::Matrix;
 use crate::layout::{Layout, Start};
 use crate::train::sink::Sink;
 
@@ -59,5 +60,5 @@ pub(crate) fn backward<'a>(
         }
         softmax_backward(&weights, own);
     }
-    sink.vector(slot, sizes.rows, &own);
+    sink.vector(slot, sizes.rows, Matrix { values: &own, stride: padded });
 }

@@ -1,5 +1,8 @@
 //! Products of small matrices: a block of rows times weights, and the sums of outer products that are the
 //! gradients of weights.
+//!
+//! Both add up `left[m] * right` over some steps, for a tile of a few `m` and a few vectors of columns whose sums stay
+//! in registers; they differ in what a step is.
 
 use pulp::{Simd, WithSimd};
 
@@ -19,107 +22,28 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `out = bias + x w` for `rows` rows: `x` has as many columns as `w` rows, and `columns`, of `w` and `out`, is padded.
+/// What a product starts from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// The same row everywhere.
+    Row(&'a [f32]),
+    /// Row `r` of the matrix times factor `r`.
+    Scaled(&'a [f32], Matrix<'a>),
+    Zero,
+}
+
+/// `out = start + x w` for `rows` rows: `x` has at least as many columns as `w` rows, and `columns`, of `w` and `out`,
+/// is padded.
 pub(crate) fn affine(
     rows: usize,
     x: Matrix<'_>,
     w: &[f32],
-    bias: Option<&[f32]>,
+    start: Start<'_>,
     columns: usize,
     out: &mut [f32],
     out_stride: usize,
 ) {
-    pulp::Arch::new().dispatch(Affine { rows, x, w, bias, columns, out, out_stride });
-}
-
-struct Affine<'a> {
-    rows: usize,
-    x: Matrix<'a>,
-    w: &'a [f32],
-    bias: Option<&'a [f32]>,
-    columns: usize,
-    out: &'a mut [f32],
-    out_stride: usize,
-}
-
-impl WithSimd for Affine<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let tile = if self.columns == 8 { 8 } else { 16 };
-        for at in (0..self.columns).step_by(tile) {
-            // Sums in about eight registers at once hide the time an addition takes.
-            match tile / S::F32_LANES {
-                0 => self.narrow(at),
-                1 => self.tiles::<S, 8, 1>(simd, at),
-                2 => self.tiles::<S, 4, 2>(simd, at),
-                4 => self.tiles::<S, 2, 4>(simd, at),
-                8 => self.tiles::<S, 1, 8>(simd, at),
-                _ => self.tiles::<S, 1, 16>(simd, at),
-            }
-        }
-    }
-}
-
-impl Affine<'_> {
-    /// `V` vectors of columns from `at` on: rows in groups of `M`, then one by one.
-    #[inline(always)]
-    fn tiles<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize) {
-        let grouped = self.rows - self.rows % M;
-        for r in (0..grouped).step_by(M) {
-            self.tile::<S, M, V>(simd, at, r);
-        }
-        for r in grouped..self.rows {
-            self.tile::<S, 1, V>(simd, at, r);
-        }
-    }
-
-    #[inline(always)]
-    fn tile<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize, r: usize) {
-        let width = V * S::F32_LANES;
-        let inner = self.w.len() / self.columns;
-        let x: [&[f32]; M] = std::array::from_fn(|m| &self.x.row(r + m)[..inner]);
-        let start: [S::f32s; V] = match self.bias {
-            Some(bias) => vectors::<S, V>(&bias[at..at + width]),
-            None => [simd.splat_f32s(0.0); V],
-        };
-        let mut sums = [start; M];
-        for (k, w) in self.w.chunks_exact(self.columns).enumerate() {
-            let w: [S::f32s; V] = vectors::<S, V>(&w[at..at + width]);
-            for m in 0..M {
-                let value = simd.splat_f32s(x[m][k]);
-                for v in 0..V {
-                    sums[m][v] = simd.mul_add_e_f32s(value, w[v], sums[m][v]);
-                }
-            }
-        }
-        for (m, sums) in sums.iter().enumerate() {
-            let out = &mut self.out[(r + m) * self.out_stride + at..][..width];
-            S::as_mut_simd_f32s(out).0.copy_from_slice(sums);
-        }
-    }
-
-    /// Eight columns where vectors are wider.
-    #[inline(always)]
-    fn narrow(&mut self, at: usize) {
-        for r in 0..self.rows {
-            let mut sum: [f32; 8] = self.bias.map_or([0.0; 8], |bias| *lanes(bias, at));
-            for (&x, w) in self.x.row(r).iter().zip(self.w.chunks_exact(self.columns)) {
-                let w: [f32; 8] = *lanes(w, at);
-                for j in 0..8 {
-                    sum[j] = x.mul_add(w[j], sum[j]);
-                }
-            }
-            *lanes_mut(self.out, r * self.out_stride + at) = sum;
-        }
-    }
-}
-
-/// `V` vectors.
-#[inline(always)]
-fn vectors<S: Simd, const V: usize>(values: &[f32]) -> [S::f32s; V] {
-    *S::as_simd_f32s(values).0.first_chunk().expect("as many values as vectors hold")
+    pulp::Arch::new().dispatch(Tiles(Affine { rows, x, w, start, columns, out, out_stride }));
 }
 
 /// `sums += xᵀ d` for `rows` rows: `x` has `inner` columns, `d` and `sums` have `columns`, padded.
@@ -131,7 +55,143 @@ pub(crate) fn add_outer(
     columns: usize,
     sums: &mut [f32],
 ) {
-    pulp::Arch::new().dispatch(AddOuter { rows, x, inner, d, columns, sums });
+    pulp::Arch::new().dispatch(Tiles(AddOuter { rows, x, inner, d, columns, sums }));
+}
+
+/// A product whose result has `height` rows of `columns`, computed tile by tile.
+trait Tiled {
+    fn height(&self) -> usize;
+    fn columns(&self) -> usize;
+    /// Rows `m..m + M` of the result, and its `T` columns from `at` on, which are `V` vectors.
+    fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(&mut self, simd: S, at: usize, m: usize);
+}
+
+struct Tiles<T>(T);
+
+impl<T: Tiled> WithSimd for Tiles<T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        // Sums in about eight registers at once hide the time an addition takes.
+        match (self.0.columns(), S::F32_LANES) {
+            (8, 8..) => self.columns::<S, 8, 1, 8>(simd),
+            (8, 4) => self.columns::<S, 4, 2, 8>(simd),
+            (8, _) => self.columns::<S, 1, 8, 8>(simd),
+            (_, 16) => self.columns::<S, 8, 1, 16>(simd),
+            (_, 8) => self.columns::<S, 4, 2, 16>(simd),
+            (_, 4) => self.columns::<S, 2, 4, 16>(simd),
+            _ => self.columns::<S, 1, 16, 16>(simd),
+        }
+    }
+}
+
+impl<T: Tiled> Tiles<T> {
+    /// `W` columns after `W` columns: rows in groups of `M`, then one by one.
+    #[inline(always)]
+    fn columns<S: Simd, const M: usize, const V: usize, const W: usize>(&mut self, simd: S) {
+        let grouped = self.0.height() / M * M;
+        for at in (0..self.0.columns()).step_by(W) {
+            for m in (0..grouped).step_by(M) {
+                self.0.tile::<S, M, V, W>(simd, at, m);
+            }
+            for m in grouped..self.0.height() {
+                self.0.tile::<S, 1, V, W>(simd, at, m);
+            }
+        }
+    }
+}
+
+/// `sums[m] += left[m] * right`.
+#[inline(always)]
+fn step<S: Simd, const M: usize, const V: usize>(
+    simd: S,
+    sums: &mut [[S::f32s; V]; M],
+    left: [f32; M],
+    right: [S::f32s; V],
+) {
+    for m in 0..M {
+        let left = simd.splat_f32s(left[m]);
+        for v in 0..V {
+            sums[m][v] = simd.mul_add_e_f32s(left, right[v], sums[m][v]);
+        }
+    }
+}
+
+/// `T` values from `at` on as `V` vectors; the rest of a wider vector is zero.
+#[inline(always)]
+fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32], at: usize) -> [S::f32s; V] {
+    let values = &row[at..at + T];
+    match T < S::F32_LANES {
+        true => [simd.partial_load_f32s(values); V],
+        false => *S::as_simd_f32s(values).0.first_chunk().expect("as many as vectors hold"),
+    }
+}
+
+/// Writes what [`load`] reads.
+#[inline(always)]
+fn store<S: Simd, const V: usize, const T: usize>(
+    simd: S,
+    row: &mut [f32],
+    at: usize,
+    vectors: &[S::f32s; V],
+) {
+    let values = &mut row[at..at + T];
+    match T < S::F32_LANES {
+        true => simd.partial_store_f32s(values, vectors[0]),
+        false => S::as_mut_simd_f32s(values).0.copy_from_slice(vectors),
+    }
+}
+
+struct Affine<'a> {
+    rows: usize,
+    x: Matrix<'a>,
+    w: &'a [f32],
+    start: Start<'a>,
+    columns: usize,
+    out: &'a mut [f32],
+    out_stride: usize,
+}
+
+impl Tiled for Affine<'_> {
+    #[inline(always)]
+    fn height(&self) -> usize {
+        self.rows
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// A step is a column of `x` and a row of `w`.
+    #[inline(always)]
+    fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(
+        &mut self,
+        simd: S,
+        at: usize,
+        m: usize,
+    ) {
+        let columns = self.columns;
+        assert!(at + T <= columns, "checked here, not in every step");
+        let inner = self.w.len() / columns;
+        let x: [&[f32]; M] = std::array::from_fn(|i| &self.x.row(m + i)[..inner]);
+        let mut sums = match self.start {
+            Start::Row(row) => [load::<S, V, T>(simd, row, at); M],
+            Start::Zero => [[simd.splat_f32s(0.0); V]; M],
+            Start::Scaled(factors, rows) => std::array::from_fn(|i| {
+                let factor = simd.splat_f32s(factors[m + i]);
+                load::<S, V, T>(simd, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
+            }),
+        };
+        for (k, w) in (0..inner).zip(self.w.chunks_exact(columns)) {
+            let x = std::array::from_fn(|i| x[i][k]);
+            step(simd, &mut sums, x, load::<S, V, T>(simd, w, at));
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            store::<S, V, T>(simd, &mut self.out[(m + i) * self.out_stride..], at, sums);
+        }
+    }
 }
 
 struct AddOuter<'a> {
@@ -143,88 +203,51 @@ struct AddOuter<'a> {
     sums: &'a mut [f32],
 }
 
-impl WithSimd for AddOuter<'_> {
-    type Output = ();
-
+impl Tiled for AddOuter<'_> {
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let tile = if self.columns == 8 { 8 } else { 16 };
-        for at in (0..self.columns).step_by(tile) {
-            match tile / S::F32_LANES {
-                0 => self.narrow(at),
-                1 => self.tiles::<S, 8, 1>(simd, at),
-                2 => self.tiles::<S, 4, 2>(simd, at),
-                4 => self.tiles::<S, 2, 4>(simd, at),
-                8 => self.tiles::<S, 1, 8>(simd, at),
-                _ => self.tiles::<S, 1, 16>(simd, at),
-            }
-        }
-    }
-}
-
-impl AddOuter<'_> {
-    /// `V` vectors of columns from `at` on: inputs in groups of `M`, then one by one.
-    #[inline(always)]
-    fn tiles<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize) {
-        let grouped = self.inner - self.inner % M;
-        for k in (0..grouped).step_by(M) {
-            self.tile::<S, M, V>(simd, at, k);
-        }
-        for k in grouped..self.inner {
-            self.tile::<S, 1, V>(simd, at, k);
-        }
+    fn height(&self) -> usize {
+        self.inner
     }
 
     #[inline(always)]
-    fn tile<S: Simd, const M: usize, const V: usize>(&mut self, simd: S, at: usize, k: usize) {
-        let width = V * S::F32_LANES;
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// A step is a row of `x` and a row of `d`.
+    #[inline(always)]
+    fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(
+        &mut self,
+        simd: S,
+        at: usize,
+        m: usize,
+    ) {
+        let columns = self.columns;
+        assert!(at + T <= columns, "checked here, not in every step");
         let x = self.x.values[..self.rows * self.x.stride].chunks_exact(self.x.stride);
-        let mut tile = [[simd.splat_f32s(0.0); V]; M];
-        for (x, d) in x.zip(self.d.chunks_exact(self.columns)) {
-            let x: &[f32; M] = x[k..].first_chunk().expect("within the inputs");
-            let d: [S::f32s; V] = vectors::<S, V>(&d[at..at + width]);
-            for m in 0..M {
-                let value = simd.splat_f32s(x[m]);
-                for v in 0..V {
-                    tile[m][v] = simd.mul_add_e_f32s(value, d[v], tile[m][v]);
-                }
-            }
+        let mut sums = [[simd.splat_f32s(0.0); V]; M];
+        for (x, d) in x.zip(self.d.chunks_exact(columns)) {
+            let x = *x[m..].first_chunk().expect("within the inputs");
+            step(simd, &mut sums, x, load::<S, V, T>(simd, d, at));
         }
-        for m in 0..M {
-            let sums = &mut self.sums[(k + m) * self.columns + at..][..width];
-            for (sum, tile) in S::as_mut_simd_f32s(sums).0.iter_mut().zip(tile[m]) {
-                *sum = simd.add_f32s(*sum, tile);
+        for (i, tile) in sums.iter().enumerate() {
+            let row = &mut self.sums[(m + i) * columns..];
+            let mut total = load::<S, V, T>(simd, row, at);
+            for v in 0..V {
+                total[v] = simd.add_f32s(total[v], tile[v]);
             }
-        }
-    }
-
-    /// Eight columns where vectors are wider.
-    #[inline(always)]
-    fn narrow(&mut self, at: usize) {
-        for k in 0..self.inner {
-            let mut tile = [0.0; 8];
-            for r in 0..self.rows {
-                let d: [f32; 8] = *lanes(self.d, r * self.columns + at);
-                let x = self.x.row(r)[k];
-                for j in 0..8 {
-                    tile[j] = x.mul_add(d[j], tile[j]);
-                }
-            }
-            let sum: &mut [f32; 8] = lanes_mut(self.sums, k * self.columns + at);
-            for j in 0..8 {
-                sum[j] += tile[j];
-            }
+            store::<S, V, T>(simd, row, at, &total);
         }
     }
 }
 
 vectorised! {
     /// `sums += ` the sum of the rows of `d`.
-    pub(crate) fn add_rows<'a>(rows: usize, d: &'a [f32], columns: usize, sums: &'a mut [f32]) {
+    pub(crate) fn add_rows<'a>(rows: usize, d: Matrix<'a>, columns: usize, sums: &'a mut [f32]) {
         for_lanes!(columns, L, at, {
             let mut total: [f32; L] = [0.0; L];
-            for d in d[..rows * columns].chunks_exact(columns) {
-                let d: [f32; L] = *lanes(d, at);
+            for r in 0..rows {
+                let d: [f32; L] = *lanes(d.values, r * d.stride + at);
                 for j in 0..L {
                     total[j] += d[j];
                 }
@@ -256,11 +279,11 @@ mod tests {
             let (x, w, b) = (matrix(rows, inner, 1), matrix(inner, columns, 2), matrix(1, columns, 3));
             let x = Matrix { values: &x, stride: inner };
             let mut out = vec![f32::NAN; rows * columns];
-            affine(rows, x, &w, Some(&b), columns, &mut out, columns);
+            affine(rows, x, &w, Start::Row(&b), columns, &mut out, columns);
             let d = matrix(rows, columns, 4);
             let (mut outer, mut sum) = (vec![1.0; inner * columns], vec![1.0; columns]);
             add_outer(rows, x, inner, &d, columns, &mut outer);
-            add_rows(rows, &d, columns, &mut sum);
+            add_rows(rows, Matrix { values: &d, stride: columns }, columns, &mut sum);
             for c in 0..columns {
                 for r in 0..rows {
                     let exact = (0..inner).map(|k| x.row(r)[k] * w[k * columns + c]).sum::<f32>() + b[c];

@@ -8,7 +8,8 @@
 //! never kept.
 
 use crate::kernel::exp::{exp_m1, tanh};
-use crate::kernel::vectorised;
+use crate::kernel::product::Matrix;
+use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -96,16 +97,37 @@ vectorised! {
     }
 }
 
-/// `delta = f' g`, where `a` is the output and `g` the gradient by it.
-pub(crate) fn backward(activation: Activation, a: &[f32], g: &[f32], delta: &mut [f32]) {
-    with_activation!(activation, multiply_slope(a, g, delta));
+/// `delta = f' g` for `rows` rows of `columns`, where `a` is the output and `g` the gradient by it.
+pub(crate) fn backward(
+    activation: Activation,
+    rows: usize,
+    columns: usize,
+    a: &[f32],
+    g: Matrix<'_>,
+    delta: &mut [f32],
+) {
+    with_activation!(activation, multiply_slope(rows, columns, a, g, delta));
 }
 
 vectorised! {
-    fn multiply_slope<'a, const ACTIVATION: u8>(a: &'a [f32], g: &'a [f32], delta: &'a mut [f32]) {
-        for (delta, (a, g)) in delta.iter_mut().zip(a.iter().zip(g)) {
-            *delta = slope::<ACTIVATION>(*a) * g;
-        }
+    fn multiply_slope<'a, const ACTIVATION: u8>(
+        rows: usize,
+        columns: usize,
+        a: &'a [f32],
+        g: Matrix<'a>,
+        delta: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            for r in 0..rows {
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
+                let mut out = [0.0; L];
+                for j in 0..L {
+                    out[j] = slope::<ACTIVATION>(a[j]) * g[j];
+                }
+                *lanes_mut(delta, r * columns + at) = out;
+            }
+        });
     }
 }
 
@@ -133,7 +155,7 @@ mod tests {
             let mut a = z.clone();
             forward(activation, &mut a);
             let (g, mut delta) = (vec![2.0; z.len()], vec![0.0; z.len()]);
-            backward(activation, &a, &g, &mut delta);
+            backward(activation, 8, 16, &a, Matrix { values: &g, stride: 16 }, &mut delta);
             for i in 0..z.len() {
                 let z = f64::from(z[i]);
                 assert!((f64::from(a[i]) - value(z, s, t)).abs() < 1e-6 * (1.0 + z.abs()));

@@ -6,18 +6,21 @@
 //! dβ = Σ g          dγ = Σ g x
 //! dz = f' (γ / sqrt(v + ε)) (g - dβ/n - x dγ/n)
 //! ```
-//! `dβ` and `dγ` are only known when the whole batch has been seen, but `dz` is linear in them. So one pass adds up
-//! the gradient of the linear layer for the three planes `f' g`, `f'` and `f' x`, and they are combined
-//! afterwards: no activation is stored, and no third pass is needed.
+//! `dβ` and `dγ` are only known when the whole batch has been seen. Where `a` and `g` of a batch fit in cache they are
+//! kept, and `dz` follows. For a large batch nothing is kept: `dz` is linear in `dβ` and `dγ`, so one pass adds up the
+//! gradient of the linear layer for the three planes `f' g`, `f'` and `f' x`, and they are combined afterwards.
 //!
 //! Running estimates move by a tenth towards the batch's mean and unbiased variance.
 
+use crate::kernel::product::Matrix;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 use crate::layer::Activation;
 use crate::layer::activation::{slope, with_activation};
 
 pub(crate) const EPSILON: f64 = 1e-5;
 pub(crate) const MOMENTUM: f64 = 0.1;
+/// `f' g`, `f'` and `f' x`.
+pub(crate) const PLANES: usize = 3;
 
 /// What a batch-normalised column needs, padded.
 #[derive(Debug, Clone, Default)]
@@ -57,21 +60,50 @@ vectorised! {
     }
 }
 
-/// Writes the planes `f' g`, `f'` and `f' x` side by side into each row of `delta`, and adds to `sum_g` and `sum_gx`.
-#[allow(clippy::too_many_arguments)]
+vectorised! {
+    /// Adds to `dβ` and `dγ`.
+    pub(crate) fn add_sums<'a>(
+        norm: &'a Columns,
+        rows: usize,
+        columns: usize,
+        a: &'a [f32],
+        g: Matrix<'a>,
+        sum_g: &'a mut [f32],
+        sum_gx: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            let [mean, inverse]: [[f32; L]; 2] = [&norm.mean, &norm.inverse].map(|values| *lanes(values, at));
+            let [mut total_g, mut total_gx]: [[f32; L]; 2] = [[0.0; L]; 2];
+            for r in 0..rows {
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
+                for j in 0..L {
+                    total_g[j] += g[j];
+                }
+                for j in 0..L {
+                    total_gx[j] = g[j].mul_add(a[j] - mean[j], total_gx[j]);
+                }
+            }
+            let (sum_g, sum_gx): (&mut [f32; L], &mut [f32; L]) = (lanes_mut(sum_g, at), lanes_mut(sum_gx, at));
+            for j in 0..L {
+                sum_g[j] += total_g[j];
+                sum_gx[j] = total_gx[j].mul_add(inverse[j], sum_gx[j]);
+            }
+        });
+    }
+}
+
+/// Writes the planes `f' g`, `f'` and `f' x` side by side into each row of `delta`.
 pub(crate) fn backward_planes(
     activation: Activation,
     norm: &Columns,
     rows: usize,
     columns: usize,
     a: &[f32],
-    g: &[f32],
-    g_stride: usize,
+    g: Matrix<'_>,
     delta: &mut [f32],
-    sum_g: &mut [f32],
-    sum_gx: &mut [f32],
 ) {
-    with_activation!(activation, planes(norm, rows, columns, a, g, g_stride, delta, sum_g, sum_gx));
+    with_activation!(activation, planes(norm, rows, columns, a, g, delta));
 }
 
 vectorised! {
@@ -80,28 +112,14 @@ vectorised! {
         rows: usize,
         columns: usize,
         a: &'a [f32],
-        g: &'a [f32],
-        g_stride: usize,
+        g: Matrix<'a>,
         delta: &'a mut [f32],
-        sum_g: &'a mut [f32],
-        sum_gx: &'a mut [f32],
     ) {
         for_lanes!(columns, L, at, {
             let [mean, inverse]: [[f32; L]; 2] = [&norm.mean, &norm.inverse].map(|values| *lanes(values, at));
-            let [mut total_g, mut total_gx]: [[f32; L]; 2] = [*lanes(sum_g, at), *lanes(sum_gx, at)];
             for r in 0..rows {
                 let a: [f32; L] = *lanes(a, r * columns + at);
-                let g: [f32; L] = *lanes(g, r * g_stride + at);
-                let mut x = [0.0; L];
-                for j in 0..L {
-                    x[j] = (a[j] - mean[j]) * inverse[j];
-                }
-                for j in 0..L {
-                    total_g[j] += g[j];
-                }
-                for j in 0..L {
-                    total_gx[j] = g[j].mul_add(x[j], total_gx[j]);
-                }
+                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
                 let [mut slopes, mut slopes_g, mut slopes_x] = [[0.0; L]; 3];
                 for j in 0..L {
                     slopes[j] = slope::<ACTIVATION>(a[j]);
@@ -110,32 +128,28 @@ vectorised! {
                     slopes_g[j] = slopes[j] * g[j];
                 }
                 for j in 0..L {
-                    slopes_x[j] = slopes[j] * x[j];
+                    slopes_x[j] = slopes[j] * ((a[j] - mean[j]) * inverse[j]);
                 }
                 let row = &mut delta[r * 3 * columns..][..3 * columns];
                 *lanes_mut(row, at) = slopes_g;
                 *lanes_mut(row, columns + at) = slopes;
                 *lanes_mut(row, 2 * columns + at) = slopes_x;
             }
-            *lanes_mut(sum_g, at) = total_g;
-            *lanes_mut(sum_gx, at) = total_gx;
         });
     }
 }
 
 /// Writes `dz` into `delta`, where `dβ` and `dγ` are known.
-#[allow(clippy::too_many_arguments)]
 pub(crate) fn backward(
     activation: Activation,
     norm: &Columns,
     rows: usize,
     columns: usize,
     a: &[f32],
-    g: &[f32],
-    g_stride: usize,
+    g: Matrix<'_>,
     delta: &mut [f32],
 ) {
-    with_activation!(activation, exact(norm, rows, columns, a, g, g_stride, delta));
+    with_activation!(activation, exact(norm, rows, columns, a, g, delta));
 }
 
 vectorised! {
@@ -144,8 +158,7 @@ vectorised! {
         rows: usize,
         columns: usize,
         a: &'a [f32],
-        g: &'a [f32],
-        g_stride: usize,
+        g: Matrix<'a>,
         delta: &'a mut [f32],
     ) {
         for_lanes!(columns, L, at, {
@@ -153,7 +166,7 @@ vectorised! {
                 [&norm.gamma, &norm.mean, &norm.inverse, &norm.mean_g, &norm.mean_gx].map(|v| *lanes(v, at));
             for r in 0..rows {
                 let a: [f32; L] = *lanes(a, r * columns + at);
-                let g: [f32; L] = *lanes(g, r * g_stride + at);
+                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
                 let [mut centred, mut slopes] = [[0.0; L]; 2];
                 for j in 0..L {
                     let x = (a[j] - mean[j]) * inverse[j];
@@ -171,49 +184,64 @@ vectorised! {
     }
 }
 
-/// Count, mean and sum of squared deviations of each column, in a form that can be merged without cancellation.
+/// Count, mean and sum of squared deviations of each column, in a form that can be merged without cancellation: blocks of
+/// rows give their own means, and the deviations from those.
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
-    pub count: f64,
-    pub mean: Vec<f64>,
-    pub squares: Vec<f64>,
+    count: f64,
+    /// Over all rows, of the mean of their block and of its square.
+    means: Vec<f64>,
+    means_squared: Vec<f64>,
+    /// Squared deviations from the mean of the block.
+    within: Vec<f64>,
+    block: [Vec<f32>; 3],
 }
 
 impl Moments {
     pub fn new(columns: usize) -> Self {
-        Moments { count: 0.0, mean: vec![0.0; columns], squares: vec![0.0; columns] }
+        let zeros = || vec![0.0; columns];
+        Moments {
+            count: 0.0,
+            means: zeros(),
+            means_squared: zeros(),
+            within: zeros(),
+            block: std::array::from_fn(|_| vec![0.0; columns]),
+        }
     }
 
     /// Takes in a block of rows: its own mean first, then the deviations from that, all of it in cache.
     pub fn add_rows(&mut self, rows: usize, values: &[f32]) {
-        let columns = self.mean.len();
-        let (mut mean, mut first, mut second) = (vec![0.0; columns], vec![0.0; columns], vec![0.0; columns]);
-        deviations(rows, columns, values, &mut mean, &mut first, &mut second);
+        let [mean, first, second] = &mut self.block;
+        deviations(rows, mean.len(), values, mean, first, second);
         let n = rows as f64;
-        for j in 0..columns {
+        let inverse = 1.0 / n;
+        let totals = self.means.iter_mut().zip(&mut self.means_squared).zip(&mut self.within);
+        for (((mean, first), second), ((means, squares), within)) in
+            mean.iter().zip(first).zip(second).zip(totals)
+        {
             // The block's mean is rounded; `first` is what it is off by, n times.
-            let off = f64::from(first[j]) / n;
-            let (mean, squares) = (f64::from(mean[j]) + off, f64::from(second[j]) - off * off * n);
-            self.merge_column(j, n, mean, squares);
+            let first = f64::from(*first);
+            let mean = f64::from(*mean) + first * inverse;
+            *means += n * mean;
+            *squares += n * mean * mean;
+            *within += f64::from(*second) - first * first * inverse;
         }
         self.count += n;
     }
 
     pub fn merge(&mut self, other: &Moments) {
-        for j in 0..self.mean.len() {
-            self.merge_column(j, other.count, other.mean[j], other.squares[j]);
-        }
+        let add = |to: &mut [f64], from: &[f64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         self.count += other.count;
+        add(&mut self.means, &other.means);
+        add(&mut self.means_squared, &other.means_squared);
+        add(&mut self.within, &other.within);
     }
 
-    fn merge_column(&mut self, j: usize, n: f64, mean: f64, squares: f64) {
-        let total = self.count + n;
-        if total == 0.0 {
-            return;
-        }
-        let difference = mean - self.mean[j];
-        self.mean[j] += difference * (n / total);
-        self.squares[j] += squares + difference * difference * (self.count * n / total);
+    /// Mean and (biased) variance of a column.
+    pub fn column(&self, j: usize) -> (f64, f64) {
+        let mean = self.means[j] / self.count;
+        let between = f64::max(self.means_squared[j] - self.means[j] * mean, 0.0);
+        (mean, (self.within[j] + between) / self.count)
     }
 }
 
@@ -279,8 +307,9 @@ mod tests {
             let column: Vec<f64> = values.iter().skip(j).step_by(16).map(|&v| v.into()).collect();
             let mean = column.iter().sum::<f64>() / 640.0;
             let squares = column.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
-            assert!((moments.mean[j] - mean).abs() < 1e-6);
-            assert!((moments.squares[j] - squares).abs() < 1e-4 * squares);
+            let (found, variance) = moments.column(j);
+            assert!((found - mean).abs() < 1e-6);
+            assert!((variance * 640.0 - squares).abs() < 1e-4 * squares);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Row normalisation: `y = x / max(|x|, 1e-12)`; a zero row stays zero.
 //!
-//! Backward, with `g` the gradient by `y`: `dx = (g - y (y · g)) / |x|`.
+//! Backward, with `g` the gradient by `y`: `dx = (g - y (y · g)) / |x|`. A linear layer `z = y W + b` follows, so that
+//! `g = d Wᵀ` with `d` the gradient by `z`, and `y · g = (z - b) · d`: a few classes instead of many columns.
 
 use crate::kernel::{sum_lanes, vectorised};
 
@@ -17,35 +18,53 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
             }
         }
     }
-    sum_lanes(&sums[0]) + sum_lanes(&sums[1])
+    sum_lanes(&std::array::from_fn::<f32, 8, _>(|j| sums[0][j] + sums[1][j]))
 }
 
 vectorised! {
     /// Normalises rows of `columns` (a multiple of 16) in place, and keeps `1 / |x|` of each.
     pub(crate) fn forward<'a>(columns: usize, x: &'a mut [f32], inverse: &'a mut [f32]) {
+        // Three loops, so that roots and quotients are taken of many rows at once.
+        let inverse = &mut inverse[..x.len() / columns];
+        for (row, square) in x.chunks_exact(columns).zip(inverse.iter_mut()) {
+            *square = dot(row, row);
+        }
+        for value in inverse.iter_mut() {
+            let length = value.sqrt();
+            *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
+        }
         for (row, inverse) in x.chunks_exact_mut(columns).zip(inverse) {
-            let length = dot(row, row).sqrt();
-            let factor = 1.0 / if length < SMALLEST { SMALLEST } else { length };
-            *inverse = factor;
             for value in row {
-                *value *= factor;
+                *value *= *inverse;
             }
         }
     }
 }
 
 vectorised! {
-    /// Turns the gradient by `y` into that by `x`, in place.
-    pub(crate) fn backward<'a>(columns: usize, y: &'a [f32], inverse: &'a [f32], g: &'a mut [f32]) {
-        for ((y, inverse), g) in y.chunks_exact(columns).zip(inverse).zip(g.chunks_exact_mut(columns)) {
-            let (along, factor) = (dot(y, g), *inverse);
-            for (g, y) in g.as_chunks_mut::<16>().0.iter_mut().zip(y.as_chunks::<16>().0) {
-                let mut out = [0.0; 16];
-                for j in 0..16 {
-                    out[j] = (-along).mul_add(y[j], g[j]) * factor;
+    /// Prepares the gradient by `x` where `y` goes into a linear layer that gives `z = y W + b`, and `d` is the gradient
+    /// by `z`: `d` is divided by `|x|`, and `dx = d Wᵀ + along y`.
+    pub(crate) fn backward<'a>(
+        columns: usize,
+        z: &'a [f32],
+        bias: &'a [f32],
+        inverse: &'a [f32],
+        d: &'a mut [f32],
+        along: &'a mut [f32],
+    ) {
+        let rows = z.chunks_exact(columns).zip(d.chunks_exact_mut(columns));
+        for ((z, d), (inverse, along)) in rows.zip(inverse.iter().zip(along)) {
+            let mut sums = [0.0; 8];
+            let chunks = z.as_chunks::<8>().0.iter().zip(bias.as_chunks::<8>().0).zip(d.as_chunks_mut::<8>().0);
+            for ((z, bias), d) in chunks {
+                for j in 0..8 {
+                    sums[j] = (z[j] - bias[j]).mul_add(d[j], sums[j]);
                 }
-                *g = out;
+                for j in 0..8 {
+                    d[j] *= inverse;
+                }
             }
+            *along = -inverse * sum_lanes(&sums);
         }
     }
 }
@@ -62,9 +81,21 @@ mod tests {
         forward(16, &mut x, &mut inverse);
         assert!((x[0] - 0.6).abs() < 1e-6 && (x[2] + 0.8).abs() < 1e-6);
         assert!(x[16..].iter().all(|&v| v == 0.0));
-        let mut g = vec![1.0; 32];
-        backward(16, &x, &inverse, &mut g);
-        let along: f32 = x[..16].iter().zip(&g).map(|(y, g)| y * g).sum();
-        assert!(along.abs() < 1e-6, "no gradient along the row");
+        // A layer with weights 1 to 16 for one class.
+        let weight = |j: usize| 1.0 + j as f32;
+        let mut z = [0.0; 16];
+        z[0] = 0.25 + (0..16).map(|j| x[j] * weight(j)).sum::<f32>();
+        let mut bias = [0.0; 8];
+        bias[0] = 0.25;
+        let (mut d, mut along) = ([0.0; 16], [9.0; 2]);
+        (d[0], d[1]) = (2.0, 0.0);
+        backward(8, &z, &bias, &inverse, &mut d, &mut along);
+        let g = |j: usize| 2.0 * weight(j);
+        let dot: f32 = (0..16).map(|j| x[j] * g(j)).sum();
+        for j in 0..16 {
+            let exact = (g(j) - x[j] * dot) / 5.0;
+            assert!((d[0] * weight(j) + along[0] * x[j] - exact).abs() < 1e-5);
+        }
+        assert_eq!(along[1], 0.0);
     }
 }

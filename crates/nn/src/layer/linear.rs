@@ -3,7 +3,7 @@
 //! Backward, with `d` the gradient by `z`: `dW = Σ xᵀ d`, `db = Σ d`, and by the input `d Wᵀ`. For per-sample
 //! norms no sample's `dW` is formed: `|xᵀ d| = |x| |d|`.
 
-use crate::kernel::product::{Matrix, add_outer, add_rows, affine};
+use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
 use crate::kernel::vectorised;
 
 /// The weights of a linear layer, padded to whole vectors.
@@ -12,7 +12,7 @@ pub(crate) struct Weights {
     /// Inputs x outputs, both padded.
     pub w: Vec<f32>,
     pub b: Vec<f32>,
-    /// Outputs x inputs, for the gradient by the input; empty where none is needed.
+    /// Outputs (not padded) x inputs, for the gradient by the input; empty where none is needed.
     pub transposed: Vec<f32>,
     pub inputs: usize,
     pub outputs: usize,
@@ -20,12 +20,12 @@ pub(crate) struct Weights {
 
 impl Weights {
     pub fn forward(&self, rows: usize, x: Matrix<'_>, out: &mut [f32], out_stride: usize) {
-        affine(rows, x, &self.w, Some(&self.b), self.outputs, out, out_stride);
+        affine(rows, x, &self.w, Start::Row(&self.b), self.outputs, out, out_stride);
     }
 
-    /// The gradient by the input.
-    pub fn backward(&self, rows: usize, d: Matrix<'_>, dx: &mut [f32], dx_stride: usize) {
-        affine(rows, d, &self.transposed, None, self.inputs, dx, dx_stride);
+    /// The gradient by the input, added to `start`.
+    pub fn backward(&self, rows: usize, d: Matrix<'_>, start: Start<'_>, dx: &mut [f32], dx_stride: usize) {
+        affine(rows, d, &self.transposed, start, self.inputs, dx, dx_stride);
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn add_gradient(
 ) {
     let (weight, bias) = sums.split_at_mut(inputs * columns);
     add_outer(rows, x, inputs, d, columns, weight);
-    add_rows(rows, d, columns, bias);
+    add_rows(rows, Matrix { values: d, stride: columns }, columns, bias);
 }
 
 vectorised! {

@@ -4,7 +4,7 @@
 //! both cost a few vector additions per row, and nothing is ever as wide as the input.
 
 use crate::input::Input;
-use crate::kernel::product::add_rows;
+use crate::kernel::product::{Matrix, add_rows};
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 
 vectorised! {
@@ -49,7 +49,7 @@ vectorised! {
 pub(crate) fn add_gradient(input: Input<'_>, rows: &[u32], d: &[f32], columns: usize, sums: &mut [f32]) {
     let (weight, bias) = sums.split_at_mut(input.columns() * columns);
     scatter(input, rows, d, columns, weight);
-    add_rows(rows.len(), d, columns, bias);
+    add_rows(rows.len(), Matrix { values: d, stride: columns }, columns, bias);
 }
 
 vectorised! {
@@ -104,7 +104,6 @@ fn scatter_fixed<const N: usize>(input: Input<'_>, rows: &[u32], d: &[f32], sums
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::product::Matrix;
     use crate::layer::linear;
 
     #[test]

@@ -5,16 +5,16 @@
 //! that its squared norm is `Σ_kl (x_k · x_l)(d_k · d_l)`, for one use `|x|² |d|²`; a bias adds one to each `x_k · x_l`.
 //! Norms come first, then one weighted accumulation.
 
-use rayon::prelude::*;
-
-use crate::block::{BLOCK, Depth, Prepared};
+use crate::block::{Depth, Prepared};
 use crate::error::{Error, Result, check_setting};
 use crate::input::{Batch, Input};
+use crate::kernel::product::Matrix;
+use crate::kernel::vectorised;
 use crate::layer::Norm;
-use crate::layout::Layout;
+use crate::layout::{Layout, Linear};
 use crate::network::Network;
-use crate::train::chunks;
 use crate::train::sink::{Operand, Sink};
+use crate::train::{Traces, chunks};
 
 /// 2^-30: see the proof at `clipped_sum`.
 const SLACK: f64 = 1.0 / 1_073_741_824.0;
@@ -39,7 +39,7 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// # Proof definition
 ///
 /// For any network without batch normalisation, any inputs (NaN and infinities too), and a clip `C`, the sum is over
-/// the samples of the batch of `t_i`, rounded only by the additions and the product with the clip factor in double
+/// the samples of the batch of `t_i`, rounded only by the additions and the products with the clip factor in double
 /// precision, where `t_i` depends on sample `i` and the parameters alone and `|t_i| <= C`.
 ///
 /// - *A sample's `x` and `d` depend on no other sample.* They are computed in single precision, row by row, by the same
@@ -60,29 +60,41 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// parameter. Whoever adds noise charges for it.
 pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec<f64>> {
     check_setting(clip.is_finite() && clip > 0.0, "the clip", clip, "a finite number above 0")?;
-    let parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
+    let mut parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
         part.resize(network.parameter_count(), 0.0);
-        for r in 0..kept.rows {
-            let norm = kept.norm(&network.layout, r);
-            if norm.is_finite() {
-                kept.add_scaled(&network.layout, r, f64::min(1.0, clip / norm), part);
+        let norms = norms(kept, &network.layout);
+        for r in (0..kept.rows).filter(|&r| !norms[r].is_finite()) {
+            kept.leave_out(r);
+        }
+        let factor = |norm: &f64| if norm.is_finite() { f64::min(1.0, clip / norm) } else { 0.0 };
+        let factors: Vec<f64> = norms.iter().map(factor).collect();
+        for (kept, slot) in
+            kept.linears.iter().zip(&network.layout.linears).filter(|(kept, _)| kept.steps > 0)
+        {
+            add_linear(kept, slot, &factors, part);
+        }
+        for (gradients, slot) in kept.vectors.iter().zip(&network.layout.vectors) {
+            for (own, &factor) in gradients.chunks_exact(slot.padded).zip(&factors) {
+                add(factor, own, &mut part[slot.range.clone()]);
             }
         }
-    })?;
-    let mut total = vec![0.0; network.parameter_count()];
+    })?
+    .into_iter();
+    let mut total = parts.next().unwrap_or_default();
+    total.resize(network.parameter_count(), 0.0);
     for part in parts {
         for (total, sum) in total.iter_mut().zip(part) {
             *total += sum;
         }
     }
-    Ok(network.select_trained(&total))
+    Ok(network.select_trained(total))
 }
 
 /// The norm of each sample's gradient by all trained parameters together, rounded up as for clipping; not finite
 /// where the sample would contribute zero.
 pub fn sample_norms(network: &Network, batch: Batch<'_>) -> Result<Vec<f64>> {
     let parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
-        part.extend((0..kept.rows).map(|r| kept.norm(&network.layout, r)));
+        part.extend(norms(kept, &network.layout));
     })?;
     Ok(parts.concat())
 }
@@ -91,28 +103,21 @@ pub fn sample_norms(network: &Network, batch: Batch<'_>) -> Result<Vec<f64>> {
 fn per_sample<T: Default + Send>(
     network: &Network,
     batch: Batch<'_>,
-    work: impl Fn(&mut T, &Kept<'_>) + Sync,
+    work: impl Fn(&mut T, &mut Kept<'_>) + Sync,
 ) -> Result<Vec<T>> {
     network.check_inputs(batch.inputs)?;
     if network.architecture().norm == Norm::Batch {
         return Err(Error::BatchNormPerSample);
     }
     let prepared = Prepared::new(network, true);
-    Ok(chunks(batch.rows)
-        .into_par_iter()
-        .map_init(
-            || network.scratch(),
-            |scratch, chunk| {
-                let (mut part, mut kept) = (T::default(), Kept::new(&network.layout));
-                for rows in chunk.chunks(BLOCK) {
-                    kept.rows = rows.len();
-                    scratch.train(&prepared, batch, rows, 1.0, Depth::All, &mut kept);
-                    work(&mut part, &kept);
-                }
-                part
-            },
-        )
-        .collect())
+    let start = |_| (T::default(), Kept::new(&network.layout));
+    let mut parts: Vec<_> = chunks(batch.rows).iter().map(start).collect();
+    Traces::Recomputed.pass(network, batch.rows, &mut parts, |scratch, trace, rows, (part, kept)| {
+        kept.rows = rows.len();
+        scratch.train(&prepared, trace, batch, rows, 1.0, Depth::All, kept);
+        work(part, kept);
+    });
+    Ok(parts.into_iter().map(|(part, _)| part).collect())
 }
 
 /// What a linear layer was given in a block, and the gradient by what it gave.
@@ -151,13 +156,16 @@ impl<'a> Sink<'a> for Kept<'a> {
         }
     }
 
-    fn vector(&mut self, slot: usize, rows: usize, gradients: &[f32]) {
+    fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>) {
         let kept = &mut self.vectors[slot];
         kept.clear();
-        kept.extend_from_slice(&gradients[..rows * self.vector_columns[slot]]);
+        for r in 0..rows {
+            kept.extend_from_slice(&gradients.row(r)[..self.vector_columns[slot]]);
+        }
     }
 }
 
+#[inline(always)]
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     // Several sums at once, for speed; their order is fixed.
     let mut sums = [0.0; 8];
@@ -184,6 +192,7 @@ impl Kept<'_> {
     }
 
     /// The norm of row `r`'s gradient, rounded up.
+    #[inline(always)]
     fn norm(&self, layout: &Layout, r: usize) -> f64 {
         let mut squares = 0.0;
         let mut slack = 0.0;
@@ -219,41 +228,103 @@ impl Kept<'_> {
         (squares + slack).sqrt() * (1.0 + 2.0 * SLACK)
     }
 
-    /// Adds row `r`'s gradient times `factor`.
-    fn add_scaled(&self, layout: &Layout, r: usize, factor: f64, sums: &mut [f64]) {
-        for (kept, slot) in self.linears.iter().zip(&layout.linears) {
-            let (inputs, outputs) = (slot.inputs_padded, slot.outputs_padded);
-            for k in 0..kept.steps {
-                let delta = &kept.delta[(r * kept.steps + k) * outputs..][..slot.outputs];
-                let mut add = |x: f32, start: usize| {
-                    for (sum, d) in sums[start..start + slot.outputs].iter_mut().zip(delta) {
-                        *sum += factor * (f64::from(x) * f64::from(*d));
-                    }
-                };
-                add(1.0, slot.bias.start);
-                if let Some((input, rows)) = kept.sparse {
-                    let (indices, values) = input.entries(rows[r]);
-                    for (n, &i) in indices.iter().enumerate() {
-                        let x = values.map_or(1.0, |values| values[n]);
-                        add(x, slot.weight.start + i as usize * slot.outputs);
-                    }
-                    continue;
-                }
-                let x = &kept.x[(r * kept.steps + k) * inputs..][..inputs];
-                for (column, row) in slot.input_rows() {
-                    add(x[column], slot.weight.start + row * slot.outputs);
+    /// Makes row `r`'s gradient zero. What it was made of may not be finite, and is not even multiplied.
+    fn leave_out(&mut self, r: usize) {
+        for (kept, &(inputs, outputs)) in self.linears.iter_mut().zip(&self.columns) {
+            for (values, columns) in [(&mut kept.x, inputs), (&mut kept.delta, outputs)] {
+                if let Some(own) = values.chunks_exact_mut((kept.steps * columns).max(1)).nth(r) {
+                    own.fill(0.0);
                 }
             }
         }
-        for (gradients, slot) in self.vectors.iter().zip(&layout.vectors) {
-            if !gradients.is_empty() {
-                let own = &gradients[r * slot.padded..];
-                for (sum, g) in sums[slot.range.clone()].iter_mut().zip(own) {
-                    *sum += factor * f64::from(*g);
-                }
+        for (gradients, &columns) in self.vectors.iter_mut().zip(&self.vector_columns) {
+            if let Some(own) = gradients.chunks_exact_mut(columns).nth(r) {
+                own.fill(0.0);
             }
         }
     }
+}
+
+/// `sums += factor values`.
+#[inline(always)]
+fn add(factor: f64, values: &[impl Copy + Into<f64>], sums: &mut [f64]) {
+    for (sum, &value) in sums.iter_mut().zip(values) {
+        *sum += factor * value.into();
+    }
+}
+
+vectorised! {
+    /// The norm of each row's gradient.
+    fn norms<'a>(kept: &'a Kept<'a>, layout: &'a Layout) -> Vec<f64> {
+        (0..kept.rows).map(|r| kept.norm(layout, r)).collect()
+    }
+}
+
+vectorised! {
+    /// Adds the gradients by a linear layer, times the factors. A sample's `x (factor d)` is rounded before it is added, so
+    /// that it does not depend on what is there already.
+    fn add_linear<'a>(kept: &'a KeptLinear<'a>, slot: &'a Linear, factors: &'a [f64], sums: &'a mut [f64]) {
+        let (outputs, wide) = (slot.outputs, slot.outputs_padded);
+        let mut scaled = Vec::with_capacity(kept.delta.len());
+        for (delta, factor) in kept.delta.chunks_exact(kept.steps * wide).zip(factors) {
+            scaled.extend(delta.iter().map(|&d| factor * f64::from(d)));
+        }
+        for d in scaled.chunks_exact(wide) {
+            add(1.0, d, &mut sums[slot.bias.clone()]);
+        }
+        let weights = &mut sums[slot.weight.clone()];
+        if let Some((input, rows)) = kept.sparse {
+            let rows = rows.iter().zip(scaled.chunks_exact(wide)).zip(factors);
+            for ((&row, d), _) in rows.filter(|(_, factor)| **factor > 0.0) {
+                let (indices, values) = input.entries(row);
+                for (n, &i) in indices.iter().enumerate() {
+                    let value = values.map_or(1.0, |values| values[n]);
+                    add(f64::from(value), &d[..outputs], &mut weights[i as usize * outputs..]);
+                }
+            }
+            return;
+        }
+        let x: Vec<f64> = kept.x.iter().map(|&x| x.into()).collect();
+        let tiles = slot.inputs_padded / 4 * 4;
+        for at in (0..outputs).step_by(8) {
+            let mut keep = |column: usize, tile: &[f64; 8]| {
+                if let Some(row) = slot.input_row(column) {
+                    let end = outputs.min(at + 8);
+                    add(1.0, tile, &mut weights[row * outputs + at..row * outputs + end]);
+                }
+            };
+            for column in (0..tiles).step_by(4) {
+                let sums = tile::<4>(&x, slot.inputs_padded, column, &scaled, wide, at);
+                sums.iter().enumerate().for_each(|(m, sums)| keep(column + m, sums));
+            }
+            for column in tiles..slot.inputs_padded {
+                keep(column, &tile::<1>(&x, slot.inputs_padded, column, &scaled, wide, at)[0]);
+            }
+        }
+    }
+}
+
+/// `Σ x d` over all rows, for `M` columns of `x` and 8 of `d`.
+#[inline(always)]
+fn tile<const M: usize>(
+    x: &[f64],
+    inputs: usize,
+    column: usize,
+    d: &[f64],
+    outputs: usize,
+    at: usize,
+) -> [[f64; 8]; M] {
+    let mut sums = [[0.0; 8]; M];
+    for (x, d) in x.chunks_exact(inputs).zip(d.chunks_exact(outputs)) {
+        let x: &[f64; M] = x[column..].first_chunk().expect("within the inputs");
+        let d: &[f64; 8] = d[at..].first_chunk().expect("padded to whole vectors");
+        for m in 0..M {
+            for j in 0..8 {
+                sums[m][j] += x[m] * d[j];
+            }
+        }
+    }
+    sums
 }
 
 /// The squared length of a sparse row. A column that is listed twice counts as the sum of its values.

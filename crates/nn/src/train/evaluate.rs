@@ -26,9 +26,9 @@ fn outputs(network: &Network, inputs: &Inputs<'_>, rows: &[u32], normalised: boo
     let mut out = vec![0.0; rows.len() * classes];
     let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * classes));
     work.with_min_len(16).for_each_init(
-        || network.scratch(),
-        |scratch, (rows, out)| {
-            scratch.forward(&prepared, Rows { inputs, rows });
+        || (network.scratch(), network.trace()),
+        |(scratch, trace), (rows, out)| {
+            scratch.forward(&prepared, trace, Rows { inputs, rows });
             let wide = scratch.classes_wide();
             if normalised {
                 softmax(&mut scratch.logits[..rows.len() * wide], classes, wide);
@@ -54,9 +54,9 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
         .par_chunks(BLOCK)
         .with_min_len(16)
         .map_init(
-            || network.scratch(),
-            |scratch, rows| {
-                scratch.forward(&prepared, Rows { inputs: batch.inputs, rows });
+            || (network.scratch(), network.trace()),
+            |(scratch, trace), rows| {
+                scratch.forward(&prepared, trace, Rows { inputs: batch.inputs, rows });
                 let logits = scratch.logits.chunks_exact(scratch.classes_wide());
                 rows.iter()
                     .zip(logits)
@@ -83,9 +83,9 @@ pub fn embed(network: &Network, branch: usize, input: Input<'_>) -> Result<Vec<f
     let rows: Vec<u32> = (0..inputs.rows() as u32).collect();
     let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * hidden));
     work.with_min_len(16).for_each_init(
-        || network.scratch(),
-        |scratch, (rows, out)| {
-            scratch.branch(&prepared, branch, Rows { inputs: &inputs, rows }, None);
+        || (network.scratch(), network.trace()),
+        |(scratch, trace), (rows, out)| {
+            scratch.branch(&prepared, trace, branch, Rows { inputs: &inputs, rows });
             for (r, out) in out.chunks_exact_mut(hidden).enumerate() {
                 out.copy_from_slice(scratch.embedding(branch, r));
             }

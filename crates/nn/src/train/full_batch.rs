@@ -1,22 +1,24 @@
 //! The gradient over a whole batch, and one step with it.
 //!
 //! Without batch normalisation one pass over the rows does. With it, each layer needs the statistics of those below
-//! before, and the sums `dβ`, `dγ` of those above for its gradient: one pass per layer upwards for the statistics,
-//! one per layer downwards for the gradients (see `layer/batch_norm.rs`), none of which stores an activation.
+//! before, and the sums `dβ`, `dγ` of those above for its gradient: one pass per layer upwards for the statistics, then
+//! downwards for the gradients (see `layer/batch_norm.rs`). What passes share is kept if it fits in cache.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
-use crate::block::{BLOCK, Depth, Prepared, Rows};
+use crate::block::{Depth, Prepared, Rows};
 use crate::error::{Error, Result};
 use crate::input::Batch;
 use crate::layer::Norm;
-use crate::layer::batch_norm::{EPSILON, MOMENTUM, Moments};
+use crate::layer::batch_norm::{EPSILON, MOMENTUM, Moments, PLANES};
 use crate::loss::Tally;
 use crate::network::Network;
 use crate::optim::Optimiser;
-use crate::pool::Lent;
 use crate::train::sink::Sums;
-use crate::train::{EpochStats, apply, chunks};
+use crate::train::{EpochStats, Traces, apply, chunks};
+
+/// The most values of traces that are kept: what a cache shared by a few cores holds.
+const KEPT: usize = 1 << 22;
 
 /// The gradient of the mean loss over a batch.
 #[derive(Debug, Clone)]
@@ -65,6 +67,11 @@ pub fn epoch(
 ///
 /// The same bits on any number of threads.
 pub fn gradient(network: &Network, batch: Batch<'_>, seed: u64) -> Result<Gradient> {
+    gradient_keeping(network, batch, seed, KEPT)
+}
+
+/// As [`gradient`]; traces of at most so many values are kept between passes.
+fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize) -> Result<Gradient> {
     network.check_inputs(batch.inputs)?;
     let norm = network.architecture().norm;
     if batch.is_empty() {
@@ -76,57 +83,47 @@ pub fn gradient(network: &Network, batch: Batch<'_>, seed: u64) -> Result<Gradie
     let mut prepared = Prepared::new(network, true);
     prepared.dropout = Some(seed);
     let mut statistics = network.statistics.clone();
-    let mut values = vec![0.0; network.parameter_count()];
-    let layers = network.architecture().layers;
-    let tally = if norm == Norm::Batch {
-        for layer in 0..layers {
-            batch_statistics(&mut prepared, batch, layer, &mut statistics);
+    let (tally, values) = match norm {
+        Norm::Batch => {
+            let mut traces = Traces::new(network, batch.rows, most);
+            for layer in 0..network.architecture().layers {
+                batch_statistics(&mut prepared, batch, &mut traces, layer, &mut statistics);
+            }
+            match traces {
+                Traces::Kept(_) => layer_by_layer(&mut prepared, batch, &mut traces),
+                Traces::Recomputed => plane_by_plane(&mut prepared, batch),
+            }
         }
-        let mut tally = Tally::default();
-        for layer in (0..layers).rev() {
-            let (seen, sums) = pass(&prepared, batch, Depth::Layer(layer));
-            combine(&mut prepared, batch.len(), layer, &sums, &mut values);
-            tally = seen;
-        }
-        tally
-    } else {
-        let (tally, sums) = pass(&prepared, batch, Depth::All);
-        for slot in 0..network.layout.linears.len() {
-            copy_linear(network, slot, &sums, &mut values);
-        }
-        for slot in 0..network.layout.vectors.len() {
-            copy_vector(network, slot, &sums, &mut values);
-        }
-        tally
+        _ => at_once(&prepared, batch),
     };
     let n = batch.len() as f64;
     let stats = EpochStats { loss: tally.loss / n, accuracy: tally.correct as f64 / n };
-    Ok(Gradient { values: network.select_trained(&values), stats, statistics })
+    Ok(Gradient { values: network.select_trained(values), stats, statistics })
 }
 
 /// Mean and variance over the batch of what a layer's activation gives, for every branch in training.
-fn batch_statistics(prepared: &mut Prepared<'_>, batch: Batch<'_>, layer: usize, statistics: &mut [f32]) {
+fn batch_statistics(
+    prepared: &mut Prepared<'_>,
+    batch: Batch<'_>,
+    traces: &mut Traces<'_>,
+    layer: usize,
+    statistics: &mut [f32],
+) {
     let network = prepared.network;
     let arch = network.architecture();
     let branches: Vec<usize> = (0..arch.inputs.len()).filter(|&b| !network.is_frozen(b)).collect();
     let wide = crate::layout::hidden_padded(arch.hidden);
+    let kept = matches!(traces, Traces::Kept(_));
     let ready = &*prepared;
-    let parts: Vec<Vec<Moments>> = chunks(batch.rows)
-        .into_par_iter()
-        .map_init(
-            || network.scratch(),
-            |scratch, chunk| {
-                let mut moments = vec![Moments::new(wide); branches.len()];
-                for rows in chunk.chunks(BLOCK) {
-                    for (&b, moments) in branches.iter().zip(&mut moments) {
-                        scratch.branch(ready, b, Rows { inputs: batch.inputs, rows }, Some(layer));
-                        moments.add_rows(rows.len(), scratch.activations(b, layer));
-                    }
-                }
-                moments
-            },
-        )
-        .collect();
+    let start = || vec![Moments::new(wide); branches.len()];
+    let mut parts: Vec<Vec<Moments>> = chunks(batch.rows).iter().map(|_| start()).collect();
+    traces.pass(network, batch.rows, &mut parts, |scratch, trace, rows, moments| {
+        for (&b, moments) in branches.iter().zip(moments) {
+            let inputs = batch.inputs;
+            let a = scratch.activations(ready, trace, b, layer, Rows { inputs, rows }, kept);
+            moments.add_rows(rows.len(), a);
+        }
+    });
     for (k, &b) in branches.iter().enumerate() {
         let mut total = Moments::new(wide);
         for part in &parts {
@@ -135,11 +132,13 @@ fn batch_statistics(prepared: &mut Prepared<'_>, batch: Batch<'_>, layer: usize,
         let i = b * arch.layers + layer;
         let norm = &mut prepared.norms[i];
         let running = &network.layout.statistics[2 * i..2 * i + 2];
+        let n = batch.len() as f64;
         for j in 0..arch.hidden {
-            norm.mean[j] = total.mean[j] as f32;
-            norm.inverse[j] = (1.0 / (total.squares[j] / total.count + EPSILON).sqrt()) as f32;
-            let unbiased = total.squares[j] / (total.count - 1.0);
-            for (range, new) in [(&running[0].range, total.mean[j]), (&running[1].range, unbiased)] {
+            let (mean, variance) = total.column(j);
+            norm.mean[j] = mean as f32;
+            norm.inverse[j] = (1.0 / (variance + EPSILON).sqrt()) as f32;
+            let unbiased = variance * (n / (n - 1.0));
+            for (range, new) in [(&running[0].range, mean), (&running[1].range, unbiased)] {
                 let value = &mut statistics[range.start + j];
                 *value = ((1.0 - MOMENTUM) * f64::from(*value) + MOMENTUM * new) as f32;
             }
@@ -147,95 +146,200 @@ fn batch_statistics(prepared: &mut Prepared<'_>, batch: Batch<'_>, layer: usize,
     }
 }
 
-/// Forward and backward over all rows; sums over chunks are added up in order, in double precision.
-fn pass(prepared: &Prepared<'_>, batch: Batch<'_>, depth: Depth) -> (Tally, Vec<f64>) {
-    let network = prepared.network;
-    let scale = 1.0 / batch.len() as f32;
-    let parts: Vec<(Tally, Lent<'_, Vec<f32>>)> = chunks(batch.rows)
-        .into_par_iter()
-        .map_init(
-            || network.scratch(),
-            |scratch, chunk| {
-                let mut sums = Sums::new(network);
-                let mut tally = Tally::default();
-                for rows in chunk.chunks(BLOCK) {
-                    tally = tally.merge(scratch.train(prepared, batch, rows, scale, depth, &mut sums));
-                }
-                (tally, sums.values)
-            },
-        )
-        .collect();
-    let mut total = vec![0.0; network.layout.sums];
-    let mut tally = Tally::default();
-    for (part, sums) in &parts {
-        tally = tally.merge(*part);
-        for (total, sum) in total.iter_mut().zip(sums.iter()) {
-            *total += f64::from(*sum);
+/// Loss and sums over the rows of one chunk.
+struct Part<'n> {
+    tally: Tally,
+    sums: Sums<'n>,
+}
+
+/// The parts of all chunks; they are added up in order, in double precision.
+struct Parts<'n> {
+    network: &'n Network,
+    parts: Vec<Part<'n>>,
+    planes: usize,
+}
+
+impl<'n> Parts<'n> {
+    fn new(network: &'n Network, rows: &[u32], planes: usize) -> Self {
+        let part = |_| Part { tally: Tally::default(), sums: Sums::new(network, planes) };
+        Parts { network, parts: chunks(rows).iter().map(part).collect(), planes }
+    }
+
+    fn tally(&self) -> Tally {
+        self.parts.iter().fold(Tally::default(), |tally, part| tally.merge(part.tally))
+    }
+
+    fn total(&self, range: Range<usize>) -> Vec<f64> {
+        let mut total = vec![0.0; range.len()];
+        for part in &self.parts {
+            for (total, sum) in total.iter_mut().zip(&part.sums.values[range.clone()]) {
+                *total += f64::from(*sum);
+            }
+        }
+        total
+    }
+
+    fn vector(&self, slot: usize) -> Vec<f64> {
+        self.total(self.network.layout.vectors[slot].sums(self.planes))
+    }
+
+    fn copy_vector(&self, slot: usize, values: &mut [f32]) {
+        let range = self.network.layout.vectors[slot].range.clone();
+        for (value, sum) in values[range].iter_mut().zip(self.vector(slot)) {
+            *value = sum as f32;
         }
     }
-    (tally, total)
-}
 
-fn copy_linear(network: &Network, slot: usize, sums: &[f64], values: &mut [f32]) {
-    let slot = &network.layout.linears[slot];
-    let (sums, columns) = (&sums[slot.sums()], slot.columns());
-    let mut copy = |row: usize, start: usize| {
-        let to = &mut values[start..start + slot.outputs];
-        for (value, sum) in to.iter_mut().zip(&sums[row * columns..]) {
-            *value = *sum as f32;
-        }
-    };
-    for (column, row) in slot.input_rows() {
-        copy(column, slot.weight.start + row * slot.outputs);
-    }
-    copy(slot.inputs_padded, slot.bias.start);
-}
-
-fn copy_vector(network: &Network, slot: usize, sums: &[f64], values: &mut [f32]) {
-    let slot = &network.layout.vectors[slot];
-    for (value, sum) in values[slot.range.clone()].iter_mut().zip(&sums[slot.sums..]) {
-        *value = *sum as f32;
-    }
-}
-
-/// Gradients of one layer of each branch, from sums over the three planes; with the top layer, of all that follows the
-/// branches too.
-fn combine(prepared: &mut Prepared<'_>, rows: usize, layer: usize, sums: &[f64], values: &mut [f32]) {
-    let network = prepared.network;
-    let (arch, layout) = (network.architecture(), &network.layout);
-    for b in (0..arch.inputs.len()).filter(|&b| !network.is_frozen(b)) {
-        let i = b * arch.layers + layer;
-        copy_vector(network, 2 * i, sums, values);
-        copy_vector(network, 2 * i + 1, sums, values);
-        let per_row = |slot: usize| {
-            let slot = &layout.vectors[slot];
-            sums[slot.sums..][..slot.padded].iter().map(|sum| sum / rows as f64).collect::<Vec<_>>()
-        };
-        let (mean_gx, mean_g) = (per_row(2 * i), per_row(2 * i + 1));
-        let norm = &mut prepared.norms[i];
-        let slot = &layout.linears[i];
-        let (wide, columns, sums) = (slot.outputs_padded, slot.columns(), &sums[slot.sums()]);
-        let mut combine = |row: usize, start: usize| {
+    /// Writes the gradient of a linear layer, each row of which `combine` makes of a row of sums.
+    fn copy_linear(&self, slot: usize, values: &mut [f32], combine: impl Fn(usize, &[f64]) -> f64) {
+        let slot = &self.network.layout.linears[slot];
+        let (sums, columns) = (self.total(slot.sums(self.planes)), slot.columns(self.planes));
+        let mut copy = |row: usize, start: usize| {
             let sums = &sums[row * columns..][..columns];
-            for j in 0..slot.outputs {
-                let planes = [0, 1, 2].map(|plane| sums[plane * wide + j]);
-                let centred = planes[0] - mean_g[j] * planes[1] - mean_gx[j] * planes[2];
-                values[start + j] = (f64::from(norm.gamma[j]) * f64::from(norm.inverse[j]) * centred) as f32;
+            for (j, value) in values[start..start + slot.outputs].iter_mut().enumerate() {
+                *value = combine(j, sums) as f32;
             }
         };
         for (column, row) in slot.input_rows() {
-            combine(column, slot.weight.start + row * slot.outputs);
+            copy(column, slot.weight.start + row * slot.outputs);
         }
-        combine(slot.inputs_padded, slot.bias.start);
-        norm.mean_g = mean_g.iter().map(|&v| v as f32).collect();
-        norm.mean_gx = mean_gx.iter().map(|&v| v as f32).collect();
+        copy(slot.inputs_padded, slot.bias.start);
     }
-    if layer + 1 == arch.layers {
-        for slot in (0..layout.linears.len()).filter(|&s| layout.linears[s].branch.is_none()) {
-            copy_linear(network, slot, sums, values);
+
+    /// Writes all gradients but those of the branches' linear layers, which `linear` may want.
+    fn copy(&self, values: &mut [f32], linear: impl Fn(Option<usize>) -> bool) {
+        let layout = &self.network.layout;
+        for slot in (0..layout.linears.len()).filter(|&slot| linear(layout.linears[slot].branch)) {
+            self.copy_linear(slot, values, |j, sums| sums[j]);
         }
-        for slot in (0..layout.vectors.len()).filter(|&s| layout.vectors[s].branch.is_none()) {
-            copy_vector(network, slot, sums, values);
+        for slot in 0..layout.vectors.len() {
+            self.copy_vector(slot, values);
+        }
+    }
+
+    /// Tells the norm of a layer its `dβ / n` and `dγ / n`.
+    fn centre(&self, prepared: &mut Prepared<'_>, layer: usize, rows: usize) {
+        let per_row = |slot| self.vector(slot).into_iter().map(|sum| (sum / rows as f64) as f32).collect();
+        for b in 0..self.network.architecture().inputs.len() {
+            let i = b * self.network.architecture().layers + layer;
+            prepared.norms[i].mean_gx = per_row(2 * i);
+            prepared.norms[i].mean_g = per_row(2 * i + 1);
+        }
+    }
+}
+
+/// One pass, where no layer mixes rows.
+fn at_once(prepared: &Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<f32>) {
+    let network = prepared.network;
+    let mut parts = Parts::new(network, batch.rows, 1);
+    let scale = 1.0 / batch.len() as f32;
+    Traces::Recomputed.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+        let seen = scratch.train(prepared, trace, batch, rows, scale, Depth::All, &mut part.sums);
+        part.tally = part.tally.merge(seen);
+    });
+    let mut values = vec![0.0; network.parameter_count()];
+    parts.copy(&mut values, |_| true);
+    (parts.tally(), values)
+}
+
+/// With batch normalisation and kept traces: one pass for all that follows the branches, and one for each layer.
+fn layer_by_layer(
+    prepared: &mut Prepared<'_>,
+    batch: Batch<'_>,
+    traces: &mut Traces<'_>,
+) -> (Tally, Vec<f32>) {
+    let network = prepared.network;
+    let mut parts = Parts::new(network, batch.rows, 1);
+    let scale = 1.0 / batch.len() as f32;
+    let ready = &*prepared;
+    traces.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+        let seen = scratch.train_top(ready, trace, batch, rows, scale, &mut part.sums);
+        part.tally = part.tally.merge(seen);
+    });
+    for layer in (0..network.architecture().layers).rev() {
+        parts.centre(prepared, layer, batch.len());
+        let ready = &*prepared;
+        traces.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+            scratch.train_layer(ready, trace, layer, Rows { inputs: batch.inputs, rows }, &mut part.sums);
+        });
+    }
+    let mut values = vec![0.0; network.parameter_count()];
+    parts.copy(&mut values, |_| true);
+    (parts.tally(), values)
+}
+
+/// With batch normalisation and nothing kept: one pass for each layer, which adds up three planes of gradients.
+fn plane_by_plane(prepared: &mut Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<f32>) {
+    let network = prepared.network;
+    let arch = network.architecture();
+    let scale = 1.0 / batch.len() as f32;
+    let mut values = vec![0.0; network.parameter_count()];
+    let mut tally = Tally::default();
+    for layer in (0..arch.layers).rev() {
+        let mut parts = Parts::new(network, batch.rows, PLANES);
+        let ready = &*prepared;
+        Traces::Recomputed.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+            let depth = Depth::Layer(layer);
+            let seen = scratch.train(ready, trace, batch, rows, scale, depth, &mut part.sums);
+            part.tally = part.tally.merge(seen);
+        });
+        parts.centre(prepared, layer, batch.len());
+        if layer + 1 == arch.layers {
+            parts.copy(&mut values, |branch| branch.is_none());
+        }
+        for i in (0..arch.inputs.len()).map(|b| b * arch.layers + layer) {
+            parts.copy_vector(2 * i, &mut values);
+            parts.copy_vector(2 * i + 1, &mut values);
+            let (norm, wide) = (&prepared.norms[i], network.layout.linears[i].outputs_padded);
+            parts.copy_linear(i, &mut values, |j, sums| {
+                let [g, one, x] = [0, 1, 2].map(|plane| sums[plane * wide + j]);
+                let centred = g - f64::from(norm.mean_g[j]) * one - f64::from(norm.mean_gx[j]) * x;
+                f64::from(norm.gamma[j]) * f64::from(norm.inverse[j]) * centred
+            });
+        }
+        tally = parts.tally();
+    }
+    (tally, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Architecture, Input, Inputs, Jk};
+
+    /// What is kept and what is computed again must not matter.
+    #[test]
+    fn both_ways_through_a_batch_normalisation_agree() {
+        let rows = 300;
+        let value = |i: usize| ((i as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0;
+        let dense: Vec<f32> = (0..rows * 5).map(value).collect();
+        let offsets: Vec<u64> = (0..=rows as u64).map(|r| 2 * r).collect();
+        let indices: Vec<u32> = (0..rows as u32).flat_map(|r| [r % 7, 7 + r * r % 4]).collect();
+        let labels: Vec<u32> = (0..rows as u32).map(|r| r * r % 3).collect();
+        let all: Vec<u32> = (0..rows as u32).rev().collect();
+        let inputs = Inputs::new(vec![
+            Input::Sparse { columns: 11, offsets: &offsets, indices: &indices, values: None },
+            Input::Dense { columns: 5, values: &dense },
+        ])
+        .unwrap();
+        let batch = Batch::new(&inputs, &labels, &all, 3).unwrap();
+        for jk in [Jk::Cat, Jk::Max, Jk::Attention { heads: 2 }] {
+            for (layers, dropout, frozen) in
+                [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true)]
+            {
+                let arch =
+                    Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
+                let mut network = Network::new(arch, 5).unwrap();
+                network.freeze(0, frozen).unwrap();
+                let [kept, again] =
+                    [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
+                assert_eq!(kept.statistics, again.statistics);
+                assert!((kept.stats.loss - again.stats.loss).abs() < 1e-6);
+                let largest = kept.values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+                for (a, b) in kept.values.iter().zip(&again.values) {
+                    assert!((a - b).abs() < 1e-5 * largest, "{jk:?} {layers}: {a} {b}");
+                }
+            }
         }
     }
 }

@@ -26,40 +26,42 @@ pub(crate) trait Sink<'a> {
     fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]);
 
     /// Another parameter, with each row's own gradient.
-    fn vector(&mut self, slot: usize, rows: usize, gradients: &[f32]);
+    fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>);
 }
 
 /// Sums over rows, in single precision; for one chunk of rows.
 pub(crate) struct Sums<'n> {
     layout: &'n Layout,
+    planes: usize,
     pub values: Lent<'n, Vec<f32>>,
 }
 
 impl<'n> Sums<'n> {
-    pub fn new(network: &'n Network) -> Self {
+    /// With so many planes of gradients for each layer before a norm.
+    pub fn new(network: &'n Network, planes: usize) -> Self {
         let mut values = network.sums.lend(Vec::new);
         values.clear();
-        values.resize(network.layout.sums, 0.0);
-        Sums { layout: &network.layout, values }
+        values.resize(network.layout.sums(planes), 0.0);
+        Sums { layout: &network.layout, planes, values }
     }
 }
 
 impl<'a> Sink<'a> for Sums<'_> {
     fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]) {
         let slot = &self.layout.linears[slot];
-        let sums = &mut self.values[slot.sums()];
+        let (columns, sums) = (slot.columns(self.planes), &mut self.values[slot.sums(self.planes)]);
         match x {
             Operand::Dense(x) => {
-                linear::add_gradient(rows * steps, x, slot.inputs_padded, delta, slot.columns(), sums);
+                linear::add_gradient(rows * steps, x, slot.inputs_padded, delta, columns, sums);
             }
             Operand::Sparse(input, rows) => {
-                sparse_linear::add_gradient(input, rows, delta, slot.columns(), sums);
+                sparse_linear::add_gradient(input, rows, delta, columns, sums);
             }
         }
     }
 
-    fn vector(&mut self, slot: usize, rows: usize, gradients: &[f32]) {
+    fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>) {
         let slot = &self.layout.vectors[slot];
-        add_rows(rows, gradients, slot.padded, &mut self.values[slot.sums..][..slot.padded]);
+        add_rows(rows, gradients, slot.padded, &mut self.values[slot.sums(self.planes)]);
     }
 }

@@ -195,7 +195,7 @@ impl Release {
                 "the features (private/rows.progap) were taken out of this release: predictions need them",
             ));
         }
-        let probabilities = self.predictor.probabilities(&Rows::of_nodes(&self.nodes), nodes)?;
+        let probabilities = self.predictor.probabilities(&Rows::of_nodes(&self.nodes)?, nodes)?;
         let best = |row: &[f32]| {
             let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             row.iter().position(|&p| p == largest).unwrap_or(0) as u32
