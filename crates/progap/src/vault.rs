@@ -42,6 +42,7 @@ pub struct Vault<S: Source> {
     bound: SenderBound,
     out_degrees: Vec<u32>,
     rows: Rows,
+    train: Vec<u32>,
     randomness: Randomness<S>,
     events: Vec<(Event, u64)>,
 }
@@ -75,6 +76,15 @@ impl Rows {
 
     /// The inputs of a stage: the features, then every aggregate.
     pub fn inputs<'a>(&'a self, aggregates: &'a Aggregates) -> Result<Inputs<'a>> {
+        Ok(Inputs::new(self.views(aggregates))?)
+    }
+
+    /// As [`Rows::inputs`], for rows that a vault has checked.
+    pub(crate) fn checked_inputs<'a>(&'a self, aggregates: &'a Aggregates) -> Result<Inputs<'a>> {
+        Ok(Inputs::checked_before(self.views(aggregates))?)
+    }
+
+    fn views<'a>(&'a self, aggregates: &'a Aggregates) -> Vec<Input<'a>> {
         let features = match &self.features {
             Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
             Features::Sparse { columns, offsets, indices, values } => {
@@ -83,7 +93,7 @@ impl Rows {
         };
         let aggregated =
             aggregates.stages.iter().map(|values| Input::Dense { columns: aggregates.width, values });
-        Ok(Inputs::new(std::iter::once(features).chain(aggregated).collect())?)
+        std::iter::once(features).chain(aggregated).collect()
     }
 
     /// The class of each node.
@@ -120,7 +130,18 @@ impl<S: Source> Vault<S> {
         };
         let out_degrees = graph.out_degrees();
         let rows = Rows { features, labels, split, classes: class_names.len() };
-        Ok(Vault { level: settings.level, graph, bound, out_degrees, rows, randomness, events: vec![] })
+        rows.inputs(&Aggregates::default())?;
+        let train = rows.nodes(Part::Train);
+        Ok(Vault {
+            level: settings.level,
+            graph,
+            bound,
+            out_degrees,
+            rows,
+            train,
+            randomness,
+            events: vec![],
+        })
     }
 
     /// The rows, where they are public.
@@ -270,14 +291,8 @@ impl<S: Source> Vault<S> {
         let mut purpose = self.randomness.purpose(query)?;
         let coin = Bernoulli::new(plan.rate)?;
         let mut stream = purpose.stream();
-        let batch: Vec<u32> = self
-            .rows
-            .split
-            .nodes(Part::Train)
-            .map(|n| n as u32)
-            .filter(|_| coin.sample(&mut stream))
-            .collect();
-        let inputs = self.rows.inputs(aggregates)?;
+        let batch: Vec<u32> = self.train.iter().copied().filter(|_| coin.sample(&mut stream)).collect();
+        let inputs = self.rows.checked_inputs(aggregates)?;
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, settings.clip)?;
         let noisy = grid.privatise(&sum, &mut purpose.stream())?;
@@ -305,7 +320,7 @@ impl<S: Source> Vault<S> {
         aggregates: &Aggregates,
         part: Part,
     ) -> Result<f64> {
-        let inputs = self.rows.inputs(aggregates)?;
+        let inputs = self.rows.checked_inputs(aggregates)?;
         let nodes = self.rows.nodes(part);
         Ok(accuracy(network, Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?)?)
     }

@@ -170,7 +170,7 @@ pub fn fit<S: Source>(
                 None => {
                     let rows =
                         vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
-                    let inputs = rows.inputs(&aggregates)?;
+                    let inputs = rows.checked_inputs(&aggregates)?;
                     let batch = Batch::new(&inputs, rows.labels(), &train, classes)?;
                     let seed = model_seed ^ (stage as u64) << 32 ^ done as u64;
                     let stats = epoch(&mut network, &mut optimiser, batch, seed)?;
