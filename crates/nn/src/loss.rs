@@ -105,17 +105,19 @@ fn padded_cross_entropy(
         }
         let top = tops[0];
         // The first of equals counts.
-        let mut earlier = 0;
+        let mut first = usize::MAX;
         for (c, (chunk, d)) in chunks.iter().zip(d.as_chunks_mut::<8>().0).enumerate() {
+            let mut equal = 0u32;
+            for j in 0..8 {
+                equal |= u32::from(chunk[j] == top) << j;
+            }
+            first = first.min(c * 8 + equal.trailing_zeros() as usize + usize::from(equal == 0) * classes);
             for j in 0..8 {
                 d[j] = chunk[j] - top;
             }
-            for j in 0..8 {
-                earlier += u32::from((c * 8 + j < label) & (chunk[j] == top));
-            }
         }
         tally.loss -= f64::from(d[label]);
-        tally.correct += usize::from((d[label] == 0.0) & (earlier == 0));
+        tally.correct += usize::from(first == label);
     }
     for value in d.iter_mut() {
         *value = exp(*value);

@@ -18,18 +18,24 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
             }
         }
     }
-    sum_lanes(&sums[0]) + sum_lanes(&sums[1])
+    sum_lanes(&std::array::from_fn::<f32, 8, _>(|j| sums[0][j] + sums[1][j]))
 }
 
 vectorised! {
     /// Normalises rows of `columns` (a multiple of 16) in place, and keeps `1 / |x|` of each.
     pub(crate) fn forward<'a>(columns: usize, x: &'a mut [f32], inverse: &'a mut [f32]) {
+        // Three loops, so that roots and quotients are taken of many rows at once.
+        let inverse = &mut inverse[..x.len() / columns];
+        for (row, square) in x.chunks_exact(columns).zip(inverse.iter_mut()) {
+            *square = dot(row, row);
+        }
+        for value in inverse.iter_mut() {
+            let length = value.sqrt();
+            *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
+        }
         for (row, inverse) in x.chunks_exact_mut(columns).zip(inverse) {
-            let length = dot(row, row).sqrt();
-            let factor = 1.0 / if length < SMALLEST { SMALLEST } else { length };
-            *inverse = factor;
             for value in row {
-                *value *= factor;
+                *value *= *inverse;
             }
         }
     }
