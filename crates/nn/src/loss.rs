@@ -108,8 +108,8 @@ fn padded_cross_entropy(
         let mut first = usize::MAX;
         for (c, (chunk, d)) in chunks.iter().zip(d.as_chunks_mut::<8>().0).enumerate() {
             let mut equal = 0u32;
-            for j in 0..8 {
-                equal |= u32::from(chunk[j] == top) << j;
+            for (j, &value) in chunk.iter().enumerate() {
+                equal |= u32::from(value == top) << j;
             }
             first = first.min(c * 8 + equal.trailing_zeros() as usize + usize::from(equal == 0) * classes);
             for j in 0..8 {

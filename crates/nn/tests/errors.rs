@@ -43,6 +43,9 @@ fn broken_inputs_are_refused() {
     assert!(sparse(&[0, 2], &[0], None).is_err());
     assert!(sparse(&[0, u64::MAX], &[0], None).is_err());
     assert!(sparse(&[0, 1], &[0], Some(&[])).is_err());
+    let dense = |values| Input::Dense { columns: 2, values };
+    assert!(Inputs::checked_before(vec![dense(&[1.0; 4]), dense(&[2.0; 4])]).is_ok());
+    assert!(Inputs::checked_before(vec![dense(&[1.0; 4]), dense(&[2.0; 6])]).is_err());
     let beyond = sparse(&[0, 1, 3], &[0, 1, 3], None).unwrap_err();
     assert_eq!(
         beyond.to_string(),

@@ -60,8 +60,8 @@ vectorised! {
                 for j in 0..8 {
                     sums[j] = (z[j] - bias[j]).mul_add(d[j], sums[j]);
                 }
-                for j in 0..8 {
-                    d[j] *= inverse;
+                for d in d {
+                    *d *= inverse;
                 }
             }
             *along = -inverse * sum_lanes(&sums);
@@ -92,9 +92,9 @@ mod tests {
         backward(8, &z, &bias, &inverse, &mut d, &mut along);
         let g = |j: usize| 2.0 * weight(j);
         let dot: f32 = (0..16).map(|j| x[j] * g(j)).sum();
-        for j in 0..16 {
-            let exact = (g(j) - x[j] * dot) / 5.0;
-            assert!((d[0] * weight(j) + along[0] * x[j] - exact).abs() < 1e-5);
+        for (j, x) in x[..16].iter().enumerate() {
+            let exact = (g(j) - x * dot) / 5.0;
+            assert!((d[0] * weight(j) + along[0] * x - exact).abs() < 1e-5);
         }
         assert_eq!(along[1], 0.0);
     }

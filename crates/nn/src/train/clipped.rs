@@ -49,7 +49,8 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 ///   norm is a sum of fewer than 2^22 terms, each of at most three roundings: for terms that are not negative the
 ///   relative error is below 2^22 * 2^-53 * 2 = 2^-30. Where a layer was used more than once terms may be negative;
 ///   the absolute error is then below 2^-30 times `(Σ_k |x_k| |d_k|)²`, which is added. The norm used is
-///   `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square root, of `C / norm` and of the factor 1 + 2^-29.
+///   `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square root, of `C / norm`, of the factor 1 + 2^-29 and of the
+///   two products in `x (factor d)`.
 ///   Double precision neither overflows (squares of squares of single precision stay below 1e160) nor loses a
 ///   term to underflow that matters (they stay above 1e-180, where the product with the clip factor is not more
 ///   than it would be exactly, up to 1e-300).
@@ -57,7 +58,8 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// - *An empty batch gives zeros.*
 ///
 /// What remains is the rounding of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
-/// parameter. Whoever adds noise charges for it.
+/// parameter, as for one term after another (blocks of samples are added up first, then their sums, which rounds no
+/// term more often). Whoever adds noise charges for it.
 pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec<f64>> {
     check_setting(clip.is_finite() && clip > 0.0, "the clip", clip, "a finite number above 0")?;
     let mut parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
