@@ -6,7 +6,6 @@ use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::{Accounting, Bounding, Level, Settings};
-use crate::vault::Senders;
 use crate::{Error, Result, method};
 
 /// The public sizes on which noise may depend.
@@ -18,15 +17,6 @@ pub struct PublicSizes {
     pub train_nodes: usize,
 }
 
-/// One aggregation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asked {
-    /// Who takes part.
-    pub senders: Senders,
-    /// Noise divided by sensitivity; 0 without noise.
-    pub multiplier: f64,
-}
-
 /// The noise of a run and what it costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -34,8 +24,8 @@ pub struct Plan {
     pub unit: Option<Unit>,
     /// The largest change of an aggregate, for messages of norm 1.
     pub sensitivity: f64,
-    /// The aggregations, in their order.
-    pub aggregations: Vec<Asked>,
+    /// Noise of an aggregate divided by its sensitivity; 0 without noise.
+    pub aggregate_multiplier: f64,
     /// Noise of a gradient sum divided by its sensitivity; 0 without noise.
     pub gradient_multiplier: f64,
     /// Gradient steps in each stage; 0 for full batches.
@@ -66,9 +56,9 @@ impl Plan {
             Accounting::Rdp => by_name("rdp")?,
             Accounting::Theorem => by_name("theorem")?,
         };
-        let senders = method::senders(settings);
+        let aggregations = method::aggregations(settings) as u64;
         let (unit, units, sensitivity, training) = match settings.level {
-            Level::None => return Ok(Plan::without_noise(senders)),
+            Level::None => return Ok(Plan::without_noise()),
             Level::Edge if settings.undirected => {
                 (Unit::EdgeUndirected, sizes.edges, 2f64.sqrt().next_up(), None)
             }
@@ -79,7 +69,7 @@ impl Plan {
             }
         };
         let delta = settings.delta.unwrap_or_else(|| automatic_delta(units));
-        if senders.is_empty() && training.is_none() {
+        if aggregations == 0 && training.is_none() {
             // No edge is ever touched.
             let event = Event::Composed { events: vec![] };
             let (epsilon, accountant) = (0.0, "none needed");
@@ -91,76 +81,47 @@ impl Plan {
                 epsilon,
                 delta,
                 accountant,
-                ..Plan::without_noise(vec![])
+                ..Plan::without_noise()
             });
         }
         let epsilon = settings.epsilon.ok_or(Error::Contradiction("a private level needs an epsilon"))?;
         let runs = method::stages(settings) as u64;
         let (steps, rate) = training.map_or((0, 1.0), |training| (training.steps(), training.rate()));
-        let target = Target::new(epsilon, delta)?;
-        let ratio = settings.gradient_noise_ratio;
-        // What a record of one kind is part of: aggregations, and gradients if it is a training node.
-        let calibrate_for = |senders: &[Senders], gradients: bool| {
-            let event = |multiplier: f64| {
-                let mut events = Vec::new();
-                if !senders.is_empty() {
-                    let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
-                    events.push(one.repeated(senders.len() as u64)?);
-                }
-                if let Some(Training { clip, .. }) = training.filter(|_| gradients) {
-                    let step = Event::gaussian(multiplier * ratio * clip, clip)?.poisson_sampled(rate)?;
-                    events.push(step.repeated(runs * steps)?);
-                }
-                Event::composed(events)
-            };
-            calibrate(event, target, accountant)
-        };
-        let (train, others): (Vec<_>, Vec<_>) = senders.iter().partition(|who| **who != Senders::Others);
-        let first = calibrate_for(&train, true)?;
-        let second = match others[..] {
-            [] => None,
-            _ => Some(calibrate_for(&others, false)?),
-        };
-        let multiplier = |senders: Senders| match (&second, senders) {
-            (Some(second), Senders::Others) => second.multiplier,
-            _ => first.multiplier,
-        };
-        let (event, bound) = match &second {
-            None => (first.event.clone(), &first.bound),
-            Some(second) => {
-                let larger =
-                    if second.bound.value > first.bound.value { &second.bound } else { &first.bound };
-                (Event::parallel(vec![first.event.clone(), second.event.clone()])?, larger)
+        let event = |multiplier: f64| {
+            let mut events = Vec::new();
+            if aggregations > 0 {
+                let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
+                events.push(one.repeated(aggregations)?);
             }
+            if let Some(Training { clip, .. }) = training {
+                let noise = multiplier * settings.gradient_noise_ratio * clip;
+                events.push(Event::gaussian(noise, clip)?.poisson_sampled(rate)?.repeated(runs * steps)?);
+            }
+            Event::composed(events)
         };
+        let calibration = calibrate(event, Target::new(epsilon, delta)?, accountant)?;
         Ok(Plan {
             unit: Some(unit),
             sensitivity,
-            aggregations: senders
-                .iter()
-                .map(|&senders| Asked { senders, multiplier: multiplier(senders) })
-                .collect(),
-            gradient_multiplier: training.map_or(0.0, |_| first.multiplier * ratio),
+            aggregate_multiplier: calibration.multiplier,
+            gradient_multiplier: match settings.level {
+                Level::Node => calibration.multiplier * settings.gradient_noise_ratio,
+                _ => 0.0,
+            },
             steps,
             rate,
-            event,
-            epsilon: bound.value,
+            event: calibration.event,
+            epsilon: calibration.bound.value,
             delta,
-            accountant: bound.accountant,
+            accountant: calibration.bound.accountant,
         })
     }
 
-    /// The aggregation that follows so many others; more than were planned are refused.
-    pub fn aggregation(&self, asked: usize) -> Result<Asked> {
-        let found = self.aggregations.get(asked).copied();
-        found.ok_or(Error::Contradiction("more aggregations were asked for than the plan pays for"))
-    }
-
-    fn without_noise(senders: Vec<Senders>) -> Plan {
+    fn without_noise() -> Plan {
         Plan {
             unit: None,
             sensitivity: 1.0,
-            aggregations: senders.into_iter().map(|senders| Asked { senders, multiplier: 0.0 }).collect(),
+            aggregate_multiplier: 0.0,
             gradient_multiplier: 0.0,
             steps: 0,
             rate: 1.0,

@@ -2,7 +2,6 @@
 
 use progap_graph::{Buffer, Dataset, Features, Part, Split};
 use progap_nn::{Input, Inputs, Network, embed, probabilities};
-use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
@@ -40,25 +39,13 @@ pub enum Message<'a> {
     /// An input as it is: 0 for the rows, then the aggregates.
     Input(usize),
     /// What is known about the node's class, centred: the label of a training node, else the probabilities that a network
-    /// gives, or nothing.
+    /// gives.
     Class {
         /// The network that knows the inputs so far.
-        network: Option<&'a Network>,
+        network: &'a Network,
         /// A branch whose embedding is sent along, under one norm.
         with_embedding: Option<usize>,
     },
-}
-
-/// Who takes part in a query. Which nodes are training nodes is public.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Senders {
-    /// Every node.
-    All,
-    /// Training nodes.
-    Train,
-    /// All but the training nodes.
-    Others,
 }
 
 impl Message<'_> {
@@ -69,7 +56,7 @@ impl Message<'_> {
             Message::Input(0) => columns,
             Message::Input(number) => aggregates.get(number - 1).map_or(0, |aggregate| aggregate.width),
             Message::Class { network, with_embedding } => {
-                classes + with_embedding.and(network).map_or(0, |network| network.architecture().hidden)
+                classes + with_embedding.map_or(0, |_| network.architecture().hidden)
             }
         }
     }
@@ -147,7 +134,7 @@ impl Rows {
                 let classes = self.classes;
                 let mut messages = vec![0f32; inputs.rows() * width];
                 self.known_classes(network, &inputs, &mut messages, width)?;
-                if let (Some(network), Some(branch)) = (network, with_embedding) {
+                if let Some(branch) = with_embedding {
                     let embedded = embed(network, branch, input(branch)?)?;
                     let hidden = network.architecture().hidden;
                     for (row, e) in messages.chunks_exact_mut(width).zip(embedded.chunks_exact(hidden)) {
@@ -173,10 +160,10 @@ impl Rows {
     }
 
     /// Writes what is known about each node's class, less what everyone knows: the label of a training node, the
-    /// probabilities of the others, or nothing. Labels of validation and test nodes are not looked at.
+    /// probabilities of the others. Labels of validation and test nodes are not looked at.
     fn known_classes(
         &self,
-        network: Option<&Network>,
+        network: &Network,
         inputs: &Inputs<'_>,
         messages: &mut [f32],
         width: usize,
@@ -189,12 +176,10 @@ impl Rows {
         for node in (0..train.len()).filter(|&node| train[node]) {
             set(node, &|c| if c == self.labels[node] as usize { 1.0 } else { 0.0 });
         }
-        if let Some(network) = network {
-            let others: Vec<u32> = (0..train.len() as u32).filter(|&node| !train[node as usize]).collect();
-            let known = probabilities(network, inputs, &others)?;
-            for (&node, p) in others.iter().zip(known.chunks_exact(self.classes)) {
-                set(node as usize, &|c| p[c]);
-            }
+        let others: Vec<u32> = (0..train.len() as u32).filter(|&node| !train[node as usize]).collect();
+        let known = probabilities(network, inputs, &others)?;
+        for (&node, p) in others.iter().zip(known.chunks_exact(self.classes)) {
+            set(node as usize, &|c| p[c]);
         }
         Ok(())
     }

@@ -42,17 +42,6 @@ pub enum Messages {
     Both,
 }
 
-/// Who speaks in which aggregation, in the method progap with label messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Speakers {
-    /// Everyone in each.
-    Everyone,
-    /// Training nodes in the first, the others in the rest: no record takes part in both, so each part has the whole
-    /// budget.
-    InTurns,
-}
-
 /// The name, as it is written in commands and files.
 fn written(value: &impl Serialize, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     f.write_str(serde_json::to_value(value).ok().as_ref().and_then(|v| v.as_str()).unwrap_or("?"))
@@ -146,10 +135,6 @@ pub struct Settings {
     pub depth: usize,
     /// Method progap: what a node sends.
     pub messages: Messages,
-    /// Method progap with label messages: who speaks when.
-    pub speakers: Speakers,
-    /// Method progap with label messages: train a stage on the features alone first.
-    pub features_stage: bool,
     /// The width of hidden layers.
     pub hidden: usize,
     /// The layers of each base network.
@@ -189,8 +174,20 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults of a level: tight and provable.
+    /// The recommended settings of a level: tight and provable, with label messages.
+    ///
+    /// They are the same for every graph (docs/method.md): one aggregation at node level, where gradients cost budget too
+    /// and need it less than the aggregate does.
     pub fn new(level: Level) -> Settings {
+        let plain = Settings { messages: Messages::Labels, ..Settings::plain(level) };
+        match level {
+            Level::None | Level::Edge => plain,
+            Level::Node => Settings { depth: 1, batch_size: 512, gradient_noise_ratio: 2.0, ..plain },
+        }
+    }
+
+    /// What the methods have in common.
+    fn plain(level: Level) -> Settings {
         let node = level == Level::Node;
         Settings {
             method: Method::Progap,
@@ -204,8 +201,6 @@ impl Settings {
             delta: None,
             depth: 2,
             messages: Messages::Embeddings,
-            speakers: Speakers::Everyone,
-            features_stage: true,
             hidden: 16,
             layers: 1,
             encoder_layers: 2,
@@ -229,16 +224,21 @@ impl Settings {
 
     /// The defaults of a method at a level.
     pub fn of(method: Method, level: Level) -> Settings {
-        let progap = Settings::new(level);
+        let plain = Settings { method, ..Settings::plain(level) };
         match method {
-            Method::Progap | Method::Gap => Settings { method, ..progap },
-            Method::Mlp => Settings { method, depth: 0, layers: 2, ..progap },
+            Method::Progap => Settings::new(level),
+            Method::Gap => plain,
+            Method::Mlp => Settings { depth: 0, layers: 2, ..plain },
         }
     }
 
     /// The published settings: noise by Renyi divergences, degree bounds by sampling.
     pub fn paper(method: Method, level: Level) -> Settings {
-        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..Settings::of(method, level) }
+        let settings = match method {
+            Method::Progap => Settings::plain(level),
+            _ => Settings::of(method, level),
+        };
+        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..settings }
     }
 
     /// Refuses what cannot work, before any budget is spent.
@@ -273,13 +273,6 @@ impl Settings {
         }
         if self.method == Method::Mlp && self.depth != 0 {
             return Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0"));
-        }
-        if self.messages == Messages::Embeddings
-            && (self.speakers == Speakers::InTurns || !self.features_stage)
-        {
-            return Err(Error::Contradiction(
-                "speaking in turns and leaving the first stage out belong to --messages labels",
-            ));
         }
         match (self.level, self.epsilon, self.delta) {
             (Level::None, None, None) => {}

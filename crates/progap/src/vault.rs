@@ -31,8 +31,8 @@ use progap_privacy::noise::{
     SenderBound, Source, Summation, choose_scale,
 };
 
-use crate::plan::{Asked, Plan, influence};
-pub use crate::rows::{Aggregate, Aggregates, Message, Rows, Senders};
+use crate::plan::{Plan, influence};
+pub use crate::rows::{Aggregate, Aggregates, Message, Rows};
 use crate::settings::{Bounding, Level, Settings};
 use crate::{Error, Result};
 
@@ -45,7 +45,7 @@ pub struct Vault<S: Source> {
     rows: Rows,
     train: Vec<u32>,
     randomness: Randomness<S>,
-    events: Vec<(Senders, Event, u64)>,
+    events: Vec<(Event, u64)>,
 }
 
 impl<S: Source> Vault<S> {
@@ -90,12 +90,12 @@ impl<S: Source> Vault<S> {
     }
 
     /// What has been asked so far, equal events in a row counted.
-    pub fn events(&self) -> &[(Senders, Event, u64)] {
+    pub fn events(&self) -> &[(Event, u64)] {
         &self.events
     }
 
     /// Takes over what a run asked before it was interrupted.
-    pub(crate) fn resume(&mut self, events: Vec<(Senders, Event, u64)>) {
+    pub(crate) fn resume(&mut self, events: Vec<(Event, u64)>) {
         self.events = events;
     }
 
@@ -107,7 +107,7 @@ impl<S: Source> Vault<S> {
 
     /// The number of aggregations that were asked for.
     fn asked(&self) -> usize {
-        let asked = |(_, event, count): &(Senders, Event, u64)| match event {
+        let asked = |(event, count): &(Event, u64)| match event {
             Event::Gaussian { .. } | Event::NonPrivate => *count as usize,
             _ => 0,
         };
@@ -115,19 +115,17 @@ impl<S: Source> Vault<S> {
     }
 
     fn record_aggregation(&mut self, plan: &Plan) -> Result<()> {
-        let Asked { senders, multiplier } = plan.aggregation(self.asked())?;
-        let event = match self.level {
+        self.record(match self.level {
             Level::None => Event::NonPrivate,
-            _ => Event::gaussian(multiplier * plan.sensitivity, plan.sensitivity)?,
-        };
-        self.record(senders, event);
+            _ => Event::gaussian(plan.aggregate_multiplier * plan.sensitivity, plan.sensitivity)?,
+        });
         Ok(())
     }
 
-    fn record(&mut self, senders: Senders, event: Event) {
+    fn record(&mut self, event: Event) {
         match self.events.last_mut() {
-            Some((who, last, count)) if *last == event && *who == senders => *count += 1,
-            _ => self.events.push((senders, event, 1)),
+            Some((last, count)) if *last == event => *count += 1,
+            _ => self.events.push((event, 1)),
         }
     }
 
@@ -165,24 +163,15 @@ impl<S: Source> Vault<S> {
         aggregates: &Aggregates,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
-        let mut messages = self.rows.messages(message, aggregates)?;
+        let messages = self.rows.messages(message, aggregates)?;
         let width = message.width(aggregates, (self.columns(), self.rows.classes));
-        let Asked { senders, multiplier } = plan.aggregation(self.asked())?;
-        if senders != Senders::All {
-            let train = self.rows.training_nodes();
-            for (row, &train) in messages.chunks_exact_mut(width).zip(&train) {
-                if train != (senders == Senders::Train) {
-                    row.fill(0.0);
-                }
-            }
-        }
         if self.level == Level::None {
             let mut sums = vec![0f32; messages.len()];
             aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
             self.record_aggregation(plan)?;
             return Ok(sums);
         }
-        let noise = multiplier * plan.sensitivity;
+        let noise = plan.aggregate_multiplier * plan.sensitivity;
         let largest = self.out_degrees.iter().map(|&d| weight(self.bound, d)).fold(1.0, f64::max);
         let purpose = self.randomness.purpose(query)?;
         let threads = rayon::current_num_threads();
@@ -248,7 +237,7 @@ impl<S: Source> Vault<S> {
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, settings.clip)?;
         let noisy = grid.privatise(&sum, &mut purpose.stream())?;
-        self.record(Senders::Train, grid.event().poisson_sampled(plan.rate)?);
+        self.record(grid.event().poisson_sampled(plan.rate)?);
         let expected = settings.batch_size as f64;
         Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
     }

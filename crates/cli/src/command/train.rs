@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use progap::method::Progress;
 use progap::settings::{
-    Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings, Speakers,
+    Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
 };
 use progap::{Release, release, run};
 use serde::Serialize;
@@ -49,18 +49,12 @@ pub struct Train {
     /// Probability that the promise fails, or `auto` [default: auto, below one over the number of private units]
     #[arg(long, value_parser = parse_delta)]
     delta: Option<Delta>,
-    /// Number of aggregations over the graph [default: 2]
+    /// Number of aggregations over the graph [default: 2; 1 for label messages at node level]
     #[arg(long, short = 'k', help_heading = "Model")]
     depth: Option<usize>,
-    /// What a node sends, in the method progap [default: embeddings]
+    /// What a node sends, in the method progap [default: labels; embeddings in the preset paper]
     #[arg(long, value_enum, help_heading = "Model")]
     messages: Option<MessagesName>,
-    /// Who speaks in which aggregation, with label messages [default: everyone]
-    #[arg(long, value_enum, help_heading = "Model")]
-    speakers: Option<SpeakersName>,
-    /// Train no stage on the features alone, with label messages
-    #[arg(long, help_heading = "Model")]
-    no_features_stage: bool,
     /// Layers of each base network [default: 1]
     #[arg(long, help_heading = "Model")]
     layers: Option<usize>,
@@ -91,7 +85,7 @@ pub struct Train {
     /// Weight decay [default: 0]
     #[arg(long, help_heading = "Training")]
     weight_decay: Option<f64>,
-    /// Expected batch size at node level [default: 256]
+    /// Expected batch size at node level [default: 512 with label messages, else 256]
     #[arg(long, help_heading = "Training")]
     batch_size: Option<usize>,
     /// Norm to which gradients are clipped at node level [default: 1]
@@ -106,7 +100,7 @@ pub struct Train {
     /// Square of a sender's largest influence at node level; with sampling its largest number of edges [default: 100]
     #[arg(long, help_heading = "Privacy")]
     max_degree: Option<u32>,
-    /// Noise of gradients relative to that of aggregations at node level [default: 1]
+    /// Noise of gradients relative to that of aggregations at node level [default: 2 with label messages, else 1]
     #[arg(long, help_heading = "Privacy")]
     gradient_noise_ratio: Option<f64>,
     /// By which theorem noise is chosen [default: best]
@@ -151,7 +145,6 @@ macro_rules! names {
 
 names!(MethodName => Method { Progap, Gap, Mlp });
 names!(MessagesName => Messages { Embeddings, Labels, Both });
-names!(SpeakersName => Speakers { Everyone, InTurns });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
 names!(ActivationName => Nonlinearity { Selu, Relu, Tanh });
@@ -304,8 +297,6 @@ impl Train {
         }
         set(&mut settings.depth, self.depth);
         set(&mut settings.messages, self.messages);
-        set(&mut settings.speakers, self.speakers);
-        settings.features_stage &= !self.no_features_stage;
         set(&mut settings.layers, self.layers);
         set(&mut settings.hidden, self.hidden);
         set(&mut settings.encoder_layers, self.encoder_layers);

@@ -17,7 +17,7 @@ use crate::Result;
 use crate::model::Shape;
 use crate::predictor::Predictor;
 use crate::settings::{Combination, Level, Method, Nonlinearity, Settings};
-use crate::vault::{Aggregates, Senders, Vault};
+use crate::vault::{Aggregates, Vault};
 
 /// How far training is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,26 +98,25 @@ pub(crate) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
 /// The number of stages: models that are trained one after the other.
 pub(crate) fn stages(settings: &Settings) -> usize {
     match settings.method {
-        Method::Progap => progap::stages(settings),
+        Method::Progap => settings.depth + 1,
         Method::Gap => 2,
         Method::Mlp => 1,
     }
 }
 
-/// Who takes part in each of the noisy aggregations that are asked for.
-pub(crate) fn senders(settings: &Settings) -> Vec<Senders> {
+/// The number of noisy aggregates that are asked for.
+pub(crate) fn aggregations(settings: &Settings) -> usize {
     match settings.method {
-        Method::Progap => progap::senders(settings),
-        Method::Gap => vec![Senders::All; settings.depth],
-        Method::Mlp => vec![],
+        Method::Progap | Method::Gap => settings.depth,
+        Method::Mlp => 0,
     }
 }
 
 /// The widths of the aggregates, for (feature columns, classes).
 pub(crate) fn aggregate_widths(settings: &Settings, sizes: (usize, usize)) -> Vec<usize> {
     match settings.method {
-        Method::Progap => (1..=settings.depth).map(|number| progap::width(settings, sizes, number)).collect(),
-        _ => vec![settings.hidden; senders(settings).len()],
+        Method::Progap => vec![progap::width(settings, sizes.1); settings.depth],
+        _ => vec![settings.hidden; aggregations(settings)],
     }
 }
 

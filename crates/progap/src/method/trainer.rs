@@ -15,7 +15,7 @@ use super::{Observer, Progress};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::{Level, Selection, Settings};
-use crate::vault::{Aggregate, Aggregates, Message, Senders, Vault};
+use crate::vault::{Aggregate, Aggregates, Message, Vault};
 use crate::{Error, Result};
 
 /// What happened in an epoch.
@@ -51,7 +51,7 @@ pub struct State {
     /// The test accuracy of each finished stage.
     pub stage_accuracies: Vec<f64>,
     /// What was asked of the vault.
-    pub events: Vec<(Senders, Event, u64)>,
+    pub events: Vec<(Event, u64)>,
 }
 
 /// Where a run keeps what it must not lose.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 use crate::settings::{Bounding, Level, Selection, Settings};
-use crate::vault::{Senders, Vault};
+use crate::vault::Vault;
 use crate::{Error, Result, method};
 
 /// One kind of query, and how often it was made.
@@ -16,8 +16,6 @@ use crate::{Error, Result, method};
 pub struct Mechanism {
     /// What was asked.
     pub what: String,
-    /// Whose records took part.
-    pub senders: Senders,
     /// Standard deviation of the noise.
     pub sigma: f64,
     /// L2 sensitivity.
@@ -76,18 +74,8 @@ impl Statement {
             (None, _) => Event::NonPrivate,
             (Some(_), []) => Event::Composed { events: vec![] },
             (Some(_), events) => {
-                let of = |left_out: Senders| {
-                    let kept = events.iter().filter(|(senders, ..)| *senders != left_out);
-                    let repeat = |(_, event, count): &(Senders, Event, u64)| event.clone().repeated(*count);
-                    let events: std::result::Result<Vec<_>, _> = kept.map(repeat).collect();
-                    Ok::<_, Error>(Event::composed(events?)?)
-                };
-                // Where all nodes take part in all aggregations, training nodes ask for more than the others.
-                if events.iter().any(|(senders, ..)| *senders == Senders::Others) {
-                    Event::parallel(vec![of(Senders::Others)?, of(Senders::Train)?])?
-                } else {
-                    of(Senders::Others)?
-                }
+                let repeat = |(event, count): &(Event, u64)| event.clone().repeated(*count);
+                Event::composed(events.iter().map(repeat).collect::<std::result::Result<_, _>>()?)?
             }
         };
         let private = plan.unit.is_some() && vault.provenance().is_private();
@@ -98,10 +86,7 @@ impl Statement {
             epsilon: plan.unit.map(|_| plan.epsilon),
             delta: plan.unit.map(|_| plan.delta),
             accountant: plan.accountant.into(),
-            mechanisms: events
-                .iter()
-                .filter_map(|(who, event, count)| mechanism(*who, event, *count))
-                .collect(),
+            mechanisms: events.iter().filter_map(|(event, count)| mechanism(event, *count)).collect(),
             event,
             randomness: vault.provenance(),
             selection: settings.selection,
@@ -114,11 +99,10 @@ impl Statement {
 }
 
 /// A row of the list of mechanisms; `None` for what adds no noise.
-pub(super) fn mechanism(senders: Senders, event: &Event, count: u64) -> Option<Mechanism> {
+pub(super) fn mechanism(event: &Event, count: u64) -> Option<Mechanism> {
     match event {
         Event::Gaussian { sigma, sensitivity } => Some(Mechanism {
             what: "noisy aggregation over the graph".into(),
-            senders,
             sigma: *sigma,
             sensitivity: *sensitivity,
             noise_multiplier: sigma / sensitivity,
@@ -127,8 +111,7 @@ pub(super) fn mechanism(senders: Senders, event: &Event, count: u64) -> Option<M
         }),
         Event::PoissonSampled { rate, event } => {
             let what = "noisy sum of clipped gradients".into();
-            let inner = mechanism(Senders::Train, event, count)?;
-            Some(Mechanism { what, sampling_rate: *rate, ..inner })
+            mechanism(event, count).map(|inner| Mechanism { what, sampling_rate: *rate, ..inner })
         }
         _ => None,
     }
@@ -148,7 +131,7 @@ fn in_words(settings: &Settings, plan: &Plan, private: bool, provenance: Provena
     }
     let (epsilon, delta) = (plan.epsilon, plan.delta);
     let promise = format!("with epsilon = {epsilon:.4} and delta = {delta:e} (differential privacy)");
-    match (plan.unit, method::senders(settings).len()) {
+    match (plan.unit, method::aggregations(settings)) {
         (Some(Unit::Edge | Unit::EdgeUndirected), 0) => {
             "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
         }
@@ -220,25 +203,16 @@ fn not_covered(settings: &Settings) -> Vec<String> {
 impl Statement {
     /// The mechanisms recomputed from the event tree, for comparison with those listed.
     pub(super) fn mechanisms_of_event(&self) -> Result<Vec<Mechanism>> {
-        let mut found = Vec::new();
-        match &self.event {
-            Event::Parallel { events } => {
-                for (senders, event) in [Senders::Train, Senders::Others].into_iter().zip(events) {
-                    found.extend(list(senders, event)?);
-                }
-            }
-            event => found = list(Senders::All, event)?,
-        }
-        Ok(found)
+        let Event::Composed { events } = &self.event else { return Ok(vec![]) };
+        events
+            .iter()
+            .map(|event| match event {
+                Event::SelfComposed { event, count } => mechanism(event, *count),
+                event => mechanism(event, 1),
+            })
+            .map(|found| {
+                found.ok_or(Error::Contradiction("the event tree holds something that no method asks"))
+            })
+            .collect()
     }
-}
-
-fn list(senders: Senders, event: &Event) -> Result<Vec<Mechanism>> {
-    let Event::Composed { events } = event else { return Ok(vec![]) };
-    let one = |event: &Event| match event {
-        Event::SelfComposed { event, count } => mechanism(senders, event, *count),
-        event => mechanism(senders, event, 1),
-    };
-    let unknown = Error::Contradiction("the event tree holds something that no method asks");
-    events.iter().map(one).collect::<Option<_>>().ok_or(unknown)
 }

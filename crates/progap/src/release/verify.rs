@@ -6,7 +6,7 @@ use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, Best, by_name};
 use serde::Serialize;
 
-use super::{Mechanism, Release, Statement, read_manifest};
+use super::{Release, Statement, read_manifest};
 use crate::plan::{Plan, PublicSizes, influence};
 use crate::settings::{Level, Settings};
 use crate::{Error, Result, method};
@@ -95,19 +95,13 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
     let sensitive =
         recomputed.iter().filter(|m| m.sampling_rate == 1.0).all(|m| m.sensitivity >= sensitivity);
     let clipped = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sensitivity >= settings.clip);
-    let ok = in_order(recomputed.clone()) == in_order(statement.mechanisms.clone())
-        && aggregations == method::senders(settings).len() as u64
+    let ok = recomputed == statement.mechanisms
+        && aggregations == method::aggregations(settings) as u64
         && steps == asked_steps
         && sensitive
         && clipped;
     let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
     Ok(Finding { what, detail, ok })
-}
-
-/// In an order that does not depend on time.
-fn in_order(mut mechanisms: Vec<Mechanism>) -> Vec<Mechanism> {
-    mechanisms.sort_by(|a, b| (&a.what, a.senders as u8).cmp(&(&b.what, b.senders as u8)));
-    mechanisms
 }
 
 /// Epsilon by the tightest accountant and by Renyi divergences, which share no code.
@@ -120,7 +114,7 @@ fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> 
         return Ok(vec![Finding {
             what: "epsilon".into(),
             detail,
-            ok: claimed == 0.0 && method::senders(settings).len() == 0,
+            ok: claimed == 0.0 && method::aggregations(settings) == 0,
         }]);
     }
     let asked = settings.epsilon.unwrap_or(0.0);

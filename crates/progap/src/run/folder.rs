@@ -16,7 +16,6 @@ use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};
 use crate::model::Model;
 use crate::predictor::aggregate_name;
 use crate::settings::Settings;
-use crate::vault::Senders;
 use crate::{Error, Result};
 
 pub(super) const RUN: &str = "run.json";
@@ -102,7 +101,7 @@ struct Note {
     best: Option<f64>,
     history: Vec<EpochRecord>,
     stage_accuracies: Vec<f64>,
-    events: Vec<(Senders, Event, u64)>,
+    events: Vec<(Event, u64)>,
 }
 
 impl RunFolder {
