@@ -182,7 +182,13 @@ impl Settings {
         let plain = Settings { messages: Messages::Labels, ..Settings::plain(level) };
         match level {
             Level::None | Level::Edge => plain,
-            Level::Node => Settings { depth: 1, batch_size: 512, gradient_noise_ratio: 2.0, ..plain },
+            Level::Node => Settings {
+                depth: 1,
+                batch_size: 512,
+                gradient_noise_ratio: 2.0,
+                learning_rate: 0.02,
+                ..plain
+            },
         }
     }
 

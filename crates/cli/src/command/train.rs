@@ -79,7 +79,7 @@ pub struct Train {
     /// Epochs in each stage [default: 100; 10 at node level]
     #[arg(long, help_heading = "Training")]
     epochs: Option<usize>,
-    /// Learning rate [default: 0.01]
+    /// Learning rate [default: 0.01; 0.02 with label messages at node level]
     #[arg(long, visible_alias = "lr", help_heading = "Training")]
     learning_rate: Option<f64>,
     /// Weight decay [default: 0]
