@@ -299,3 +299,114 @@ fn sample_out_edges<S: Source>(
     }
     Ok(Graph::from_edges(graph.nodes(), &sources, &targets)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use progap_graph::synth::SocialNetwork;
+    use progap_graph::{Buffer, Ratios};
+    use progap_nn::Architecture;
+
+    use super::*;
+    use crate::plan::PublicSizes;
+
+    fn data() -> Dataset {
+        let dataset = SocialNetwork::new(300).edges(6000).classes(3).seed(5).generate().expect("a network");
+        dataset.or_random_split(Ratios::default(), 5).expect("a split")
+    }
+
+    /// One aggregation with noise that depends on the seed alone: what differs between two of them are the messages.
+    fn aggregate(
+        dataset: Dataset,
+        settings: &Settings,
+        message: impl Fn(&Network) -> Message<'_>,
+    ) -> Vec<f32> {
+        let sizes = PublicSizes { edges: 6000, train_nodes: 225 };
+        let plan = Plan::new(settings, sizes).expect("a plan");
+        let inputs = vec![dataset.features().columns()];
+        let network = Network::new(Architecture::new(inputs, dataset.classes()), 1).expect("a network");
+        let mut vault = Vault::new(dataset, settings, Randomness::from_seed(3)).expect("a vault");
+        vault.aggregate("query", message(&network), &vec![], &plan).expect("an aggregate")
+    }
+
+    fn all_messages() -> [fn(&Network) -> Message<'_>; 3] {
+        [
+            |network| Message::Embedding { network, branch: 0 },
+            |network| Message::Class { network, with_embedding: None },
+            |network| Message::Class { network, with_embedding: Some(0) },
+        ]
+    }
+
+    fn distance(a: &[f32], b: &[f32]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn an_edge_moves_one_row_by_one_at_most() {
+        let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+        for message in all_messages() {
+            let mut parts = data().into_parts();
+            let receiver = (0..300).find(|&node| parts.graph.in_degree(node) > 3).expect("a receiver");
+            let dropped = parts.graph.in_neighbours(receiver)[1];
+            let (mut sources, mut targets) = (vec![], vec![]);
+            for node in 0..300 {
+                for &sender in parts.graph.in_neighbours(node) {
+                    if (node, sender) != (receiver, dropped) {
+                        sources.push(sender);
+                        targets.push(node as u32);
+                    }
+                }
+            }
+            parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+            let without = aggregate(Dataset::new(parts).expect("a data set"), &settings, message);
+            let with = aggregate(data(), &settings, message);
+            let width = with.len() / 300;
+            let own = receiver * width..(receiver + 1) * width;
+            let moved = distance(&with[own.clone()], &without[own]);
+            assert!(moved > 0.9 && moved <= 1.0 + 1e-6, "a whole message and no more: {moved}");
+            assert!((distance(&with, &without) - moved).abs() < 1e-6, "no other row moves");
+        }
+    }
+
+    #[test]
+    fn a_record_moves_an_aggregate_by_its_bound_at_most() {
+        for bounding in [Bounding::Weight, Bounding::Cap, Bounding::Sample] {
+            let settings = Settings { batch_size: 50, max_degree: 9, bounding, ..Settings::new(Level::Node) };
+            for message in all_messages() {
+                let mut parts = data().into_parts();
+                let (mut sources, mut targets) = (vec![], vec![]);
+                for node in 0..300 {
+                    for &sender in parts.graph.in_neighbours(node).iter().filter(|&&sender| sender != 7) {
+                        sources.push(sender);
+                        targets.push(node as u32);
+                    }
+                }
+                parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+                let without = aggregate(Dataset::new(parts).expect("a data set"), &settings, message);
+                // With sampling the samples of later senders are drawn anew: there the bound is the number of edges.
+                if bounding != Bounding::Sample {
+                    let moved = distance(&aggregate(data(), &settings, message), &without);
+                    assert!(moved > 1.0 && moved <= 3.0 + 1e-5, "{bounding:?}: {moved}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_of_validation_and_test_nodes_are_not_used() {
+        let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+        let change = |part: Part| {
+            let mut parts = data().into_parts();
+            let split = parts.split.clone().expect("a split");
+            let relabel = |node: usize| {
+                let label = parts.labels[node];
+                if split.part(node) == part { (label + 1) % 3 } else { label }
+            };
+            parts.labels = Buffer::from((0..300).map(relabel).collect::<Vec<u32>>());
+            aggregate(Dataset::new(parts).expect("a data set"), &settings, all_messages()[1])
+        };
+        let original = aggregate(data(), &settings, all_messages()[1]);
+        assert_eq!(change(Part::Val), original);
+        assert_eq!(change(Part::Test), original);
+        assert_ne!(change(Part::Train), original);
+    }
+}
