@@ -4,6 +4,7 @@
 
 mod command;
 mod plot;
+mod report;
 mod source;
 mod transforms;
 mod ui;
