@@ -20,6 +20,7 @@ use progap_privacy::noise::{Randomness, RunKey, Source};
 pub use folder::RunFile;
 use folder::RunFolder;
 
+use crate::cost::Stopwatch;
 use crate::ledger::{Charge, Ledger};
 use crate::method::trainer::Trainer;
 use crate::method::{self, Observer};
@@ -113,6 +114,7 @@ fn go_with<S: Source>(
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     let settings = folder.run.settings.clone();
+    let stopwatch = Stopwatch::start(folder.is_resumed());
     if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
         // The same run is charged once, however often it is resumed.
         let charge = Charge::new(&folder.run.run_id, &folder.run.fingerprint, unit, plan.event.clone());
@@ -134,6 +136,7 @@ fn go_with<S: Source>(
         history: fitted.history.clone(),
     };
     release::write(&folder.path, &dataset, &folder.run, &plan, &fitted, &metrics)?;
+    stopwatch.stop().write(&folder.path)?;
     folder.finish()?;
     Release::open(&folder.path)
 }
