@@ -6,6 +6,7 @@ pub mod inspect;
 pub mod ledger;
 pub mod methods;
 pub mod predict;
+pub mod report;
 pub mod train;
 pub mod verify;
 

@@ -108,9 +108,13 @@ mod tests {
             y: Axis::percent("accuracy"),
             series: vec![series("a", &[1.0, 2.0]), series("b", &[2.0, 3.0])],
             references: vec![Reference { name: "plain".into(), value: 0.9, series: None }],
-            borders: vec![Border { name: "stage 0".into(), at: 1.0 }, Border { name: "stage 1".into(), at: 3.0 }],
+            borders: vec![
+                Border { name: "stage 0".into(), at: 1.0 },
+                Border { name: "stage 1".into(), at: 3.0 },
+            ],
         };
-        let figure = Figure { id: "f".into(), caption: "c".into(), alt: "d".into(), plot: Plot::Lines(lines) };
+        let figure =
+            Figure { id: "f".into(), caption: "c".into(), alt: "d".into(), plot: Plot::Lines(lines) };
         let expected = "step,part,a,a (low),a (high),b,b (low),b (high),plain\n\
                         1,stage 0,0.1,0,1,–,,,0.9\n\
                         2,stage 0,0.2,0,1,0.2,0,1,0.9\n\

@@ -99,8 +99,9 @@ fn render_table(table: &Table, captioned: bool) -> String {
     let numeric: Vec<bool> = (0..table.columns.len()).map(|column| table.is_numeric(column)).collect();
     let class = |column: usize| if numeric.get(column) == Some(&true) { " class=\"number\"" } else { "" };
     let head = table.columns.iter().enumerate();
-    let head: String =
-        head.map(|(column, name)| format!("<th scope=\"col\"{}>{}</th>", class(column), escape(name))).collect();
+    let head: String = head
+        .map(|(column, name)| format!("<th scope=\"col\"{}>{}</th>", class(column), escape(name)))
+        .collect();
     let cell = |(column, cell): (usize, &Cell)| {
         let text = escape(&cell.text);
         let text = if cell.bold { format!("<strong>{text}</strong>") } else { text };
@@ -109,9 +110,11 @@ fn render_table(table: &Table, captioned: bool) -> String {
             _ => format!("<td{}>{text}</td>", class(column)),
         }
     };
-    let row = |row: &Vec<Cell>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
+    let row =
+        |row: &Vec<Cell>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
     let rows: String = table.rows.iter().map(row).collect();
-    let caption = if captioned { format!("<caption>{}</caption>", escape(&table.caption)) } else { String::new() };
+    let caption =
+        if captioned { format!("<caption>{}</caption>", escape(&table.caption)) } else { String::new() };
     let tall = if !captioned && table.rows.len() > TALL { " tall" } else { "" };
     format!(
         "<div class=\"scroll{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>{caption}\n<thead><tr>{head}</tr></thead>\n\

@@ -38,10 +38,17 @@ fn render_block(block: &Block, folder: &str) -> String {
         }
         Block::Table(table) => format!("{}\n\n{}", markdown_text(&table.caption), table.markdown()),
         Block::Figure(figure) => render_figure(figure, folder),
-        Block::Panels(figures) => figures.iter().map(|figure| render_figure(figure, folder)).collect::<Vec<_>>().join("\n"),
+        Block::Panels(figures) => {
+            figures.iter().map(|figure| render_figure(figure, folder)).collect::<Vec<_>>().join("\n")
+        }
     }
 }
 
 fn render_figure(figure: &Figure, folder: &str) -> String {
-    format!("![{}]({folder}/{}.svg)\n\n{}\n", markdown_text(&figure.alt), figure.id, markdown_text(&figure.caption))
+    format!(
+        "![{}]({folder}/{}.svg)\n\n{}\n",
+        markdown_text(&figure.alt),
+        figure.id,
+        markdown_text(&figure.caption)
+    )
 }

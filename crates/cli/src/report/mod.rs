@@ -6,6 +6,7 @@ mod alternative;
 mod content;
 mod html;
 mod markdown;
+mod release;
 mod table;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use progap_graph::AtomicFile;
 
 pub use content::*;
 pub use markdown::render as markdown;
+pub use release::of_release;
 
 use crate::plot;
 

@@ -5,7 +5,8 @@ use super::content::{Cell, Table};
 impl Table {
     /// Whether a column holds numbers, which are aligned on the right.
     pub fn is_numeric(&self, column: usize) -> bool {
-        let mut cells = self.rows.iter().filter_map(|row| row.get(column)).filter(|cell| **cell != Cell::missing());
+        let mut cells =
+            self.rows.iter().filter_map(|row| row.get(column)).filter(|cell| **cell != Cell::missing());
         cells.clone().next().is_some() && cells.all(|cell| cell.value.is_some())
     }
 
@@ -166,8 +167,14 @@ mod tests {
     #[test]
     fn latex_sees_only_text() {
         let text = sample().latex();
-        assert!(text.contains("\\caption{5 \\% of\\_it \\& more}") && text.contains("\\begin{tabular}{lrr}"), "{text}");
-        assert!(text.contains("a\\textbackslash{}b\\_\\$\\textasciicircum{} & -- & \\textbf{33.3 \\%} \\\\"), "{text}");
+        assert!(
+            text.contains("\\caption{5 \\% of\\_it \\& more}") && text.contains("\\begin{tabular}{lrr}"),
+            "{text}"
+        );
+        assert!(
+            text.contains("a\\textbackslash{}b\\_\\$\\textasciicircum{} & -- & \\textbf{33.3 \\%} \\\\"),
+            "{text}"
+        );
         assert_eq!(text.matches("\\\\\n").count(), 3);
     }
 }
