@@ -20,6 +20,7 @@ pub fn draw(picture: &mut Picture, title: &str, calibration: &Calibration) {
     let left = frame::left_margin(&upright);
     let side = (picture.width - left - 20.0).min(if narrow { 260.0 } else { 330.0 });
     let area = Area { left, top, right: left + side, bottom: top + side };
+    picture.width = picture.width.min((area.right + 24.0).max(330.0));
     let (across, up) = (horizontal.between(area.left, area.right), upright.between(area.bottom, area.top));
     frame::draw_y(picture, area, &up, &y.label);
     picture.line(vec![(area.left, area.bottom), (area.right, area.top)], Ink::Text, 1.8, DOTS);

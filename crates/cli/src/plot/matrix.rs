@@ -33,6 +33,7 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
             labels = 20.0;
         }
     }
+    picture.width = picture.width.min((area.right + 16.0).max(200.0));
     picture.turned(
         (17.0, 0.5 * (area.top + area.bottom)),
         WORDS,

@@ -204,8 +204,7 @@ fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Section>> {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
     blocks.push(Block::Table(class_table(&found, names)));
-    blocks.push(Block::Figure(confusion(&found, names)));
-    blocks.push(Block::Figure(calibration(&found)));
+    blocks.push(Block::Panels(vec![confusion(&found, names), calibration(&found)]));
     Ok(Some(section("classes", "Class by class", blocks)))
 }
 
@@ -300,8 +299,8 @@ fn calibration(found: &Assessment) -> Figure {
 
 fn without_labels() -> Section {
     let text = "Labels are private at node level and not part of the release, so precision and recall, the confusion \
-                matrix and the calibration are not shown here. Whoever holds the data can add them with `progap report \
-                RELEASE --data DATASET`; that page then is for the data's holder alone.";
+                matrix and the calibration are not shown here. Whoever holds the data can add them with progap report \
+                RELEASE --data DATASET; that page then is for the data's holder alone.";
     section("classes", "Class by class", vec![Block::Paragraph(text.into())])
 }
 
@@ -411,7 +410,7 @@ fn checks(release: &Release) -> Result<Section> {
     }
     blocks.push(Block::Table(Table {
         id: "checks".into(),
-        caption: "What was recomputed while this report was written, as by `progap verify`.".into(),
+        caption: "What was recomputed while this report was written, as by progap verify.".into(),
         columns: ["checked", "verdict", "found"].map(String::from).to_vec(),
         rows: findings.iter().map(row).collect(),
     }));
