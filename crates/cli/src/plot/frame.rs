@@ -36,6 +36,8 @@ pub struct Entry {
 pub enum Sign {
     /// A line with a marker.
     Line(usize),
+    /// A marker alone.
+    Point(usize),
     /// A level line to compare with.
     Dotted,
     /// A filled box with a marker.
@@ -52,7 +54,7 @@ pub fn head(picture: &mut Picture, title: &str, entries: &[Entry]) -> f32 {
     if entries.is_empty() {
         return top + 8.0;
     }
-    let (sample, gap, step) = (28.0, 18.0, 20.0);
+    let (sample, gap, step) = (34.0, 18.0, 20.0);
     let (mut x, mut y) = (8.0, top + 10.0);
     for entry in entries {
         let name = fitting(&entry.name, WORDS, picture.width - 24.0 - sample);
@@ -74,6 +76,7 @@ fn draw_sign(picture: &mut Picture, (x, y): At, length: f32, entry: &Entry) {
             picture.line(ends, entry.ink, 2.2, DASHES[style % DASHES.len()]);
             picture.mark((x + 0.5 * length, y), style, 3.8, entry.ink);
         }
+        Sign::Point(style) => picture.mark((x + 0.5 * length, y), style, 5.0, entry.ink),
         Sign::Dotted => picture.line(ends, entry.ink, 1.8, DOTS),
         Sign::Bar(style) => {
             picture.rectangle((x + 6.0, y - 6.0), (x + length, y + 6.0), entry.ink, 0.75);

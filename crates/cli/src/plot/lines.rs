@@ -64,7 +64,8 @@ fn extent(lines: &Lines) -> Option<(f64, f64)> {
 }
 
 fn series_entry((number, series): (usize, &Series)) -> Entry {
-    Entry { name: series.name.clone(), ink: Ink::Series(number), sign: Sign::Line(number) }
+    let sign = if series.points.len() == 1 { Sign::Point(number) } else { Sign::Line(number) };
+    Entry { name: series.name.clone(), ink: Ink::Series(number), sign }
 }
 
 /// Level lines in the legend, with their values.
@@ -133,7 +134,8 @@ fn draw_line(picture: &mut Picture, x: &Ruler, y: &Ruler, number: usize, series:
     // Markers of different lines do not lie on each other.
     let first = if stride == 1 { 0 } else { number * stride / 4 % stride };
     for point in series.points.iter().skip(first).step_by(stride).filter(|point| visible(point)) {
-        picture.mark(at(point), number, 3.8, Ink::Series(number));
+        let size = if series.points.len() == 1 { 5.0 } else { 3.8 };
+        picture.mark(at(point), number, size, Ink::Series(number));
     }
 }
 

@@ -33,7 +33,8 @@ pub fn render(report: &Report) -> String {
          <a class=\"skip\" href=\"#content\">To the content</a>\n<div class=\"page\">\n<header>\n<div>\n<h1>{title}</h1>\n\
          <p class=\"subtitle\">{}</p>\n</div>\n<button id=\"theme\" type=\"button\" hidden>Colours</button>\n</header>\n\
          <nav aria-label=\"Sections\"><ul>{}</ul></nav>\n<main id=\"content\">\n{}</main>\n\
-         <footer>Written by progap {}. The figures and tables lie beside this page as files of their own.</footer>\n\
+         <footer>Written by progap {}. To read exact values of a figure, point at it, or press the tab key and then the \
+         arrow keys. Figures and tables lie beside this page as files of their own.</footer>\n\
          </div>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         colours(),
         escape(&report.subtitle),
@@ -103,7 +104,7 @@ fn render_table(table: &Table, captioned: bool) -> String {
         .map(|(column, name)| format!("<th scope=\"col\"{}>{}</th>", class(column), escape(name)))
         .collect();
     let cell = |(column, cell): (usize, &Cell)| {
-        let text = escape(&cell.text);
+        let text = render_text(cell);
         let text = if cell.bold { format!("<strong>{text}</strong>") } else { text };
         match column {
             0 => format!("<th scope=\"row\"{}>{text}</th>", class(column)),
@@ -113,14 +114,25 @@ fn render_table(table: &Table, captioned: bool) -> String {
     let row =
         |row: &Vec<Cell>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
     let rows: String = table.rows.iter().map(row).collect();
-    let caption =
-        if captioned { format!("<caption>{}</caption>", escape(&table.caption)) } else { String::new() };
     let tall = if !captioned && table.rows.len() > TALL { " tall" } else { "" };
+    let caption = escape(&table.caption);
+    let above = if captioned { format!("<p class=\"caption\">{caption}</p>\n") } else { String::new() };
     format!(
-        "<div class=\"scroll{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>{caption}\n<thead><tr>{head}</tr></thead>\n\
-         <tbody>\n{rows}</tbody></table></div>\n",
-        escape(&table.caption)
+        "<div class=\"table\">\n{above}<div class=\"scroll{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n\
+         <table aria-label=\"{caption}\">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div></div>\n"
     )
+}
+
+/// The text of a cell, which breaks between a value and its interval only.
+fn render_text(cell: &Cell) -> String {
+    match cell.text.split_once(" (").filter(|_| cell.value.is_some()) {
+        Some((value, interval)) => {
+            let value = escape(value).replace(' ', "&nbsp;");
+            format!("{value} <span class=\"within\">({}</span>", escape(interval))
+        }
+        None if cell.value.is_some() => escape(&cell.text).replace(' ', "&nbsp;"),
+        None => escape(&cell.text),
+    }
 }
 
 /// A figure in the widths it is needed in, its caption, and its numbers as a table.

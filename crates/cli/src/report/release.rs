@@ -97,22 +97,26 @@ fn round_up(value: f64, digits: i32) -> f64 {
 }
 
 fn queries(mechanisms: &[Mechanism]) -> Table {
-    let columns = ["query", "how often", "noise", "sensitivity", "noise / sensitivity", "sampling rate"];
+    // Where nothing is sampled, nobody needs to read about it.
+    let sampled = mechanisms.iter().any(|m| m.sampling_rate < 1.0);
+    let columns = ["query", "how often", "noise", "sensitivity", "noise / sensitivity"];
+    let columns = columns.into_iter().chain(sampled.then_some("sampling rate"));
     let number = |value: f64| Cell::number(value, format!("{value:.4}"));
     let row = |m: &Mechanism| {
-        vec![
+        let mut row = vec![
             Cell::text(&m.what),
             Cell::count(m.count as usize),
             number(m.sigma),
             number(m.sensitivity),
             number(m.noise_multiplier),
-            Cell::number(m.sampling_rate, format!("{:.5}", m.sampling_rate)),
-        ]
+        ];
+        row.extend(sampled.then(|| Cell::number(m.sampling_rate, format!("{:.5}", m.sampling_rate))));
+        row
     };
     Table {
         id: "queries".into(),
         caption: "Everything that was asked of the private data.".into(),
-        columns: columns.map(String::from).to_vec(),
+        columns: columns.map(String::from).collect(),
         rows: mechanisms.iter().map(row).collect(),
     }
 }
