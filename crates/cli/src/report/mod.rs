@@ -99,3 +99,114 @@ fn write_text(path: &Path, text: &str) -> Result<(), Box<dyn std::error::Error>>
     file.write_all(text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(file.commit()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "</script><script>x</script>\"'&\u{1}";
+
+    /// A report with every kind of block, in which every text is hostile.
+    fn sample() -> Report {
+        let text = |name: &str| format!("{name} {HOSTILE}");
+        let series = |number: usize| Series {
+            name: format!("method {number} {HOSTILE}"),
+            points: [0.25, 0.5, 1.0, 2.0, 4.0]
+                .into_iter()
+                .map(|epsilon: f64| {
+                    let share = 0.5 + 0.06 * epsilon.log2() + 0.04 * number as f64;
+                    Point::within(epsilon, share, (share - 0.02, share + 0.02))
+                })
+                .collect(),
+        };
+        let lines = Lines {
+            x: Axis::log(text("epsilon"), vec![0.25, 0.5, 1.0, 2.0, 4.0]),
+            y: Axis::percent(text("accuracy")),
+            series: (0..6).map(series).collect(),
+            references: vec![Reference { name: text("without privacy"), value: 0.88, series: Some(0) }],
+            borders: vec![],
+        };
+        let bar = |value: f64| Some(Bar { value, interval: Some((value - 0.03, value + 0.03)) });
+        let bars = Bars {
+            label: text("data set"),
+            y: Axis::percent("accuracy"),
+            groups: vec![text("one"), "two".into(), "three".into()],
+            series: (0..3)
+                .map(|k| BarSeries {
+                    name: format!("variant {k}"),
+                    values: vec![bar(0.5 + 0.1 * f64::from(k)), None, bar(0.7)],
+                })
+                .collect(),
+            references: vec![],
+        };
+        let figure =
+            |id: &str, plot: Plot| Figure { id: id.into(), caption: text("caption"), alt: text("alt"), plot };
+        let table = Table {
+            id: "table".into(),
+            caption: text("caption"),
+            columns: vec![text("name"), "value".into()],
+            rows: vec![vec![Cell::text(text("row")), Cell::percent_within(0.5, (0.4, 0.6)).bold()]],
+        };
+        let blocks = vec![
+            Block::Paragraph(text("paragraph")),
+            Block::Notice(Tone::Good, text("good")),
+            Block::Notice(Tone::Caution, text("caution")),
+            Block::List(vec![text("item")]),
+            Block::Facts(vec![(text("name"), text("value"))]),
+            Block::Code { name: text("code"), text: text("```") },
+            Block::Table(table),
+            Block::Figure(figure("lines", Plot::Lines(lines.clone()))),
+            Block::Panels(vec![figure("panel-1", Plot::Lines(lines)), figure("panel-2", Plot::Bars(bars))]),
+        ];
+        let section = Section { id: "all".into(), heading: text("heading"), blocks };
+        Report { title: text("title"), subtitle: text("subtitle"), sections: vec![section] }
+    }
+
+    #[test]
+    fn hostile_text_stays_text_everywhere() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let page = write(&sample(), folder.path()).expect("written");
+        let page = std::fs::read_to_string(page).expect("text");
+        assert_eq!(page.matches("<script>").count(), 1, "our own");
+        assert_eq!(page.matches("</script>").count(), 1);
+        assert!(!page.contains('\u{1}'));
+        let names =
+            ["title", "subtitle", "heading", "paragraph", "good", "caution", "item", "code", "row", "alt"];
+        for name in names {
+            let escaped = format!("{name} &lt;/script&gt;&lt;script&gt;x&lt;/script&gt;&quot;&#39;&amp; ");
+            assert!(page.contains(&escaped), "{name}");
+        }
+        let file = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
+        for svg in ["lines", "panel-1", "panel-2"] {
+            assert!(!file(&format!("figures/{svg}.svg")).contains("<script"), "{svg}");
+        }
+        let markdown = file("report.md");
+        let prose = markdown.lines().filter(|line| !line.starts_with("```") && !line.contains(": ```"));
+        assert!(
+            prose.filter(|line| !line.contains("```")).all(|line| !line.contains("<script")),
+            "{markdown}"
+        );
+        assert!(markdown.contains("](figures/panel-2.svg)"));
+        assert!(file("tables/table.csv").contains(",0.5,0.4,0.6"));
+    }
+
+    #[test]
+    fn ids_are_plain_and_used_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for id in ["", "../up", "a b", "table"] {
+            let mut report = sample();
+            if let Block::Figure(figure) = &mut report.sections[0].blocks[7] {
+                figure.id = id.into();
+            }
+            assert!(write(&report, folder.path()).is_err(), "{id:?}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing is written");
+    }
+
+    #[test]
+    fn a_report_survives_json() {
+        let report = sample();
+        let text = serde_json::to_string(&report).expect("JSON");
+        assert_eq!(serde_json::from_str::<Report>(&text).expect("a report"), report);
+    }
+}
