@@ -5,9 +5,6 @@ use super::picture::{Anchor, Ink, Picture, fitting, text_width};
 use crate::report::Matrix;
 use crate::ui;
 
-/// From this share of the darkest ink on, words are written in the light one.
-const DARK: f64 = 0.85;
-
 pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
     let narrow = frame::is_narrow(picture);
     let classes = matrix.names.len().max(1);
@@ -51,10 +48,10 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
             let gap = if size > 12.0 { 1.0 } else { 0.0 };
             let opposite = (corner.0 + size - gap, corner.1 + size - gap);
             picture.rectangle(corner, opposite, Ink::Heat, (0.06 + 0.94 * share) as f32);
-            let (ink, text) = (if share > DARK { Ink::OnHeat } else { Ink::Text }, ui::count(count as usize));
+            let text = ui::count(count as usize);
             if text_width(&text, VALUES) < size - 4.0 {
                 let middle = (corner.0 + 0.5 * size, corner.1 + 0.5 * size + 4.0);
-                picture.text(middle, VALUES, Anchor::Middle, ink, text);
+                picture.text(middle, VALUES, Anchor::Middle, Ink::Text, text);
             }
         }
     }

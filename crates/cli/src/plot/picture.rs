@@ -20,10 +20,8 @@ pub enum Ink {
     Ground,
     /// What belongs together, told apart by a number.
     Series(usize),
-    /// The darkest cell of a heat map.
+    /// The strongest cell of a heat map; words can be read on it.
     Heat,
-    /// Words on it.
-    OnHeat,
 }
 
 /// The colours of Okabe and Ito, which the colour-blind can tell apart. Black comes last but one, because it is the
@@ -65,9 +63,9 @@ impl Ink {
             Ink::Text => Colour(0x22, 0x22, 0x22),
             Ink::Muted => Colour(0x5A, 0x5F, 0x66),
             Ink::Grid => Colour(0xDD, 0xDF, 0xE2),
-            Ink::Ground | Ink::OnHeat => Colour(0xFF, 0xFF, 0xFF),
+            Ink::Ground => Colour(0xFF, 0xFF, 0xFF),
             Ink::Series(number) => SERIES[number % SERIES.len()],
-            Ink::Heat => SERIES[0],
+            Ink::Heat => SERIES[5],
         }
     }
 }

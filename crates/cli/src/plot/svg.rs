@@ -139,7 +139,6 @@ pub fn variable(ink: Ink) -> String {
         Ink::Grid => "--grid".into(),
         Ink::Ground => "--ground".into(),
         Ink::Heat => "--heat".into(),
-        Ink::OnHeat => "--on-heat".into(),
         Ink::Series(number) => format!("--c{}", number % super::picture::SERIES.len()),
     }
 }

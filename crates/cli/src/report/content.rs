@@ -28,6 +28,7 @@ pub struct Section {
 
 /// A piece of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant, reason = "a report has few of them")]
 pub enum Block {
     /// A paragraph of text.
     Paragraph(String),

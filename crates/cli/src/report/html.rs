@@ -47,12 +47,12 @@ pub fn render(report: &Report) -> String {
 /// The colours of a light and of a dark page; paper is always light.
 fn colours() -> String {
     let hex = |plot::Colour(r, g, b): plot::Colour| format!("#{r:02x}{g:02x}{b:02x}");
-    let inks = [Ink::Text, Ink::Muted, Ink::Grid, Ink::Ground, Ink::Heat, Ink::OnHeat];
+    let inks = [Ink::Text, Ink::Muted, Ink::Grid, Ink::Ground, Ink::Heat];
     let inks = inks.into_iter().chain((0..SERIES.len()).map(Ink::Series));
     let light: String = inks.map(|ink| format!("{}:{};", variable(ink), hex(ink.colour()))).collect();
     let light = format!("{light}--link:#00598c;--tint:#f2f4f7;--caution:#fdf1e7;color-scheme:light;");
     // The hues of the light page, bright enough for a dark ground.
-    const DARK: &str = "--text:#e7e9ec;--muted:#a6adb6;--grid:#363c44;--ground:#14171b;--heat:#0072b2;--on-heat:#ffffff;\
+    const DARK: &str = "--text:#e7e9ec;--muted:#a6adb6;--grid:#363c44;--ground:#14171b;--heat:#005f96;\
                         --c0:#4da3df;--c1:#f07f3c;--c2:#2fc096;--c3:#e29cc5;--c4:#f2b63f;--c5:#9ad5f6;--c6:#e7e9ec;\
                         --c7:#f0e442;--link:#7cc0f0;--tint:#1e2329;--caution:#33251a;color-scheme:dark;";
     format!(

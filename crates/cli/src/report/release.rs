@@ -263,7 +263,9 @@ fn confusion(found: &Assessment, names: &[String]) -> Figure {
     });
     Figure {
         id: "confusion".into(),
-        caption: "Confusion matrix of the test nodes; the darker, the larger the share of the row.".into(),
+        caption:
+            "Confusion matrix of the test nodes; the stronger the colour, the larger the share of the row."
+                .into(),
         alt: format!(
             "Confusion matrix: {} of the test nodes lie on the diagonal.{}",
             ui::percent(found.accuracy),
