@@ -7,6 +7,8 @@ use crate::report::{Axis, Border, Lines, Point, Reference, Series};
 
 /// With more points than this, only some of them get a marker.
 const MANY: usize = 30;
+/// With more points than this, only some of them can be pointed at; the table has them all.
+const TOO_MANY: usize = 300;
 
 pub fn draw(picture: &mut Picture, title: &str, lines: &Lines) {
     let narrow = frame::is_narrow(picture);
@@ -47,7 +49,9 @@ pub fn draw(picture: &mut Picture, title: &str, lines: &Lines) {
         draw_line(picture, &x, &y, number, series);
     }
     for (number, series) in lines.series.iter().enumerate() {
-        for point in series.points.iter().filter(|point| x.holds(point.x) && y.holds(point.y)) {
+        let stride = series.points.len().div_ceil(TOO_MANY).max(1);
+        let visible = |point: &&Point| x.holds(point.x) && y.holds(point.y);
+        for point in series.points.iter().step_by(stride).filter(visible) {
             picture.spot((x.at(point.x), y.at(point.y)), number, said(lines, series, point));
         }
     }

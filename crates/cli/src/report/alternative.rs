@@ -1,5 +1,7 @@
 //! Every figure as a table of the same numbers, for those who do not see it and those who want the digits.
 
+use std::collections::HashMap;
+
 use super::content::{Bars, Calibration, Cell, Figure, Lines, Matrix, Plot, Table};
 use crate::plot::write_number;
 
@@ -37,14 +39,19 @@ fn of_lines(lines: &Lines) -> Grid {
     let mut places: Vec<f64> = lines.series.iter().flat_map(|s| s.points.iter().map(|p| p.x)).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
+    // A long history has thousands of points.
+    let by_place = |series: &super::Series| -> HashMap<u64, super::Point> {
+        series.points.iter().map(|point| (point.x.to_bits(), *point)).collect()
+    };
+    let series: Vec<_> = lines.series.iter().map(by_place).collect();
     let row = |x: f64| {
         let mut row = vec![Cell::number(x, write_number(x, lines.x.number))];
         if bordered {
             let begun = lines.borders.iter().rfind(|border| border.at <= x);
             row.push(begun.map_or_else(Cell::missing, |border| Cell::text(&border.name)));
         }
-        row.extend(lines.series.iter().map(|series| {
-            let point = series.points.iter().find(|point| point.x == x);
+        row.extend(series.iter().map(|series| {
+            let point = series.get(&x.to_bits());
             point.map_or_else(Cell::missing, |point| value(point.y, point.interval, lines.y.number))
         }));
         row.extend(lines.references.iter().map(|line| value(line.value, None, lines.y.number)));
