@@ -99,11 +99,26 @@ fn private_labels_are_shown_to_their_holder_only() {
     let page = read(place.path().join("own/report.html"));
     assert!(page.contains("Computed from private labels, without noise: for the data&#39;s holder alone"));
     assert!(place.path().join("own/tables/confusion.csv").exists());
+    // The same folder without the labels: nothing that was made of them is left.
+    progap_in(place.path(), &["report", "r", "--out", "own"]).ok();
+    assert!(!place.path().join("own/tables/confusion.csv").exists());
     let other = ["data", "synth", "other.progap", "--nodes", "300", "--edges", "900", "--classes", "3"];
     progap_in(place.path(), &other).ok();
     let wrong = ["report", "r", "--data", "other.progap", "--out", "wrong"];
     progap_in(place.path(), &wrong).refused(&["other.progap", "other data", "fingerprint"]);
     assert!(!place.path().join("wrong").exists());
+}
+
+#[test]
+fn a_release_without_a_promise_says_so() {
+    let place = workplace();
+    train(place.path(), "3", &["--level", "none", "--method", "mlp"]);
+    progap_in(place.path(), &["report", "r"]).ok();
+    let page = read(place.path().join("r-report/report.html"));
+    assert!(page.contains("Not private. The model was trained on the data as it is"));
+    for claim in ["Taken as public", "In numbers", "secure random"] {
+        assert!(!page.contains(claim), "{claim}");
+    }
 }
 
 #[test]

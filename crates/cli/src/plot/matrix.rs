@@ -15,7 +15,7 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
     let size = ((picture.width - left - 16.0) / classes as f32).min(if narrow { 44.0 } else { 64.0 });
     let side = size * classes as f32;
     let area = Area { left, top, right: left + side, bottom: top + side };
-    let turned = names + 4.0 > size;
+    let turned = names + 2.0 > size;
     let mut labels = 0.0f32;
     // With many classes there is no room for every name.
     let stride = (13.0 / size).ceil().max(1.0) as usize;
@@ -40,6 +40,14 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
         &matrix.row_label,
     );
     picture.height = frame::below(picture, area, area.bottom + labels + 16.0, &matrix.column_label);
+    // All counts are written, or none: a gap would look like nothing.
+    let widest = matrix
+        .counts
+        .iter()
+        .flatten()
+        .max()
+        .map_or(0.0, |&count| text_width(&ui::count(count as usize), VALUES));
+    let legible = widest < size - 3.0;
     for (row, counts) in matrix.counts.iter().enumerate() {
         let total = counts.iter().sum::<u64>().max(1) as f64;
         for (column, &count) in counts.iter().enumerate() {
@@ -49,7 +57,7 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
             let opposite = (corner.0 + size - gap, corner.1 + size - gap);
             picture.rectangle(corner, opposite, Ink::Heat, (0.06 + 0.94 * share) as f32);
             let text = ui::count(count as usize);
-            if text_width(&text, VALUES) < size - 4.0 {
+            if legible {
                 let middle = (corner.0 + 0.5 * size, corner.1 + 0.5 * size + 4.0);
                 picture.text(middle, VALUES, Anchor::Middle, Ink::Text, text);
             }

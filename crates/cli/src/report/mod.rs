@@ -26,16 +26,28 @@ pub const PAGE: &str = "report.html";
 const FIGURES: &str = "figures";
 const TABLES: &str = "tables";
 
+/// The names of all figures and tables that were written.
+const LIST: &str = "files.txt";
+
 /// Writes `report.html`, `report.md`, `figures/ID.{svg,png}` and `tables/ID.{csv,md,tex}`, and says where the page is.
 /// The numbers of a figure are a table of the same name.
+///
+/// An older report in the folder goes first, with all its figures and tables: they may have been made of private labels,
+/// and the new report of none.
 pub fn write(report: &Report, folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
     check_ids(report)?;
+    remove_older(folder)?;
     for folder in [folder.join(FIGURES), folder.join(TABLES)] {
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
+    let figures = report.figures().flat_map(|figure| FIGURE_ENDINGS.map(|end| (FIGURES, &figure.id, end)));
+    let ids = report.figures().map(|figure| &figure.id).chain(report.tables().map(|table| &table.id));
+    let tables = ids.flat_map(|id| TABLE_ENDINGS.map(|end| (TABLES, id, end)));
+    let names = figures.chain(tables).map(|(kind, id, end)| format!("{kind}/{id}.{end}\n"));
+    write_text(&folder.join(LIST), &names.collect::<String>())?;
     for figure in report.figures() {
         let picture = plot::draw(&figure.plot, "", plot::WIDE);
-        for ending in ["svg", "png"] {
+        for ending in FIGURE_ENDINGS {
             picture.write(&folder.join(FIGURES).join(format!("{}.{ending}", figure.id)))?;
         }
         write_table(&figure.table(), folder)?;
@@ -48,6 +60,29 @@ pub fn write(report: &Report, folder: &Path) -> Result<PathBuf, Box<dyn std::err
     let page = folder.join(PAGE);
     write_text(&page, &html::render(report))?;
     Ok(page)
+}
+
+const FIGURE_ENDINGS: [&str; 2] = ["svg", "png"];
+const TABLE_ENDINGS: [&str; 3] = ["csv", "md", "tex"];
+
+/// Removes the page of an older report, and the figures and tables that it lists; nothing else.
+fn remove_older(folder: &Path) -> Result<(), String> {
+    let Ok(list) = std::fs::read_to_string(folder.join(LIST)) else { return Ok(()) };
+    let ours = |name: &&str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+        let (kind, file) = name.split_once('/').unwrap_or_default();
+        [FIGURES, TABLES].contains(&kind) && file.chars().all(plain)
+    };
+    for name in [PAGE, "report.md"].into_iter().chain(list.lines().filter(ours)) {
+        let path = folder.join(name);
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: an older report cannot be removed: {e}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl Report {
@@ -88,7 +123,8 @@ fn check_ids(report: &Report) -> Result<(), String> {
 }
 
 fn write_table(table: &Table, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    for (ending, text) in [("csv", table.csv()), ("md", table.markdown()), ("tex", table.latex())] {
+    let texts = [table.csv(), table.markdown(), table.latex()];
+    for (ending, text) in TABLE_ENDINGS.into_iter().zip(texts) {
         write_text(&folder.join(TABLES).join(format!("{}.{ending}", table.id)), &text)?;
     }
     Ok(())
@@ -188,6 +224,30 @@ mod tests {
         );
         assert!(markdown.contains("](figures/panel-2.svg)"));
         assert!(file("tables/table.csv").contains(",0.5,0.4,0.6"));
+    }
+
+    #[test]
+    fn an_older_report_goes_and_other_files_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        write(&sample(), folder.path()).expect("written");
+        std::fs::write(folder.path().join("tables/mine.csv"), "").expect("written");
+        std::fs::write(folder.path().join("mine.txt"), "").expect("written");
+        let list = folder.path().join(LIST);
+        let listed = std::fs::read_to_string(&list).expect("a list");
+        assert_eq!(listed.lines().filter(|name| folder.path().join(name).is_file()).count(), 3 * 5 + 3);
+        std::fs::write(&list, listed.clone() + "../mine.txt\nmine.txt\ntables/../mine.txt\n")
+            .expect("written");
+        let mut report = sample();
+        report.sections[0].blocks.truncate(7);
+        write(&report, folder.path()).expect("written");
+        let there = |name: &str| folder.path().join(name).exists();
+        assert!(
+            there("report.html")
+                && there("tables/table.csv")
+                && there("tables/mine.csv")
+                && there("mine.txt")
+        );
+        assert!(!there("figures/lines.svg") && !there("tables/lines.csv"));
     }
 
     #[test]

@@ -71,7 +71,10 @@ fn guarantee(release: &Release) -> Section {
     if let Some(unit) = statement.unit {
         facts.push(fact("what one record is", format!("{unit}: {}", unit.neighbours())));
     }
-    facts.push(fact("what the method protects", catalogue::entry(release.config.settings.method).protects));
+    if statement.private {
+        let protects = catalogue::entry(release.config.settings.method).protects;
+        facts.push(fact("what the method protects", protects));
+    }
     facts.push(fact(
         "where the noise came from",
         match statement.randomness {
@@ -85,8 +88,10 @@ fn guarantee(release: &Release) -> Section {
         blocks.push(Block::Table(queries(&statement.mechanisms)));
     }
     let list = |title: &str, items: &[String]| [Block::Paragraph(title.into()), Block::List(items.to_vec())];
-    blocks.extend(list("Taken as public:", &statement.public));
-    blocks.extend(list("Not covered:", &statement.not_covered));
+    if statement.unit.is_some() {
+        blocks.extend(list("Taken as public:", &statement.public));
+        blocks.extend(list("Not covered:", &statement.not_covered));
+    }
     section("guarantee", "The guarantee", blocks)
 }
 
@@ -192,6 +197,9 @@ fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) ->
     }
 }
 
+/// With more classes than this, a confusion matrix needs the whole width.
+const MANY_CLASSES: usize = 8;
+
 /// Class by class, on the test nodes.
 fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Section>> {
     let Some(split) = release.nodes().split() else { return Ok(None) };
@@ -208,7 +216,12 @@ fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Section>> {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
     blocks.push(Block::Table(class_table(&found, names)));
-    blocks.push(Block::Panels(vec![confusion(&found, names), calibration(&found)]));
+    let (confusion, calibration) = (confusion(&found, names), calibration(&found));
+    if names.len() > MANY_CLASSES {
+        blocks.extend([confusion, calibration].map(Block::Figure));
+    } else {
+        blocks.push(Block::Panels(vec![confusion, calibration]));
+    }
     Ok(Some(section("classes", "Class by class", blocks)))
 }
 
@@ -238,7 +251,8 @@ fn class_table(found: &Assessment, names: &[String]) -> Table {
     Table {
         id: "classes".into(),
         caption: "Test nodes by class. Precision: of those predicted to be in the class, the share that is. Recall: of \
-                  those in the class, the share that is found. F1: their harmonic mean."
+                  those in the class, the share that is found. F1: their harmonic mean. A dash is a share of nothing, and \
+                  no part of the mean."
             .into(),
         columns: ["class", "test nodes", "precision", "recall", "F1"].map(String::from).to_vec(),
         rows,
@@ -346,7 +360,11 @@ fn training(history: &[EpochRecord]) -> Option<Section> {
     if !accuracies.is_empty() {
         blocks.push(Block::Figure(Figure {
             id: "training".into(),
-            caption: "Accuracy after each epoch. Upright lines: where a stage begins.".into(),
+            caption: if borders.is_empty() {
+                "Accuracy after each epoch.".into()
+            } else {
+                "Accuracy after each epoch. Upright lines: where a stage begins.".into()
+            },
             alt: format!(
                 "Lines over {} epochs in {stages} stages: the validation accuracy ends at {}.",
                 history.len(),
