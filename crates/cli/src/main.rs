@@ -4,6 +4,7 @@
 
 mod command;
 mod plot;
+mod report;
 mod source;
 mod transforms;
 mod ui;
@@ -26,6 +27,7 @@ Examples:
   progap train                              the built-in network, edges private, epsilon 1
   progap predict releases/demo-edge-1       classes and probabilities, without the graph
   progap verify releases/demo-edge-1        recompute the guarantee
+  progap report releases/demo-edge-1        a page with the guarantee, tables and figures
   progap inspect demo                       a synthetic social network, nothing to download
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
   progap data list                          the data sets of the paper, and which are present
@@ -39,6 +41,7 @@ enum Command {
     Predict(command::predict::Predict),
     Verify(command::verify::Verify),
     Inspect(Box<command::inspect::Inspect>),
+    Report(command::report::Report),
     Methods(command::methods::Methods),
     Account(command::account::Account),
     #[command(subcommand)]
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Predict(predict) => predict.run(),
         Command::Verify(verify) => verify.run(),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Report(report) => report.run(),
         Command::Methods(methods) => methods.run(),
         Command::Account(account) => account.run(),
         Command::Data(data) => data.run(),

@@ -121,6 +121,12 @@ impl Source {
         Source { seed: Some(seed), ..self.clone() }
     }
 
+    /// Another data set by name or by files, with the same options.
+    #[must_use]
+    pub fn with_dataset(&self, dataset: &str) -> Source {
+        Source { dataset: dataset.into(), ..self.clone() }
+    }
+
     /// The same data set, found from any folder.
     #[must_use]
     pub fn absolute(&self) -> Source {

@@ -4,6 +4,8 @@
 //! Python.
 #![forbid(unsafe_code)]
 
+pub mod assessment;
+pub mod cost;
 mod error;
 mod files;
 pub mod ledger;

@@ -13,7 +13,8 @@ use progap_privacy::{Error, Event, Unit, UnitEvent};
 use serde::Serialize;
 
 use super::Outcome;
-use crate::plot::{Format, Line, Plot};
+use crate::plot::{self, Format, Picture};
+use crate::report::{Axis, Lines, Plot, Point, Series};
 use crate::ui;
 
 /// Show the noise that a privacy target needs, or the epsilon that noise gives, by every accountant
@@ -508,28 +509,33 @@ fn show(question: &Question, opinions: &[Opinion], report: &Report<'_>) -> Strin
 }
 
 /// Epsilon against delta, for the noise that was found or given.
-fn draw(question: &Question, name: &str, answer: &Answer) -> Result<Plot, Error> {
+fn draw(question: &Question, name: &str, answer: &Answer) -> Result<Picture, Error> {
     let first = (question.delta.log10().floor() as i32 - 2).clamp(-300, -12);
     let last = (question.delta.log10().ceil() as i32).clamp(-2, -1);
     let points = 40;
     let deltas: Vec<f64> = (0..=points)
         .map(|k| 10f64.powf(f64::from(first) + f64::from(last - first) * f64::from(k) / f64::from(points)))
         .collect();
-    let mut lines = Vec::new();
+    let mut series = Vec::new();
     for accountant in all().into_iter().filter(|accountant| accountant.supports(&answer.event).is_ok()) {
         let curve = accountant.curve(&answer.event, &deltas)?;
-        let points = curve.into_iter().map(|point| (point.delta, point.epsilon)).collect();
-        lines.push(Line { name: accountant.name().to_owned(), points });
+        let points = curve.into_iter().map(|point| Point::new(point.delta, point.epsilon)).collect();
+        series.push(Series { name: accountant.name().to_owned(), points });
     }
+    let name = format!("epsilon {} by {name}", up(answer.epsilon));
+    series.push(Series { name, points: vec![Point::new(question.delta, answer.epsilon)] });
+    let highest = series.iter().flat_map(|series| &series.points).map(|point| point.y);
+    let highest = highest.filter(|epsilon| epsilon.is_finite()).fold(0.0, f64::max);
     let unit = question.unit.map_or(String::new(), |unit| format!(", unit {unit}"));
     let noise = answer.sigma.map_or(String::new(), |sigma| format!(", sigma {}", up(sigma)));
-    Ok(Plot {
-        title: format!("Privacy cost{unit}{noise}"),
-        x_label: "delta".into(),
-        y_label: "epsilon".into(),
-        lines,
-        mark: Some((question.delta, answer.epsilon, format!("epsilon {} by {name}", up(answer.epsilon)))),
-    })
+    let lines = Lines {
+        x: Axis::log("delta", vec![]),
+        y: Axis::linear("epsilon").within(0.0, if highest > 0.0 { 1.05 * highest } else { 1.0 }),
+        series,
+        references: vec![],
+        borders: vec![],
+    };
+    Ok(plot::draw(&Plot::Lines(lines), &format!("Privacy cost{unit}{noise}"), plot::WIDE))
 }
 
 /// A bound to four decimals (four digits where it is small), never rounded down.

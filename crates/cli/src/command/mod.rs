@@ -8,6 +8,7 @@ pub mod ledger;
 pub mod man;
 pub mod methods;
 pub mod predict;
+pub mod report;
 pub mod train;
 pub mod verify;
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
+use progap::assessment::wilson_interval;
 use progap::method::Progress;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
@@ -463,14 +464,6 @@ fn fresh_folder(name: &str, level: Level) -> Result<PathBuf, Box<dyn std::error:
         .map(candidate)
         .find(|folder| !folder.exists())
         .ok_or_else(|| "the folder releases is full".into())
-}
-
-/// A 95 % interval for a share of so many nodes.
-fn wilson_interval(share: f64, nodes: usize) -> [f64; 2] {
-    let (n, z) = (nodes.max(1) as f64, 1.959_964);
-    let centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
-    let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-    [centre - half, centre + half]
 }
 
 /// A 95 % interval for the mean, by 1000 resamples of the runs; the same for the same runs.

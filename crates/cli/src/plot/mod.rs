@@ -1,87 +1,31 @@
-//! Small line plots, as SVG or PNG.
+//! Figures as SVG or PNG.
 //!
-//! A [`Plot`] becomes a [`Picture`], a list of strokes and texts in pixels, which [`svg`] and [`png`] only copy out. So both
-//! look the same.
+//! What a figure shows ([`crate::report::Plot`]) becomes a [`Picture`], a list of strokes and texts in pixels, which
+//! `svg` and `png` only copy out. So both look the same.
 
 mod axis;
+mod bars;
+mod calibration;
+mod frame;
+mod lines;
+mod matrix;
+mod picture;
 mod png;
 mod svg;
 
 use std::io::Write;
 use std::path::Path;
 
-use self::axis::{Axis, decades, round_steps};
-use crate::command::Outcome;
+pub use axis::write as write_number;
+pub use picture::{Colour, Ink, Picture, SERIES};
+pub use svg::{Dress, encode as svg, escape, variable};
 
-/// A plot of positive values against a logarithmic x axis.
-pub struct Plot {
-    /// Above the plot.
-    pub title: String,
-    /// Below the x axis.
-    pub x_label: String,
-    /// Beside the y axis.
-    pub y_label: String,
-    /// The lines, at most as many as there are [`STYLES`].
-    pub lines: Vec<Line>,
-    /// A point to point out, with what to write beside it.
-    pub mark: Option<(f64, f64, String)>,
-}
+use crate::report::Plot;
 
-/// One named line.
-pub struct Line {
-    /// Its name in the legend.
-    pub name: String,
-    /// Points from left to right; those that are not finite are left out.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// A colour, a width and a pattern of dashes for each line: told apart without colour as well, also where lines lie on each
-/// other. The colours are those of Okabe and Ito, which the colour-blind can tell apart.
-const STYLES: [(Colour, f32, &[f32]); 4] = [
-    (Colour(0x00, 0x72, 0xB2), 4.0, &[]),
-    (Colour(0xE6, 0x9F, 0x00), 2.5, &[9.0, 6.0]),
-    (Colour(0x00, 0x9E, 0x73), 2.5, &[]),
-    (Colour(0xCC, 0x79, 0xA7), 2.5, &[2.0, 4.0]),
-];
-const INK: Colour = Colour(0x22, 0x22, 0x22);
-const GRID: Colour = Colour(0xDD, 0xDD, 0xDD);
-
-const WIDTH: f32 = 800.0;
-const HEIGHT: f32 = 500.0;
-/// The plotting area: left, top, right, bottom.
-const AREA: (f32, f32, f32, f32) = (80.0, 56.0, 670.0, 430.0);
-
-/// Red, green, blue.
-#[derive(Clone, Copy)]
-struct Colour(u8, u8, u8);
-
-/// Where a text begins, ends or has its middle.
-#[derive(Clone, Copy)]
-enum Anchor {
-    Start,
-    Middle,
-    End,
-}
-
-/// What a picture consists of.
-enum Shape {
-    Stroke { points: Vec<(f32, f32)>, colour: Colour, width: f32, dashes: &'static [f32] },
-    Dot { centre: (f32, f32), radius: f32, colour: Colour },
-    Text { at: (f32, f32), size: f32, anchor: Anchor, upright: bool, text: String },
-}
-
-/// Shapes on a white ground.
-struct Picture(Vec<Shape>);
-
-impl Picture {
-    fn line(&mut self, points: Vec<(f32, f32)>, colour: Colour, width: f32, dashes: &'static [f32]) {
-        self.0.push(Shape::Stroke { points, colour, width, dashes });
-    }
-
-    fn text(&mut self, at: (f32, f32), size: f32, anchor: Anchor, text: impl Into<String>) {
-        self.0.push(Shape::Text { at, size, anchor, upright: false, text: text.into() });
-    }
-}
+/// The width of a picture in a file, and on a wide page.
+pub const WIDE: f32 = 720.0;
+/// The width of a picture on a phone, and of a panel.
+pub const NARROW: f32 = 344.0;
 
 /// In which form a plot is written, by the name of its file.
 #[derive(Clone, Copy)]
@@ -101,135 +45,149 @@ impl Format {
     }
 }
 
-impl Plot {
-    /// Writes the plot; an older file of that name stays until the new one is complete.
-    pub fn write(&self, path: &Path) -> Outcome {
-        let picture = self.picture();
-        let bytes = match Format::of(path)? {
-            Format::Svg => svg::encode(&picture).into_bytes(),
-            Format::Png => png::encode(&picture)?,
-        };
-        let beside = path.with_extension("partial");
-        let write = || -> std::io::Result<()> {
-            let mut file = std::fs::File::create(&beside)?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            std::fs::rename(&beside, path)
-        };
-        write().map_err(|error| {
-            let _ = std::fs::remove_file(&beside);
-            format!("{}: the plot cannot be written: {error}", path.display())
-        })?;
-        Ok(())
+/// Lays out a figure for a width, with a title where it is not empty.
+pub fn draw(plot: &Plot, title: &str, width: f32) -> Picture {
+    let mut picture = Picture::new(width);
+    match plot {
+        Plot::Lines(plot) => lines::draw(&mut picture, title, plot),
+        Plot::Bars(plot) => bars::draw(&mut picture, title, plot),
+        Plot::Matrix(plot) => matrix::draw(&mut picture, title, plot),
+        Plot::Calibration(plot) => calibration::draw(&mut picture, title, plot),
     }
+    picture.height = picture.height.ceil();
+    picture
+}
 
-    fn picture(&self) -> Picture {
-        let (left, top, right, bottom) = AREA;
-        let points = || {
-            let finite = |&&(x, y): &&(f64, f64)| x.is_finite() && x > 0.0 && y.is_finite();
-            self.lines.iter().flat_map(move |line| line.points.iter().filter(finite))
+impl Picture {
+    /// Writes the picture; an older file of that name stays until the new one is complete.
+    pub fn write(&self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+        let bytes = match Format::of(path)? {
+            Format::Svg => svg::encode(self, Dress::File).into_bytes(),
+            Format::Png => png::encode(self)?,
         };
-        let low = points().map(|p| p.0).fold(f64::INFINITY, f64::min);
-        let high = points().map(|p| p.0).fold(0.0, f64::max);
-        let (low, high) = if low < high { (low, high) } else { (1e-12, 1e-2) };
-        let top_value = points().map(|p| p.1).fold(0.0, f64::max);
-        let x = Axis { from: low.log10(), to: high.log10(), start: left, end: right };
-        let values = round_steps(top_value);
-        let y = Axis { from: 0.0, to: *values.last().unwrap_or(&1.0), start: bottom, end: top };
-
-        let mut picture = Picture(Vec::new());
-        for power in decades(low, high) {
-            let at = x.at(f64::from(power));
-            picture.line(vec![(at, top), (at, bottom)], GRID, 1.0, &[]);
-            picture.text((at, bottom + 20.0), 13.0, Anchor::Middle, axis::power_of_ten(power));
-        }
-        for &value in &values {
-            let at = y.at(value);
-            picture.line(vec![(left, at), (right, at)], GRID, 1.0, &[]);
-            picture.text((left - 8.0, at + 4.5), 13.0, Anchor::End, axis::plain(value));
-        }
-        picture.line(vec![(left, top), (left, bottom), (right, bottom)], INK, 1.2, &[]);
-        picture.text((left, 30.0), 16.0, Anchor::Start, &self.title);
-        picture.text((0.5 * (left + right), HEIGHT - 22.0), 14.0, Anchor::Middle, &self.x_label);
-        let at = (26.0, 0.5 * (top + bottom));
-        let (anchor, text) = (Anchor::Middle, self.y_label.clone());
-        picture.0.push(Shape::Text { at, size: 14.0, anchor, upright: true, text });
-
-        for (index, line) in self.lines.iter().enumerate() {
-            let (colour, width, dashes) = STYLES[index % STYLES.len()];
-            // A line breaks where a value is missing.
-            for run in line.points.split(|p| !p.1.is_finite()).filter(|run| run.len() > 1) {
-                let run = run.iter().map(|p| (x.at(p.0.log10()), y.at(p.1))).collect();
-                picture.line(run, colour, width, dashes);
-            }
-            let level = top + 16.0 + 26.0 * index as f32;
-            picture.line(vec![(right + 16.0, level), (right + 52.0, level)], colour, width, dashes);
-            picture.text((right + 60.0, level + 5.0), 14.0, Anchor::Start, &line.name);
-        }
-        if let Some((at_x, at_y, text)) = &self.mark {
-            let inside = (x.from..=x.to).contains(&at_x.log10()) && (y.from..=y.to).contains(at_y);
-            if inside {
-                let centre = (x.at(at_x.log10()), y.at(*at_y));
-                picture.0.push(Shape::Dot { centre, radius: 5.0, colour: INK });
-                // Below a falling curve on its left, unless there is no room.
-                let room = centre.0 > left + 200.0;
-                let (shift, lift, anchor) =
-                    if room { (-10.0, 20.0, Anchor::End) } else { (10.0, -12.0, Anchor::Start) };
-                let level = (centre.1 + lift).clamp(top + 14.0, bottom - 6.0);
-                picture.text((centre.0 + shift, level), 13.0, anchor, text);
-            }
-        }
-        picture
+        let cannot =
+            |error: &dyn std::fmt::Display| format!("{}: it cannot be written: {error}", path.display());
+        let mut file = progap_graph::AtomicFile::create(path).map_err(|e| cannot(&e))?;
+        file.write_all(&bytes).map_err(|e| cannot(&e))?;
+        Ok(file.commit()?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{
+        Axis, Bar, BarSeries, Bars, Bin, Border, Calibration, Lines, Matrix, Point, Reference, Series,
+    };
 
-    fn sample() -> Plot {
-        let line = |name: &str, scale: f64| Line {
+    fn lines() -> Lines {
+        let series = |name: &str, scale: f64| Series {
             name: name.into(),
-            points: (2..=12).rev().map(|k| (10f64.powi(-k), scale * f64::from(k))).collect(),
+            points: (1..=12)
+                .map(|k| Point::within(f64::from(k), scale * f64::from(k), (0.0, 12.0)))
+                .collect(),
         };
-        Plot {
-            title: "a < b & \"c\"".into(),
-            x_label: "delta".into(),
-            y_label: "epsilon".into(),
-            lines: vec![line("one", 0.5), line("two", 1.0)],
-            mark: Some((1e-7, 3.5, "here".into())),
+        Lines {
+            x: Axis::linear("a < b & \"c\""),
+            y: Axis::linear("height"),
+            series: vec![series("one", 0.5), series("<two>", 1.0)],
+            references: vec![Reference { name: "level".into(), value: 3.0, series: Some(1) }],
+            borders: vec![Border { name: "stage 1".into(), at: 5.0 }],
         }
     }
 
+    fn plots() -> Vec<Plot> {
+        let bars = Bars {
+            label: "group".into(),
+            y: Axis::percent("share"),
+            groups: vec!["a".into(), "a very long name of a group that does not fit at all".into()],
+            series: vec![BarSeries {
+                name: "one".into(),
+                values: vec![Some(Bar { value: 0.5, interval: Some((0.4, 0.6)) }), None],
+            }],
+            references: vec![],
+        };
+        let matrix = Matrix {
+            row_label: "true".into(),
+            column_label: "predicted".into(),
+            names: (0..40).map(|k| format!("class <{k}>")).collect(),
+            counts: (0..40).map(|row| (0..40).map(|column| row * column).collect()).collect(),
+        };
+        let bin = Bin { from: 0.5, to: 0.6, count: 7, confidence: 0.55, accuracy: 0.5, interval: (0.2, 0.8) };
+        let calibration = Calibration { bins: vec![bin], expected_error: 0.05 };
+        vec![Plot::Lines(lines()), Plot::Bars(bars), Plot::Matrix(matrix), Plot::Calibration(calibration)]
+    }
+
     #[test]
-    fn svg_is_well_formed_and_says_everything() {
-        let text = svg::encode(&sample().picture());
+    fn svg_escapes_and_says_everything() {
+        let text = svg(&draw(&Plot::Lines(lines()), "<title>", WIDE), Dress::File);
         assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
-        assert!(text.contains("a &lt; b &amp; &quot;c&quot;"), "{text}");
-        for word in ["delta", "epsilon", "one", "two", "here"] {
+        for word in [
+            "a &lt; b &amp; &quot;c&quot;",
+            "height",
+            "one",
+            "&lt;two&gt;",
+            "level: 3",
+            "stage 1",
+            "&lt;title&gt;",
+        ] {
             assert!(text.contains(&format!(">{word}<")), "{word}");
         }
-        assert!(!text.contains("NaN") && !text.contains("inf"));
+        assert!(text.contains("<title>one, a &lt; b &amp; &quot;c&quot; 3: 1.5 (0 to 12)</title>"), "{text}");
+        let page = svg(&draw(&Plot::Lines(lines()), "", WIDE), Dress::Page { label: "\"quoted\"" });
+        assert!(page.contains("aria-label=\"&quot;quoted&quot;\""));
+        assert_eq!(page.matches("tabindex=\"0\"").count(), 1, "one stop of the tab key");
+        assert_eq!(page.matches("class=\"spot\"").count(), 24, "every point can be reached");
     }
 
     #[test]
-    fn png_has_ink_where_the_lines_are() {
-        let bytes = png::encode(&sample().picture()).unwrap();
-        let image = tiny_skia::Pixmap::decode_png(&bytes).unwrap();
-        let has = |Colour(r, g, b): Colour| {
-            image.pixels().iter().any(|p| (p.red(), p.green(), p.blue()) == (r, g, b))
-        };
-        assert!(has(STYLES[0].0) && has(STYLES[1].0) && has(INK) && !has(STYLES[3].0));
+    fn every_kind_stays_on_its_paper_at_every_width() {
+        for plot in plots() {
+            for width in [NARROW, WIDE] {
+                let picture = draw(&plot, "", width);
+                let inside = |&(x, y): &(f32, f32)| {
+                    (-0.5..=width + 0.5).contains(&x) && (-0.5..=picture.height + 0.5).contains(&y)
+                };
+                for shape in &picture.shapes {
+                    use picture::{Anchor, Shape, text_width};
+                    match shape {
+                        Shape::Line { points, .. } | Shape::Area { points, .. } => {
+                            assert!(points.iter().all(inside), "{shape:?} at {width}");
+                        }
+                        Shape::Mark { at, .. } | Shape::Spot { at, .. } => assert!(inside(at), "{shape:?}"),
+                        Shape::Text { at, size, anchor, turn, text, .. } => {
+                            let length = text_width(text, *size);
+                            let start = match anchor {
+                                Anchor::Start => 0.0,
+                                Anchor::Middle => -0.5 * length,
+                                Anchor::End => -length,
+                            };
+                            let (sin, cos) = turn.to_radians().sin_cos();
+                            let end = |along: f32| (at.0 + along * cos, at.1 - along * sin);
+                            assert!(
+                                inside(&end(start)) && inside(&end(start + length)),
+                                "{shape:?} at {width}"
+                            );
+                        }
+                    }
+                }
+                let encoded = svg(&picture, Dress::File);
+                assert!(!encoded.contains("NaN") && !encoded.contains("inf,"), "{encoded}");
+                let image = tiny_skia::Pixmap::decode_png(&png::encode(&picture).unwrap()).unwrap();
+                let picture::Colour(r, g, b) = Ink::Text.colour();
+                assert!(image.pixels().iter().any(|p| (p.red(), p.green(), p.blue()) == (r, g, b)));
+            }
+        }
     }
 
     #[test]
     fn values_without_an_end_leave_gaps() {
-        let mut plot = sample();
-        plot.lines[0].points[3].1 = f64::INFINITY;
-        plot.lines[1].points.iter_mut().for_each(|p| p.1 = f64::NAN);
-        let text = svg::encode(&plot.picture());
+        let mut plot = lines();
+        plot.series[0].points[3].y = f64::INFINITY;
+        plot.series[1].points.iter_mut().for_each(|point| point.y = f64::NAN);
+        let text = svg(&draw(&Plot::Lines(plot.clone()), "", NARROW), Dress::File);
         assert!(!text.contains("NaN") && !text.contains("inf"));
-        plot.lines.clear();
-        assert!(png::encode(&plot.picture()).is_ok());
+        plot.series.clear();
+        assert!(png::encode(&draw(&Plot::Lines(plot), "", NARROW)).is_ok());
     }
 }

@@ -3,61 +3,75 @@
 use tiny_skia::{FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 use ttf_parser::{Face, OutlineBuilder};
 
-use super::{Anchor, Colour, HEIGHT, Picture, Shape, WIDTH};
+use super::picture::{Anchor, Colour, Ink, Picture, Shape, corners, face};
 
 const SCALE: f32 = 2.0;
-/// Plots look the same on a machine without any font.
-const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
 
 /// The picture as the bytes of a file.
 pub fn encode(picture: &Picture) -> Result<Vec<u8>, String> {
-    let mut image =
-        Pixmap::new((WIDTH * SCALE) as u32, (HEIGHT * SCALE) as u32).ok_or("the picture has no size")?;
+    let (width, height) = ((picture.width * SCALE).ceil() as u32, (picture.height * SCALE).ceil() as u32);
+    let mut image = Pixmap::new(width, height).ok_or("the picture has no size")?;
     image.fill(tiny_skia::Color::WHITE);
-    let face = Face::parse(FONT, 0).map_err(|error| error.to_string())?;
     let zoom = Transform::from_scale(SCALE, SCALE);
-    for shape in &picture.0 {
+    for shape in &picture.shapes {
         match shape {
-            Shape::Stroke { points, colour, width, dashes } => {
-                let mut line = PathBuilder::new();
-                for (index, &(x, y)) in points.iter().enumerate() {
-                    if index == 0 { line.move_to(x, y) } else { line.line_to(x, y) }
-                }
+            Shape::Line { points, ink, width, dashes } => {
                 let dash = StrokeDash::new(dashes.to_vec(), 0.0);
                 let stroke = Stroke { width: *width, line_join: LineJoin::Round, dash, ..Stroke::default() };
-                if let Some(path) = line.finish() {
-                    image.stroke_path(&path, &paint(*colour), &stroke, zoom, None);
+                if let Some(path) = path(points.iter().copied(), false) {
+                    image.stroke_path(&path, &paint(*ink, 1.0), &stroke, zoom, None);
                 }
             }
-            Shape::Dot { centre: (x, y), radius, colour } => {
-                if let Some(path) = PathBuilder::from_circle(*x, *y, *radius) {
-                    image.fill_path(&path, &paint(*colour), FillRule::Winding, zoom, None);
+            Shape::Area { points, ink, opacity } => {
+                if let Some(path) = path(points.iter().copied(), true) {
+                    image.fill_path(&path, &paint(*ink, *opacity), FillRule::Winding, zoom, None);
                 }
             }
-            Shape::Text { at, size, anchor, upright, text } => {
-                let (outline, length) = outline(&face, text, *size);
+            Shape::Mark { at: (x, y), kind, size, ink } => {
+                let path = match corners(*kind) {
+                    [] => PathBuilder::from_circle(*x, *y, *size),
+                    corners => path(corners.iter().map(|(dx, dy)| (x + size * dx, y + size * dy)), true),
+                };
+                if let Some(path) = path {
+                    image.fill_path(&path, &paint(*ink, 1.0), FillRule::Winding, zoom, None);
+                }
+            }
+            Shape::Text { at, size, anchor, turn, ink, text } => {
+                let (outline, length) = outline(face(), text, *size);
                 let back = match anchor {
                     Anchor::Start => 0.0,
                     Anchor::Middle => -0.5 * length,
                     Anchor::End => -length,
                 };
-                let turn = if *upright { -90.0 } else { 0.0 };
-                let place = zoom.pre_translate(at.0, at.1).pre_rotate(turn).pre_translate(back, 0.0);
+                let place = zoom.pre_translate(at.0, at.1).pre_rotate(-turn).pre_translate(back, 0.0);
                 if let Some(path) = outline {
-                    image.fill_path(&path, &paint(super::INK), FillRule::Winding, place, None);
+                    image.fill_path(&path, &paint(*ink, 1.0), FillRule::Winding, place, None);
                 }
             }
+            // A file of pixels cannot be pointed at.
+            Shape::Spot { .. } => {}
         }
     }
     image.encode_png().map_err(|error| error.to_string())
 }
 
-fn paint(Colour(r, g, b): Colour) -> Paint<'static> {
-    let mut paint = Paint { anti_alias: true, ..Paint::default() };
-    paint.set_color_rgba8(r, g, b, 255);
-    paint
+fn path(points: impl Iterator<Item = (f32, f32)>, closed: bool) -> Option<Path> {
+    let mut line = PathBuilder::new();
+    for (index, (x, y)) in points.enumerate() {
+        if index == 0 { line.move_to(x, y) } else { line.line_to(x, y) }
+    }
+    if closed {
+        line.close();
+    }
+    line.finish()
 }
 
+fn paint(ink: Ink, opacity: f32) -> Paint<'static> {
+    let Colour(r, g, b) = ink.colour();
+    let mut paint = Paint { anti_alias: true, ..Paint::default() };
+    paint.set_color_rgba8(r, g, b, (255.0 * opacity).round() as u8);
+    paint
+}
 /// The outline of a text that begins at the origin, and its length.
 fn outline(face: &Face<'_>, text: &str, size: f32) -> (Option<Path>, f32) {
     let scale = size / f32::from(face.units_per_em());

@@ -2,66 +2,147 @@
 
 use std::fmt::Write;
 
-use super::{Anchor, Colour, HEIGHT, Picture, Shape, WIDTH};
+use super::picture::{Anchor, Colour, Ink, Picture, Shape, corners};
 
-/// The picture as a complete document.
-pub fn encode(picture: &Picture) -> String {
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
-         font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-    );
-    for shape in &picture.0 {
+/// What the picture is for.
+#[derive(Clone, Copy)]
+pub enum Dress<'a> {
+    /// A file of its own, on white.
+    File,
+    /// A part of a page that chooses the colours, and that can be pointed at.
+    Page {
+        /// What it shows, for those who do not see it.
+        label: &'a str,
+    },
+}
+
+/// The picture as one `svg` element.
+pub fn encode(picture: &Picture, dress: Dress<'_>) -> String {
+    let (width, height) = (picture.width, picture.height);
+    let size = format!("viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\"");
+    let mut out = match dress {
+        Dress::File => format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" {size} font-family=\"DejaVu Sans, Verdana, sans-serif\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+        ),
+        Dress::Page { label } => format!("<svg {size} role=\"group\" aria-label=\"{}\">\n", escape(label)),
+    };
+    let mut first_spot = true;
+    for shape in &picture.shapes {
         // Writing to a string cannot fail.
         let _ = match shape {
-            Shape::Stroke { points, colour, width, dashes } => {
-                let points: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+            Shape::Line { points, ink, width, dashes } => {
+                let points = list(points.iter().copied());
                 let dashes: Vec<_> = dashes.iter().map(f32::to_string).collect();
                 let pattern = if dashes.is_empty() {
                     String::new()
                 } else {
                     format!(" stroke-dasharray=\"{}\"", dashes.join(","))
                 };
+                let stroke = colour(dress, *ink, "stroke");
                 writeln!(
                     out,
-                    "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{pattern}/>",
-                    points.join(" "),
-                    hex(*colour)
+                    "<polyline points=\"{points}\" fill=\"none\" {stroke} stroke-width=\"{width}\" \
+                     stroke-linejoin=\"round\"{pattern}/>"
                 )
             }
-            Shape::Dot { centre: (x, y), radius, colour } => {
-                writeln!(
-                    out,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{}\"/>",
-                    hex(*colour)
-                )
+            Shape::Area { points, ink, opacity } => {
+                let (points, fill) = (list(points.iter().copied()), colour(dress, *ink, "fill"));
+                let opacity =
+                    if *opacity < 1.0 { format!(" fill-opacity=\"{opacity:.3}\"") } else { String::new() };
+                writeln!(out, "<polygon points=\"{points}\" {fill}{opacity}/>")
             }
-            Shape::Text { at: (x, y), size, anchor, upright, text } => {
+            Shape::Mark { at: (x, y), kind, size, ink } => {
+                let fill = colour(dress, *ink, "fill");
+                match corners(*kind) {
+                    [] => writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{size:.1}\" {fill}/>"),
+                    corners => {
+                        let points = list(corners.iter().map(|(dx, dy)| (x + size * dx, y + size * dy)));
+                        writeln!(out, "<polygon points=\"{points}\" {fill}/>")
+                    }
+                }
+            }
+            Shape::Text { at: (x, y), size, anchor, turn, ink, text } => {
                 let anchor = match anchor {
-                    Anchor::Start => "start",
-                    Anchor::Middle => "middle",
-                    Anchor::End => "end",
+                    Anchor::Start => "",
+                    Anchor::Middle => " text-anchor=\"middle\"",
+                    Anchor::End => " text-anchor=\"end\"",
                 };
-                let turn = if *upright {
-                    format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"")
-                } else {
+                let turn = if *turn == 0.0 {
                     String::new()
+                } else {
+                    format!(" transform=\"rotate({} {x:.1} {y:.1})\"", -turn)
                 };
+                let fill = colour(dress, *ink, "fill");
+                let text = escape(text);
                 writeln!(
                     out,
-                    "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\" fill=\"{}\"{turn}>{}</text>",
-                    hex(super::INK),
-                    escape(text)
+                    "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\"{anchor} {fill}{turn}>{text}</text>"
                 )
+            }
+            Shape::Spot { at: (x, y), lane, text } => {
+                let text = escape(text);
+                match dress {
+                    Dress::File => writeln!(
+                        out,
+                        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" fill-opacity=\"0\"><title>{text}</title></circle>"
+                    ),
+                    // One stop of the tab key for a picture; from there the arrow keys lead on.
+                    Dress::Page { .. } => {
+                        let reach = if std::mem::take(&mut first_spot) { "0" } else { "-1" };
+                        writeln!(
+                            out,
+                            "<circle class=\"spot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"7\" tabindex=\"{reach}\" role=\"img\" \
+                             data-lane=\"{lane}\" aria-label=\"{text}\"/>"
+                        )
+                    }
+                }
             }
         };
     }
     out + "</svg>\n"
 }
 
-fn hex(Colour(r, g, b): Colour) -> String {
-    format!("#{r:02x}{g:02x}{b:02x}")
+/// Escapes a text for content and attributes of XML and HTML; characters that XML cannot hold become spaces.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            '\t' | '\n' => escaped.push(c),
+            c if c.is_control() || c == '\u{fffe}' || c == '\u{ffff}' => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+fn colour(dress: Dress<'_>, ink: Ink, property: &str) -> String {
+    match dress {
+        Dress::File => {
+            let Colour(r, g, b) = ink.colour();
+            format!("{property}=\"#{r:02x}{g:02x}{b:02x}\"")
+        }
+        Dress::Page { .. } => format!("style=\"{property}:var({})\"", variable(ink)),
+    }
+}
+
+/// The name under which a page keeps the colour of an ink.
+pub fn variable(ink: Ink) -> String {
+    match ink {
+        Ink::Text => "--text".into(),
+        Ink::Muted => "--muted".into(),
+        Ink::Grid => "--grid".into(),
+        Ink::Ground => "--ground".into(),
+        Ink::Heat => "--heat".into(),
+        Ink::Series(number) => format!("--c{}", number % super::picture::SERIES.len()),
+    }
+}
+
+fn list(points: impl Iterator<Item = (f32, f32)>) -> String {
+    points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
 }

@@ -2,6 +2,7 @@
 
 mod progress;
 
+pub use progap::cost::{cpu_seconds, peak_memory};
 pub use progress::{Download, Training, spinner};
 
 use std::io::{self, Write};
@@ -113,23 +114,6 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> String {
         column += length;
     }
     wrapped
-}
-
-/// Processor time of this process so far, in seconds; 0 where the system does not tell.
-pub fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The second field is the program's name in parentheses, which may hold spaces; user and system time are the
-    // 14th and 15th, in hundredths of a second.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / 100.0
-}
-
-/// The peak memory of this process in bytes; 0 where the system does not tell.
-pub fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! | `aggregates/N.npy` | the kept noisy aggregates, as NumPy writes them, so that they can be mapped |
 //! | `nodes.progap` | ids, class names, split; features and labels where they are public; no edges |
 //! | `private/rows.progap` | node level only: each node's own features, for predictions about that node |
+//! | `private/cost.json` | time and memory of training, which depend on the data; can be taken out |
 //! | `privacy.json` | the privacy statement |
 //! | `metrics.json` | accuracies and the history of training |
 //! | `config.toml` | the settings, to run it again |
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, verify};
 
+use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
 use crate::method::Fitted;
@@ -185,6 +187,11 @@ impl Release {
     /// The nodes: ids, class names, split. No edges; features and labels only where they are public.
     pub fn nodes(&self) -> &Dataset {
         &self.nodes
+    }
+
+    /// Time and memory of training, unless they were taken out of the release.
+    pub fn cost(&self) -> Result<Option<Cost>> {
+        Cost::read(&self.folder)
     }
 
     /// What the model says about some nodes. No edge is read, and no privacy is spent.

@@ -188,14 +188,18 @@ fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
 }
 
 fn not_covered(settings: &Settings) -> Vec<String> {
+    let cost = "time and memory of training, which depend on the data (file private/cost.json; take it out of what you \
+                hand on)"
+        .to_string();
     match settings.level {
         Level::None => vec!["anything".into()],
-        Level::Edge => vec!["features and labels of nodes".into()],
+        Level::Edge => vec!["features and labels of nodes".into(), cost],
         Level::Node => vec![
             "a node's own row: predictions about a node use its own features (file private/rows.progap)"
                 .into(),
             "what other nodes' records say about a node, such as their edges to it".into(),
             "the accuracies in metrics.json, which are computed from private labels without noise".into(),
+            cost,
         ],
     }
 }

@@ -56,7 +56,9 @@ fn unexpected_files(folder: &Path, known: &std::collections::BTreeMap<String, St
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             if path.is_dir() {
                 folders.push(path);
-            } else if name != super::MANIFEST && !known.contains_key(&name) {
+            } else if ![super::MANIFEST, crate::cost::COST].contains(&name.as_str())
+                && !known.contains_key(&name)
+            {
                 strangers.push(name);
             }
         }

@@ -167,6 +167,11 @@ impl RunFolder {
         bytes.try_into().map_err(|_| Error::file(&file, "the key is damaged: the run cannot be resumed"))
     }
 
+    /// Whether something was kept by an earlier process.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.path.join(CHECKPOINT).exists() || self.aggregate_file(1).exists()
+    }
+
     /// The state that was kept last.
     pub(super) fn state(&self, sizes: (usize, usize)) -> Result<State> {
         let file = self.path.join(CHECKPOINT);

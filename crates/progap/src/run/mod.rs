@@ -20,6 +20,7 @@ use progap_privacy::noise::{Randomness, RunKey, Source};
 pub use folder::RunFile;
 use folder::RunFolder;
 
+use crate::cost::Stopwatch;
 use crate::ledger::{self, Charge, Ledger};
 use crate::method::trainer::Trainer;
 use crate::method::{self, Observer};
@@ -133,6 +134,7 @@ fn go_with<S: Source>(
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     let settings = folder.run.settings.clone();
+    let stopwatch = Stopwatch::start(folder.is_resumed());
     if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
         // The same run is charged once, however often it is resumed.
         let data = dataset.content_fingerprint();
@@ -155,6 +157,7 @@ fn go_with<S: Source>(
         history: fitted.history.clone(),
     };
     release::write(&folder.path, &dataset, &folder.run, &plan, &fitted, &metrics)?;
+    stopwatch.stop().write(&folder.path)?;
     folder.finish()?;
     Release::open(&folder.path)
 }

@@ -1,0 +1,106 @@
+//! `progap report`: a page that people look at, from a release.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use progap::{Level, Release};
+use progap_graph::Dataset;
+
+use super::Outcome;
+use crate::report::{self, Report as Content};
+use crate::source::Source;
+use crate::ui;
+
+/// Write a report: one HTML page that needs no network, each figure as SVG and PNG, each table as CSV, Markdown, LaTeX
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap report releases/demo-edge-1                          writes releases/demo-edge-1-report/report.html
+  progap report release/ --out page/
+  progap report release/ --data my-graph/                     at node level, where labels are private: with labels")]
+pub struct Report {
+    /// The folder of a release
+    folder: PathBuf,
+    /// Folder for the report [default: beside the release, its name with -report]
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The data set that the release was trained on, for what needs labels at node level; the page then is for the
+    /// data's holder alone
+    #[arg(long, value_name = "DATASET")]
+    data: Option<String>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+impl Report {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let content = self.content()?;
+        let out = match &self.out {
+            Some(out) => out.clone(),
+            None => beside(&self.folder)?,
+        };
+        // A release is checked file by file: what does not belong to it must not lie in it.
+        if std::path::absolute(&out)?.starts_with(std::path::absolute(&self.folder)?)
+            && is_release(&self.folder)
+        {
+            return Err(format!(
+                "{}: a report inside of a release would not belong there; name another folder with --out",
+                out.display()
+            )
+            .into());
+        }
+        let page = report::write(&content, &out)?;
+        if self.quiet { Ok(()) } else { ui::print(&page.display().to_string()) }
+    }
+
+    /// What there is to report. Results of experiments would be recognised here, by their store.
+    fn content(&self) -> Result<Content, Box<dyn std::error::Error>> {
+        let _spinner = ui::spinner(format!("reading {}", self.folder.display()));
+        let release = Release::open(&self.folder)?;
+        let data = self.data.as_deref().map(|name| labelled(&release, name)).transpose()?;
+        report::of_release(&release, data.as_ref())
+    }
+}
+
+fn is_release(folder: &Path) -> bool {
+    folder.join("manifest.json").is_file()
+}
+
+/// The default folder for the report of a folder.
+fn beside(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let folder = std::fs::canonicalize(folder).map(|whole| {
+        // What the user wrote is kept where it has a name.
+        if folder.file_name().is_some() { folder.to_path_buf() } else { whole }
+    })?;
+    let mut name = folder.file_name().ok_or("name a folder for the report with --out")?.to_os_string();
+    name.push("-report");
+    Ok(folder.with_file_name(name))
+}
+
+/// The data set that a release was trained on, with its labels.
+fn labelled(release: &Release, name: &str) -> Result<Dataset, Box<dyn std::error::Error>> {
+    if release.config.settings.level != Level::Node {
+        return Err("--data is needed at node level only: this release holds the labels; leave it out".into());
+    }
+    let kept = &release.config.source;
+    let source =
+        if kept.is_null() { Source::default() } else { serde_json::from_value(kept["source"].clone())? };
+    let source = source.with_dataset(name);
+    let source = kept["seed"].as_u64().map_or_else(|| source.clone(), |seed| source.with_seed(seed));
+    let dataset = source.load_split()?;
+    // A release holds no fingerprint of private data; what is public must be the same.
+    let nodes = release.nodes();
+    let same = dataset.nodes() == nodes.nodes()
+        && dataset.class_names() == nodes.class_names()
+        && dataset.split() == nodes.split()
+        && dataset.node_ids() == nodes.node_ids();
+    if !same {
+        return Err(format!(
+            "{name}: the release was trained on other data (node ids, classes or split differ); name the same data"
+        )
+        .into());
+    }
+    Ok(dataset)
+}

@@ -1,0 +1,514 @@
+//! The report of one release.
+
+use progap::assessment::{Assessment, ClassScore, wilson_interval};
+use progap::method::catalogue;
+use progap::method::trainer::EpochRecord;
+use progap::release::{self, Mechanism};
+use progap::{Level, Release};
+use progap_graph::{Dataset, Part, summary};
+use progap_privacy::noise::Provenance;
+
+use super::content::{
+    Axis, Bar, BarSeries, Bars, Bin, Block, Border, Calibration, Cell, Figure, Lines, Matrix, Plot, Point,
+    Reference, Report, Section, Series, Table, Tone,
+};
+use crate::ui;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The report of a release. Where labels are private they are not in it: `data` then is the data set it was trained
+/// on, and the report is for its holder alone.
+pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
+    let (settings, statement) = (&release.config.settings, &release.statement);
+    let labelled = match settings.level {
+        Level::Node => data,
+        _ => Some(release.nodes()),
+    };
+    let mut sections = vec![guarantee(release), accuracy(release, labelled)];
+    match labelled {
+        Some(labelled) => sections.extend(classes(release, labelled)?),
+        None => sections.push(without_labels()),
+    }
+    sections.extend(training(&release.metrics.history));
+    sections.push(cost(release)?);
+    sections.push(checks(release)?);
+    sections.push(settings_section(release)?);
+    let epsilon = statement.epsilon.filter(|_| statement.private);
+    let promise = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
+    Ok(Report {
+        title: format!("{} on {}", settings.method, release.config.dataset),
+        subtitle: format!("A release of progap: level {}, {promise}", settings.level),
+        sections,
+    })
+}
+
+fn section(id: &str, heading: &str, blocks: Vec<Block>) -> Section {
+    Section { id: id.into(), heading: heading.into(), blocks }
+}
+
+fn fact(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.into(), value.into())
+}
+
+/// What is promised, in words and in numbers.
+fn guarantee(release: &Release) -> Section {
+    let statement = &release.statement;
+    let tone = if statement.private { Tone::Good } else { Tone::Caution };
+    let mut blocks = vec![Block::Notice(tone, statement.in_words.clone())];
+    let mut facts = vec![];
+    if let (true, Some(epsilon), Some(delta)) = (statement.private, statement.epsilon, statement.delta) {
+        blocks.push(Block::Paragraph(format!(
+            "In numbers: whatever someone may see or conclude from the release, its probability with the record is at \
+             most {:.3} times its probability without it, plus {delta:e}; and the other way round.",
+            round_up(epsilon.exp(), 3)
+        )));
+        facts.extend([
+            fact("epsilon", format!("{epsilon:.6}")),
+            fact("delta", format!("{delta:e}")),
+            fact("accountant", &statement.accountant),
+        ]);
+    }
+    if let Some(unit) = statement.unit {
+        facts.push(fact("what one record is", format!("{unit}: {}", unit.neighbours())));
+    }
+    if statement.private {
+        let protects = catalogue::entry(release.config.settings.method).protects;
+        facts.push(fact("what the method protects", protects));
+    }
+    facts.push(fact(
+        "where the noise came from",
+        match statement.randomness {
+            Provenance::Reproducible { seed } => format!("a seed ({seed}): it can be removed"),
+            _ if statement.private => "the operating system's secure random numbers".into(),
+            _ => "no noise was added".into(),
+        },
+    ));
+    blocks.push(Block::Facts(facts));
+    if !statement.mechanisms.is_empty() {
+        blocks.push(Block::Table(queries(&statement.mechanisms)));
+    }
+    let list = |title: &str, items: &[String]| [Block::Paragraph(title.into()), Block::List(items.to_vec())];
+    if statement.unit.is_some() {
+        blocks.extend(list("Taken as public:", &statement.public));
+        blocks.extend(list("Not covered:", &statement.not_covered));
+    }
+    section("guarantee", "The guarantee", blocks)
+}
+
+/// A factor is never stated smaller than it is.
+fn round_up(value: f64, digits: i32) -> f64 {
+    let unit = 10f64.powi(digits);
+    (value * unit).ceil() / unit
+}
+
+fn queries(mechanisms: &[Mechanism]) -> Table {
+    // Where nothing is sampled, nobody needs to read about it.
+    let sampled = mechanisms.iter().any(|m| m.sampling_rate < 1.0);
+    let columns = ["query", "how often", "noise", "sensitivity", "noise / sensitivity"];
+    let columns = columns.into_iter().chain(sampled.then_some("sampling rate"));
+    let number = |value: f64| Cell::number(value, format!("{value:.4}"));
+    let row = |m: &Mechanism| {
+        let mut row = vec![
+            Cell::text(&m.what),
+            Cell::count(m.count as usize),
+            number(m.sigma),
+            number(m.sensitivity),
+            number(m.noise_multiplier),
+        ];
+        row.extend(sampled.then(|| Cell::number(m.sampling_rate, format!("{:.5}", m.sampling_rate))));
+        row
+    };
+    Table {
+        id: "queries".into(),
+        caption: "Everything that was asked of the private data.".into(),
+        columns: columns.map(String::from).collect(),
+        rows: mechanisms.iter().map(row).collect(),
+    }
+}
+
+/// The accuracies, and where they come from.
+fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section {
+    let metrics = &release.metrics;
+    let count = |part| release.nodes().split().map_or(0, |split| split.count(part));
+    let interval = |share: f64, part| {
+        let [low, high] = wilson_interval(share, count(part));
+        (low, high)
+    };
+    let row = |name: &str, share: f64, part: Part| {
+        let cell = if share.is_finite() {
+            Cell::percent_within(share, interval(share, part))
+        } else {
+            Cell::missing()
+        };
+        vec![Cell::text(name), Cell::count(count(part)), cell]
+    };
+    let mut rows = vec![row("test nodes", metrics.test_accuracy, Part::Test)];
+    rows[0][2].bold = true;
+    rows.push(row("validation nodes", metrics.val_accuracy, Part::Val));
+    rows.push(row("training nodes", metrics.train_accuracy, Part::Train));
+    let stages = &metrics.stage_test_accuracies;
+    if let Some(features) = metrics.features_only_accuracy.filter(|_| stages.len() > 1) {
+        rows.push(row("test nodes, by features alone", features, Part::Test));
+    }
+    let majority = labelled.and_then(summary::majority_baseline);
+    rows.extend(majority.map(|share| row("test nodes, always the most frequent class", share, Part::Test)));
+    let table = Table {
+        id: "accuracy".into(),
+        caption: "Accuracy, with 95 % intervals (Wilson) for that many nodes.".into(),
+        columns: ["nodes", "how many", "accuracy"].map(String::from).to_vec(),
+        rows,
+    };
+    let mut blocks = vec![];
+    if metrics.unprotected {
+        blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
+    }
+    blocks.push(Block::Table(table));
+    if stages.len() > 1 {
+        blocks.push(Block::Figure(stage_figure(stages, majority, |share| interval(share, Part::Test))));
+    }
+    section("accuracy", "Accuracy", blocks)
+}
+
+const UNPROTECTED: &str = "Computed from private labels, without noise: for the data's holder alone. The guarantee does not \
+                           cover these numbers; take them out before you hand this page on.";
+
+fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) -> (f64, f64)) -> Figure {
+    let name =
+        |stage: usize| if stage == 0 { "features alone".to_string() } else { format!("stage {stage}") };
+    let bar = |&share: &f64| share.is_finite().then(|| Bar { value: share, interval: Some(interval(share)) });
+    let (first, last) = (stages[0], stages[stages.len() - 1]);
+    let level = |value| Reference { name: "most frequent class".into(), value, series: None };
+    let bars = Bars {
+        label: "after which part of the training".into(),
+        y: Axis::percent("test accuracy").within(0.0, 1.0),
+        groups: (0..stages.len()).map(name).collect(),
+        series: vec![BarSeries { name: "test accuracy".into(), values: stages.iter().map(bar).collect() }],
+        references: majority.map(level).into_iter().collect(),
+    };
+    Figure {
+        id: "stages".into(),
+        caption: "Test accuracy after each stage of training, with 95 % intervals: what the graph adds to the features.".into(),
+        alt: format!(
+            "Bars: test accuracy grows from {} by features alone to {} after the last stage.",
+            ui::percent(first),
+            ui::percent(last)
+        ),
+        plot: Plot::Bars(bars),
+    }
+}
+
+/// With more classes than this, a confusion matrix needs the whole width.
+const MANY_CLASSES: usize = 8;
+
+/// Class by class, on the test nodes.
+fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Section>> {
+    let Some(split) = release.nodes().split() else { return Ok(None) };
+    let nodes: Vec<u32> = split.nodes(Part::Test).map(|node| node as u32).collect();
+    if nodes.is_empty() {
+        return Ok(None);
+    }
+    let predictions = release.predict(&nodes)?;
+    let truth: Vec<u32> = nodes.iter().map(|&node| labelled.labels()[node as usize]).collect();
+    let names = release.nodes().class_names();
+    let found = Assessment::new(&truth, &predictions.classes, &predictions.probabilities, names.len());
+    let mut blocks = vec![];
+    if release.metrics.unprotected {
+        blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
+    }
+    blocks.push(Block::Table(class_table(&found, names)));
+    let (confusion, calibration) = (confusion(&found, names), calibration(&found));
+    if names.len() > MANY_CLASSES {
+        blocks.extend([confusion, calibration].map(Block::Figure));
+    } else {
+        blocks.push(Block::Panels(vec![confusion, calibration]));
+    }
+    Ok(Some(section("classes", "Class by class", blocks)))
+}
+
+fn class_table(found: &Assessment, names: &[String]) -> Table {
+    let score = |value: Option<f64>| value.map_or_else(Cell::missing, Cell::percent);
+    let row = |(name, class): (&String, &ClassScore)| {
+        vec![
+            Cell::text(name),
+            Cell::count(class.support as usize),
+            score(class.precision),
+            score(class.recall),
+            score(class.f1),
+        ]
+    };
+    let mut rows: Vec<_> = names.iter().zip(&found.classes).map(row).collect();
+    rows.push(
+        [
+            Cell::text("mean of the classes"),
+            Cell::count(found.nodes),
+            score(found.mean(|class| class.precision)),
+            score(found.mean(|class| class.recall)),
+            score(found.mean(|class| class.f1)),
+        ]
+        .map(Cell::bold)
+        .to_vec(),
+    );
+    Table {
+        id: "classes".into(),
+        caption: "Test nodes by class. Precision: of those predicted to be in the class, the share that is. Recall: of \
+                  those in the class, the share that is found. F1: their harmonic mean. A dash is a share of nothing, and \
+                  no part of the mean."
+            .into(),
+        columns: ["class", "test nodes", "precision", "recall", "F1"].map(String::from).to_vec(),
+        rows,
+    }
+}
+
+fn confusion(found: &Assessment, names: &[String]) -> Figure {
+    let pairs = found.confusion.iter().enumerate().flat_map(|(row, counts)| {
+        counts
+            .iter()
+            .enumerate()
+            .filter(move |(column, _)| *column != row)
+            .map(move |(column, &n)| (n, row, column))
+    });
+    let worst = pairs.max_by_key(|(n, ..)| *n).filter(|(n, ..)| *n > 0).map(|(n, row, column)| {
+        format!(
+            " Most often, {} of class {} were taken for {}.",
+            ui::count(n as usize),
+            names[row],
+            names[column]
+        )
+    });
+    Figure {
+        id: "confusion".into(),
+        caption:
+            "Confusion matrix of the test nodes; the stronger the colour, the larger the share of the row."
+                .into(),
+        alt: format!(
+            "Confusion matrix: {} of the test nodes lie on the diagonal.{}",
+            ui::percent(found.accuracy),
+            worst.unwrap_or_default()
+        ),
+        plot: Plot::Matrix(Matrix {
+            row_label: "true class".into(),
+            column_label: "predicted class".into(),
+            names: names.to_vec(),
+            counts: found.confusion.clone(),
+        }),
+    }
+}
+
+fn calibration(found: &Assessment) -> Figure {
+    let bins = found.bins.iter().map(|bin| {
+        let [low, high] = wilson_interval(bin.accuracy, bin.count);
+        let (from, to, count) = (bin.from, bin.to, bin.count);
+        Bin { from, to, count, confidence: bin.confidence, accuracy: bin.accuracy, interval: (low, high) }
+    });
+    let error = found.calibration_error;
+    Figure {
+        id: "calibration".into(),
+        caption: format!(
+            "Calibration on the test nodes: how often predictions are right, by how sure they are, with 95 % intervals. \
+             Expected calibration error: {}.",
+            ui::percent(error)
+        ),
+        alt: format!(
+            "Reliability diagram: on average the probability of the predicted class and the share that is right differ \
+             by {}.",
+            ui::percent(error)
+        ),
+        plot: Plot::Calibration(Calibration { bins: bins.collect(), expected_error: error }),
+    }
+}
+
+fn without_labels() -> Section {
+    let text = "Labels are private at node level and not part of the release, so precision and recall, the confusion \
+                matrix and the calibration are not shown here. Whoever holds the data can add them with progap report \
+                RELEASE --data DATASET; that page then is for the data's holder alone.";
+    section("classes", "Class by class", vec![Block::Paragraph(text.into())])
+}
+
+/// Accuracy and loss, epoch by epoch.
+fn training(history: &[EpochRecord]) -> Option<Section> {
+    let last = history.last()?;
+    let stages = last.stage + 1;
+    let begins = |stage: usize| history.iter().position(|record| record.stage == stage);
+    let borders = (0..stages).filter_map(|stage| {
+        begins(stage).map(|at| Border { name: format!("stage {stage}"), at: (at + 1) as f64 })
+    });
+    let borders: Vec<Border> = if stages > 1 { borders.collect() } else { vec![] };
+    let series = |name: &str, value: fn(&EpochRecord) -> Option<f64>| {
+        let point = |(at, record): (usize, &EpochRecord)| {
+            Some(Point::new((at + 1) as f64, value(record).filter(|value| value.is_finite())?))
+        };
+        let points: Vec<Point> = history.iter().enumerate().filter_map(point).collect();
+        (!points.is_empty()).then(|| Series { name: name.into(), points })
+    };
+    let lines = |y: Axis, series: Vec<Series>| {
+        Plot::Lines(Lines {
+            x: Axis::linear("epoch"),
+            y,
+            series,
+            references: vec![],
+            borders: borders.clone(),
+        })
+    };
+    let mut blocks = vec![];
+    let accuracies: Vec<Series> = [
+        series("training nodes", |record| record.train_accuracy),
+        series("validation nodes", |record| Some(record.val_accuracy)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !accuracies.is_empty() {
+        blocks.push(Block::Figure(Figure {
+            id: "training".into(),
+            caption: if borders.is_empty() {
+                "Accuracy after each epoch.".into()
+            } else {
+                "Accuracy after each epoch. Upright lines: where a stage begins.".into()
+            },
+            alt: format!(
+                "Lines over {} epochs in {stages} stages: the validation accuracy ends at {}.",
+                history.len(),
+                ui::percent(last.val_accuracy)
+            ),
+            plot: lines(Axis::percent("accuracy"), accuracies),
+        }));
+    }
+    if let Some(loss) = series("training nodes", |record| record.loss) {
+        let ends = |point: Option<&Point>| point.map_or(0.0, |point| point.y);
+        blocks.push(Block::Figure(Figure {
+            id: "loss".into(),
+            caption: "Mean loss (cross entropy) over the training nodes in each epoch.".into(),
+            alt: format!(
+                "Line: the loss goes from {:.3} to {:.3}.",
+                ends(loss.points.first()),
+                ends(loss.points.last())
+            ),
+            plot: lines(Axis::linear("loss"), vec![loss]),
+        }));
+    }
+    (!blocks.is_empty()).then(|| section("training", "Training", blocks))
+}
+
+/// Time and memory.
+fn cost(release: &Release) -> Result<Section> {
+    let mut blocks = vec![];
+    match release.cost()? {
+        None => blocks.push(Block::Paragraph(
+            "Time and memory are not known: private/cost.json is not part of the release.".into(),
+        )),
+        Some(cost) => {
+            let since = if cost.resumed { ", since the run was resumed" } else { "" };
+            let mut facts =
+                vec![fact("time", format!("{:.1} s on {} threads{since}", cost.seconds, cost.threads))];
+            if cost.cpu_seconds > 0.0 {
+                facts.push(fact("processor time", format!("{:.1} s{since}", cost.cpu_seconds)));
+            }
+            if cost.peak_memory_bytes > 0 {
+                let memory = ui::bytes(cost.peak_memory_bytes as usize);
+                facts.push(fact("peak memory", format!("{memory}, data included")));
+            }
+            blocks.push(Block::Facts(facts));
+            if release.statement.private {
+                blocks.push(Block::Paragraph(
+                    "These depend on the data, and the guarantee does not cover them: take private/cost.json out of a \
+                     release that you hand on."
+                        .into(),
+                ));
+            }
+        }
+    }
+    Ok(section("cost", "Cost", blocks))
+}
+
+/// What was recomputed while the report was written.
+fn checks(release: &Release) -> Result<Section> {
+    let findings = release::verify(&release.folder)?;
+    let row = |finding: &release::Finding| {
+        let verdict = if finding.ok { Cell::text("ok") } else { Cell::text("WRONG").bold() };
+        vec![Cell::text(&finding.what), verdict, Cell::text(&finding.detail)]
+    };
+    let mut blocks = vec![];
+    if findings.iter().any(|finding| !finding.ok) {
+        let text = "Something is wrong with this release: it must not be trusted.";
+        blocks.push(Block::Notice(Tone::Caution, text.into()));
+    }
+    blocks.push(Block::Table(Table {
+        id: "checks".into(),
+        caption: "What was recomputed while this report was written, as by progap verify.".into(),
+        columns: ["checked", "verdict", "found"].map(String::from).to_vec(),
+        rows: findings.iter().map(row).collect(),
+    }));
+    Ok(section("checks", "Checks", blocks))
+}
+
+/// All that is needed to run it again.
+fn settings_section(release: &Release) -> Result<Section> {
+    let config = &release.config;
+    let mut blocks = vec![Block::Facts(vec![
+        fact("data set", &config.dataset),
+        fact("nodes", ui::count(release.statement.nodes)),
+        fact("feature columns", ui::count(release.statement.feature_columns)),
+        fact("classes", ui::count(release.nodes().classes())),
+    ])];
+    blocks.push(Block::Code {
+        name: "Run it again".into(),
+        text: format!(
+            "progap train --config {}",
+            quoted(&release.folder.join("config.toml").to_string_lossy())
+        ),
+    });
+    blocks.push(Block::Paragraph(match config.settings.seed {
+        Some(_) => "The seed makes the run repeatable to the last bit, and its noise removable.".into(),
+        None => "The noise will be new, so the results differ a little; and a further run on the same data spends its \
+                 budget once more."
+            .to_string(),
+    }));
+    blocks.push(Block::Code { name: "config.toml".into(), text: toml::to_string(config)? });
+    Ok(section("settings", "Settings", blocks))
+}
+
+/// An argument of a shell command.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+@%=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a/b-1.toml"), "a/b-1.toml");
+        assert_eq!(quoted("it's here"), "'it'\\''s here'");
+        assert_eq!(quoted("$(x)"), "'$(x)'");
+    }
+
+    #[test]
+    fn a_factor_is_rounded_up() {
+        assert_eq!([round_up(1f64.exp(), 3), round_up(2.0, 3)], [2.719, 2.0]);
+    }
+
+    #[test]
+    fn stages_are_visible_in_the_history() {
+        let record = |stage, epoch, val_accuracy| EpochRecord {
+            stage,
+            epoch,
+            loss: None,
+            train_accuracy: None,
+            val_accuracy,
+        };
+        let history = [record(0, 1, 0.4), record(0, 2, f64::NAN), record(1, 1, 0.6)];
+        let section = training(&history).expect("a section");
+        let [Block::Figure(Figure { plot: Plot::Lines(lines), .. })] = &section.blocks[..] else {
+            panic!("one figure, as the loss is not known: {section:?}")
+        };
+        assert_eq!(lines.borders.iter().map(|border| border.at).collect::<Vec<_>>(), [1.0, 3.0]);
+        assert_eq!(lines.series[0].points.iter().map(|point| point.x).collect::<Vec<_>>(), [1.0, 3.0]);
+        assert!(training(&[]).is_none());
+    }
+}

@@ -1,0 +1,84 @@
+//! What training cost in time and memory.
+//!
+//! These depend on the data (a graph with more edges takes longer), so they lie in the folder `private/` of a release,
+//! are covered by no promise, and can be taken out.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Result, files};
+
+pub(crate) const COST: &str = "private/cost.json";
+
+/// The time and memory of a training run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Seconds from beginning to end, without loading the data.
+    pub seconds: f64,
+    /// Processor time in seconds; 0 where the system does not tell.
+    pub cpu_seconds: f64,
+    /// The peak memory of the process in bytes, data included; 0 where the system does not tell.
+    pub peak_memory_bytes: u64,
+    /// The number of threads.
+    pub threads: usize,
+    /// Whether the run was interrupted: then the time is that since it went on.
+    pub resumed: bool,
+}
+
+impl Cost {
+    /// The cost of a release, unless it was taken out.
+    pub(crate) fn read(folder: &Path) -> Result<Option<Cost>> {
+        let file = folder.join(COST);
+        if file.exists() { files::read_json(&file).map(Some) } else { Ok(None) }
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
+        let file = folder.join(COST);
+        let private = file.parent().unwrap_or(folder);
+        std::fs::create_dir_all(private).map_err(|e| crate::Error::file(private, e))?;
+        files::write_json(&file, self)
+    }
+}
+
+/// Measures a run.
+pub(crate) struct Stopwatch {
+    start: Instant,
+    cpu: f64,
+    resumed: bool,
+}
+
+impl Stopwatch {
+    pub fn start(resumed: bool) -> Stopwatch {
+        Stopwatch { start: Instant::now(), cpu: cpu_seconds(), resumed }
+    }
+
+    pub fn stop(self) -> Cost {
+        Cost {
+            seconds: self.start.elapsed().as_secs_f64(),
+            cpu_seconds: cpu_seconds() - self.cpu,
+            peak_memory_bytes: peak_memory(),
+            threads: rayon::current_num_threads(),
+            resumed: self.resumed,
+        }
+    }
+}
+
+/// Processor time of this process so far, in seconds; 0 where the system does not tell.
+pub fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is the program's name in parentheses, which may hold spaces; user and system time are the
+    // 14th and 15th, in hundredths of a second.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// The peak memory of this process in bytes; 0 where the system does not tell.
+pub fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
