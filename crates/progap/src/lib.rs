@@ -4,6 +4,7 @@
 //! Python.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod error;
 mod files;
 pub mod ledger;

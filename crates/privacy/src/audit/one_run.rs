@@ -67,7 +67,7 @@ impl Guesses {
                 if 0.5 * (above(t).0 + above(t).1) > share { low = t } else { high = t }
             }
             let (right, wrong) = above(low);
-            let correct = (right / (right + wrong) * 2.0 * each as f64) as u64;
+            let correct = (right / (right + wrong) * 2.0 * each as f64).round() as u64;
             let guesses = Guesses { canaries: canaries as u64, made: 2 * each as u64, correct };
             let bound = one_run_epsilon(guesses, delta, confidence)?;
             if each > 0 && bound > best.0 {

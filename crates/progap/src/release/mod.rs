@@ -189,6 +189,11 @@ impl Release {
         &self.nodes
     }
 
+    /// Everything in the release that predictions are made of.
+    pub(crate) fn predictor(&self) -> &Predictor {
+        &self.predictor
+    }
+
     /// What the model says about some nodes. No edge is read, and no privacy is spent.
     pub fn predict(&self, nodes: &[u32]) -> Result<Predictions> {
         if self.nodes.features().columns() != self.statement.feature_columns {
