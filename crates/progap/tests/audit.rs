@@ -46,13 +46,12 @@ fn plan(settings: &Settings) -> Plan {
 
 /// Claims what `claimed` does and asks a vault with other settings and another plan.
 fn audit_aggregates(
-    claimed: &Settings,
+    (claimed, honest): &(Settings, Plan),
     used: (&Settings, &Plan),
     canaries: usize,
     seed: u64,
 ) -> Vec<Finding> {
-    let honest = plan(claimed);
-    let world = World::new(network().graph(), claimed, &honest, Some(canaries));
+    let world = World::new(network().graph(), claimed, honest, Some(canaries));
     let mut vault = |data| ask_vault(data, used.0, used.1, Randomness::from_seed(seed));
     audit_world(&world, aggregation_claim(claimed, honest, SIZES.edges).expect("a claim"), seed, &mut vault)
 }
@@ -113,11 +112,11 @@ fn honest_mechanisms_are_accused_no_more_often_than_stated() {
 /// A friendship is two directed edges; noise for one of them is too little by sqrt 2.
 #[test]
 fn noise_without_the_root_of_two_is_found() {
-    let claimed = units()[1].clone();
-    let used = Settings { undirected: false, ..claimed.clone() };
-    assert!(refuted(&audit_aggregates(&claimed, (&used, &plan(&used)), 4000, 5)));
+    let claimed = unit(1);
+    let (settings, weak) = unit(0);
+    assert!(refuted(&audit_aggregates(&claimed, (&settings, &weak), 4000, 5)));
     assert!(
-        !refuted(&audit_aggregates(&claimed, (&claimed, &plan(&claimed)), 4000, 5)),
+        !refuted(&audit_aggregates(&claimed, (&claimed.0, &claimed.1), 4000, 5)),
         "the honest one passes"
     );
 }
