@@ -36,10 +36,14 @@ pub struct Attack {
 /// The figures of an attack.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    name: &'static str,
-    question: &'static str,
-    positives: usize,
-    negatives: usize,
+    /// Its name in one word.
+    pub name: &'static str,
+    /// What it asks, in words.
+    pub question: &'static str,
+    /// Cases that are true.
+    pub positives: usize,
+    /// Cases that are not.
+    pub negatives: usize,
     /// The area under the curve, 0.5 for guessing.
     pub auc: f64,
     /// Its 95 % interval.

@@ -6,17 +6,18 @@
 //! audit works for every method.
 
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
+use progap_privacy::accountant::GdpAccountant;
 use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::unit_in_words;
+use super::throwaway_release;
 use crate::method::Observer;
 use crate::plan::automatic_delta;
 use crate::release::Release;
 use crate::settings::{Bounding, Level, Settings};
 use crate::vault::Rows;
-use crate::{Error, Result, run};
-use progap_privacy::accountant::GdpAccountant;
+use crate::{Error, Result};
 
 /// A data set with room for canaries.
 #[derive(Debug)]
@@ -152,7 +153,7 @@ impl<'a> Planted<'a> {
 /// Trains with canaries and scores them from the release.
 ///
 /// # Errors
-/// As [`run::train`].
+/// As [`crate::run::train`].
 pub fn audit<S: Source>(
     base: &Dataset,
     settings: &Settings,
@@ -162,10 +163,7 @@ pub fn audit<S: Source>(
 ) -> Result<Trial> {
     let planted = Planted::new(base, settings, canaries)?;
     let coins = toss(&mut randomness, planted.canaries)?;
-    let place = tempfile::tempdir().map_err(|e| Error::Unsuitable(format!("no temporary folder: {e}")))?;
-    let folder = place.path().join("release");
-    let release =
-        run::train(planted.dataset(&coins)?, settings, &folder, None, serde_json::Value::Null, observer)?;
+    let release = throwaway_release(planted.dataset(&coins)?, settings, observer)?;
     // The attacker knows every canary's row, and wants to know which of them were in.
     let everyone = planted.dataset(&vec![true; coins.len()])?;
     let seen = planted.observations(&release, &everyone)?;
