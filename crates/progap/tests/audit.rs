@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use progap::audit::mechanism::{Canary, Gradients, World, aggregation_claim, ask_vault};
-use progap::audit::{Claim, Finding, Trial, evidence, judge, mechanism};
+use progap::audit::{Auditor, Claim, Finding, Trial, evidence, judge, mechanism};
+use progap::method::catalogue::METHODS;
 use progap::plan::{Plan, PublicSizes};
 use progap::settings::Bounding;
 use progap::{Level, Settings};
@@ -230,4 +231,83 @@ fn hubs(copies: usize, edges_back: bool) -> World {
     // In W everyone hears 40 without the hub, 32 with it, in expectation; in the mean of four rows over sqrt 4, twice that.
     let threshold = -0.5 * f64::from(n + n * d / (d + 1)) * f64::from(d).sqrt();
     World { width: 1, messages, fixed, canaries, threshold }
+}
+
+/// A small network in which training is quick.
+fn quick(level: Level) -> Settings {
+    Settings { epochs: 3, batch_size: 100, seed: Some(11), ..Settings::new(level) }
+}
+
+fn audit_training(settings: &Settings, canaries: usize) -> Trial {
+    let dataset = network();
+    let auditor = Auditor { dataset: &dataset, settings, canaries: Some(canaries) };
+    auditor.training(&mut ()).expect("audited")
+}
+
+/// A whole training run at each level and with each method. An accusation has probability at most 0.001 each.
+#[test]
+fn honest_training_passes() {
+    for entry in METHODS {
+        for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
+            let settings = Settings { method: entry.method, ..Settings::of(entry.method, level) };
+            let settings = Settings { epochs: 3, batch_size: 100, seed: Some(11), ..settings };
+            let findings = judge(&[audit_training(&settings, 1000)], CONFIDENCE).expect("findings");
+            assert!(!refuted(&findings), "{settings:?} {findings:#?}");
+        }
+    }
+}
+
+/// Little noise, much claimed: a training run that says epsilon 1 and spends 60 is found out, friendships and records too.
+/// Without noise nothing is claimed and everything is seen.
+#[test]
+fn false_claims_about_training_are_found() {
+    let node = Settings { max_degree: 9, ..quick(Level::Node) };
+    for settings in [
+        quick(Level::Edge),
+        Settings { undirected: true, ..quick(Level::Edge) },
+        node.clone(),
+        Settings { bounding: Bounding::Sample, ..node },
+    ] {
+        let spent = Settings { epsilon: Some(60.0), delta: Some(1e-6), ..settings };
+        let mut trial = audit_training(&spent, 1000);
+        trial.claim = Claim { epsilon: Some(1.0), mu: None, ..trial.claim };
+        let findings = judge(&[trial], CONFIDENCE).expect("findings");
+        assert!(refuted(&findings), "{spent:?} {findings:#?}");
+    }
+    let findings = judge(&[audit_training(&quick(Level::None), 1000)], CONFIDENCE).expect("findings");
+    assert!(findings.iter().all(|finding| finding.measured > 2.0 && !finding.refuted), "{findings:#?}");
+}
+
+/// Attacks find what is there to be found: with hardly any noise and few senders in a row an edge is seen, with much noise
+/// it is not. The areas are means over thousands of pairs; 0.03 is more than five standard errors.
+#[test]
+fn attacks_see_edges_without_noise_and_none_in_noise() {
+    let sparse = SocialNetwork::new(3000).edges(9000).classes(3).seed(2).generate().expect("a network");
+    let dataset = sparse.or_random_split(Ratios::default(), 1).expect("a split");
+    let areas = |settings: &Settings| {
+        let auditor = Auditor { dataset: &dataset, settings, canaries: None };
+        let release = auditor.train(&mut ()).expect("trained");
+        let (links, members) = auditor.attacks(&release).expect("attacked");
+        let names: Vec<_> = links.iter().map(|attack| attack.name).collect();
+        assert_eq!(names, ["features", "posteriors", "aggregates", "influence"]);
+        assert!((0.3..0.8).contains(&members.roc.auc()));
+        let influence = links[3].outcome().expect("figures");
+        assert!(influence.auc_interval[0] < influence.auc && influence.auc < influence.auc_interval[1]);
+        (influence.auc, influence.found_at_one_percent)
+    };
+    let open = areas(&Settings { epochs: 30, layerwise: true, ..quick(Level::None) });
+    let noisy = areas(&Settings { epsilon: Some(0.05), epochs: 30, ..quick(Level::Edge) });
+    assert!(open.0 > 0.7 && open.1 > noisy.1, "{open:?} {noisy:?}");
+    assert!((noisy.0 - 0.5).abs() < 0.03 && noisy.1 < 0.03, "{noisy:?}");
+}
+
+/// A release of other data is refused.
+#[test]
+fn releases_of_other_data_are_refused() {
+    let (mine, settings) = (network(), quick(Level::Edge));
+    let release =
+        Auditor { dataset: &mine, settings: &settings, canaries: None }.train(&mut ()).expect("trained");
+    let other = mine.clone().with_random_split(Ratios::default(), 2).expect("a split");
+    let auditor = Auditor { dataset: &other, settings: &settings, canaries: None };
+    assert!(auditor.attacks(&release).is_err_and(|e| e.to_string().contains("other data")));
 }

@@ -195,7 +195,12 @@ fn show(report: &Report, out: Option<&Path>) -> Outcome {
                 count(finding.canaries),
                 finding.claimed.map_or("no claim".into(), |claimed| format!("at most {claimed:.2}")),
                 format!("at least {:.2}", finding.measured),
-                if finding.refuted { "WRONG" } else { "nothing found" }.into(),
+                match (finding.refuted, finding.claimed) {
+                    (true, _) => "WRONG",
+                    (false, Some(_)) => "nothing found",
+                    (false, None) => "unprotected",
+                }
+                .into(),
             ]
         });
         text += "\n\nEpsilon, claimed and measured (all bounds hold together)\n";
@@ -206,19 +211,19 @@ fn show(report: &Report, out: Option<&Path>) -> Outcome {
         attacks.chain(report.membership_inference.iter().map(|attack| ("training nodes", attack))).collect();
     if !attacks.is_empty() {
         let share = |found: f64, [low, high]: [f64; 2]| {
-            format!("{} ({} to {})", percent(found), percent(low), percent(high))
+            format!("{} ({:.2} to {:.2})", percent(found), 100.0 * low, 100.0 * high)
         };
         let rows = attacks.iter().map(|(what, attack)| {
             [
                 (*what).into(),
-                attack.question.to_string(),
+                attack.name.into(),
                 format!("{:.3} ({:.3} to {:.3})", attack.auc, attack.auc_interval[0], attack.auc_interval[1]),
                 share(attack.found_at_one_percent, attack.found_at_one_percent_interval),
                 share(attack.found_at_one_per_mille, attack.found_at_one_per_mille_interval),
             ]
         });
-        text += "\n\nAttacks on a release (AUC 0.5 is guessing; shares found while 1 % or 0.1 % of the others are accused)\n";
-        text += &ui::table(["looking for", "by asking", "AUC", "found at 1 %", "found at 0.1 %"], rows);
+        text += "\n\nAttacks on a release, with 95 % intervals (AUC 0.5 is guessing; found while 1 % or 0.1 % of the others are accused)\n";
+        text += &ui::table(["looking for", "by", "AUC", "found at 1 %", "found at 0.1 %"], rows);
     }
     if let Some(out) = out {
         text += &format!("\n\nplots are in {}", out.display());

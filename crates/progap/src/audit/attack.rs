@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// An attack and how it went.
 #[derive(Debug, Clone)]
 pub struct Attack {
-    /// Its name in one word.
+    /// Its name.
     pub name: &'static str,
     /// What it asks, in words.
     pub question: &'static str,
@@ -36,7 +36,7 @@ pub struct Attack {
 /// The figures of an attack.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// Its name in one word.
+    /// Its name.
     pub name: &'static str,
     /// What it asks, in words.
     pub question: &'static str,
@@ -161,7 +161,7 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
             .collect())
     };
     let question = "is the model surer of the true class than of a test node's?";
-    Attack::new("membership", question, &scores(Part::Train)?, &scores(Part::Test)?)
+    Attack::new("loss", question, &scores(Part::Train)?, &scores(Part::Test)?)
 }
 
 /// What every node would have sent for each aggregate, as far as the released model tells, without what all send.
