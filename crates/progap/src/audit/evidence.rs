@@ -96,20 +96,22 @@ impl Evidence {
         Ok(Roc::new(&with, &without)?)
     }
 
-    fn epsilon(&self, test: Test, claim: &Claim, confidence: f64) -> Result<f64> {
+    /// A lower bound on epsilon, and from how many canaries.
+    fn epsilon(&self, test: Test, claim: &Claim, confidence: f64) -> Result<(f64, usize)> {
         let (with, without) = by_coin(&self.scores, &self.coins)?;
         let counts = || Counts::at_threshold(&with, &without, self.threshold);
+        let all = self.coins.len();
         Ok(match test {
             Test::OneRun => {
                 // Each canary may be given away with probability delta: beyond some number that costs more than it helps.
                 let most = (ONE_RUN_DELTAS / claim.delta).max(ONE_RUN_AT_LEAST) as usize;
-                let count = self.coins.len().min(most);
+                let count = all.min(most);
                 let each = Guesses::planned(count, claim.planned_mu()?, claim.delta, confidence)?;
                 let guesses = Guesses::by_rank(&self.scores[..count], &self.coins[..count], each, each)?;
-                one_run_epsilon(guesses, claim.delta, confidence)?
+                (one_run_epsilon(guesses, claim.delta, confidence)?, count)
             }
-            Test::Gaussian => epsilon_of_mu(mu_from_rates(counts()?, confidence)?, claim.delta)?,
-            Test::Rates => epsilon_from_rates(counts()?, claim.delta, confidence)?,
+            Test::Gaussian => (epsilon_of_mu(mu_from_rates(counts()?, confidence)?, claim.delta)?, all),
+            Test::Rates => (epsilon_from_rates(counts()?, claim.delta, confidence)?, all),
         })
     }
 }
@@ -155,11 +157,11 @@ pub fn judge(trials: &[Trial], confidence: f64) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for Trial { what, evidence, claim } in trials {
         for &test in claim.tests() {
-            let measured = evidence.epsilon(test, claim, each)?;
+            let (measured, canaries) = evidence.epsilon(test, claim, each)?;
             findings.push(Finding {
                 what: what.clone(),
                 test,
-                canaries: evidence.coins.len(),
+                canaries,
                 claimed: claim.epsilon,
                 delta: claim.delta,
                 measured,
