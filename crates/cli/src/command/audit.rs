@@ -217,7 +217,7 @@ fn show(report: &Report, out: Option<&Path>) -> Outcome {
             [
                 (*what).into(),
                 attack.name.into(),
-                format!("{:.3} ({:.3} to {:.3})", attack.auc, attack.auc_interval[0], attack.auc_interval[1]),
+                format!("{:.3} ± {:.3}", attack.auc, 0.5 * (attack.auc_interval[1] - attack.auc_interval[0])),
                 share(attack.found_at_one_percent, attack.found_at_one_percent_interval),
                 share(attack.found_at_one_per_mille, attack.found_at_one_per_mille_interval),
             ]

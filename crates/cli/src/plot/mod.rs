@@ -46,7 +46,7 @@ const STYLES: [(Colour, f32, &[f32]); 4] = [
 const INK: Colour = Colour(0x22, 0x22, 0x22);
 const GRID: Colour = Colour(0xDD, 0xDD, 0xDD);
 
-const WIDTH: f32 = 800.0;
+const WIDTH: f32 = 830.0;
 const HEIGHT: f32 = 500.0;
 /// The plotting area: left, top, right, bottom.
 const AREA: (f32, f32, f32, f32) = (80.0, 56.0, 670.0, 430.0);

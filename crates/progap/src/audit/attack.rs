@@ -164,7 +164,8 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
     Attack::new("loss", question, &scores(Part::Train)?, &scores(Part::Test)?)
 }
 
-/// What every node would have sent for each aggregate, as far as the released model tells, without what all send.
+/// What every node would have sent for each aggregate, as far as the released model tells, without what all send, and
+/// turned to where the aggregates vary least: the best linear test for a message among the sum of the others.
 fn messages(predictor: &Predictor, rows: &Rows) -> Result<Vec<(usize, Vec<f32>)>> {
     let encoded = predictor.encoder.as_ref().map(|encoder| rows.encoded(encoder)).transpose()?;
     let rows = encoded.as_ref().unwrap_or(rows);
@@ -193,12 +194,61 @@ fn messages(predictor: &Predictor, rows: &Rows) -> Result<Vec<(usize, Vec<f32>)>
         for message in messages.chunks_exact(aggregate.width) {
             mean.iter_mut().zip(message).for_each(|(m, v)| *m += v / count);
         }
+        let others = Moments::of(&aggregate.values, aggregate.width);
         for message in messages.chunks_exact_mut(aggregate.width) {
             message.iter_mut().zip(&mean).for_each(|(v, m)| *v -= m);
+            others.solve(message);
         }
         found.push((number, messages));
     }
     Ok(found)
+}
+
+/// The second moments of some rows, as a Cholesky factor.
+struct Moments {
+    width: usize,
+    factor: Vec<f64>,
+}
+
+impl Moments {
+    fn of(rows: &[f32], width: usize) -> Moments {
+        let mut sums = vec![0f64; width * width];
+        for row in rows.chunks_exact(width) {
+            for i in 0..width {
+                (0..=i).for_each(|j| sums[i * width + j] += f64::from(row[i]) * f64::from(row[j]));
+            }
+        }
+        let trace: f64 = (0..width).map(|i| sums[i * width + i]).sum();
+        // A little is added to every direction, so that one in which nothing varies does not decide alone.
+        let floor = (1e-6 * trace / width as f64).max(f64::MIN_POSITIVE);
+        let mut factor = sums;
+        for i in 0..width {
+            factor[i * width + i] += floor;
+            for j in 0..=i {
+                let product: f64 = (0..j).map(|k| factor[i * width + k] * factor[j * width + k]).sum();
+                let rest = factor[i * width + j] - product;
+                factor[i * width + j] =
+                    if i == j { rest.max(floor).sqrt() } else { rest / factor[j * width + j] };
+            }
+        }
+        Moments { width, factor }
+    }
+
+    /// Replaces a row by the solution of "moments times solution is the row", up to the number of rows.
+    fn solve(&self, row: &mut [f32]) {
+        let (width, factor) = (self.width, &self.factor);
+        let mut x: Vec<f64> = row.iter().map(|&v| f64::from(v)).collect();
+        for i in 0..width {
+            let known: f64 = (0..i).map(|k| factor[i * width + k] * x[k]).sum();
+            x[i] = (x[i] - known) / factor[i * width + i];
+        }
+        for i in (0..width).rev() {
+            let known: f64 = (i + 1..width).map(|k| factor[k * width + i] * x[k]).sum();
+            x[i] = (x[i] - known) / factor[i * width + i];
+        }
+        let scale = x.iter().map(|v| v * v).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+        row.iter_mut().zip(&x).for_each(|(v, x)| *v = (x / scale) as f32);
+    }
 }
 
 type Pairs = Vec<(u32, u32)>;
@@ -237,4 +287,28 @@ fn sparse_cosine(a: &[(usize, f32)], b: &[(usize, f32)]) -> f64 {
         a.iter().filter_map(|&(column, x)| at(column).map(|y| f64::from(x) * f64::from(y))).sum()
     };
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(f64::MIN_POSITIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_inverted() {
+        // The moments of these rows are [[10, 6], [6, 8]], whose inverse takes (16, 14) to (1, 1).
+        let moments = Moments::of(&[3.0, 2.0, 1.0, 0.0, 0.0, 2.0], 2);
+        let mut row = [16.0, 14.0];
+        moments.solve(&mut row);
+        assert!((row[0] - row[1]).abs() < 1e-4 && (row[0] - 0.5f32.sqrt()).abs() < 1e-4, "{row:?}");
+        let mut any = [1.0, 0.0];
+        Moments::of(&[0.0; 4], 2).solve(&mut any);
+        assert!(any.iter().all(|v| v.is_finite()));
+    }
+
+    #[test]
+    fn rows_are_compared_by_angle() {
+        assert!((cosine(&[1.0, 2.0], &[2.0, 4.0]) - 1.0).abs() < 1e-12);
+        assert_eq!(cosine(&[0.0, 0.0], &[2.0, 4.0]), 0.0);
+        assert!((sparse_cosine(&[(0, 1.0), (5, 2.0)], &[(5, 3.0)]) - 2.0 / 5f64.sqrt()).abs() < 1e-12);
+    }
 }
