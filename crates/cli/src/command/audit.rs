@@ -37,7 +37,7 @@ pub struct Audit {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "mechanism,training,attacks")]
     parts: Vec<Part>,
     /// Canaries in each experiment [default: as many as are worth their time]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(100..=4_000_000))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     canaries: Option<u64>,
     /// Probability with which all bounds hold together
     #[arg(long, default_value_t = 0.95, value_name = "SHARE")]
@@ -140,11 +140,7 @@ impl Audit {
         } else {
             show(&report, self.out.as_deref())?;
         }
-        if report.refuted {
-            Err("the claim is refuted: do not rely on this guarantee".into())
-        } else {
-            Ok(())
-        }
+        conclusion(report.refuted)
     }
 
     /// Trains with the progress shown.
@@ -159,6 +155,11 @@ impl Audit {
         };
         train(&mut observer)
     }
+}
+
+/// A refuted claim makes the command fail.
+fn conclusion(refuted: bool) -> Outcome {
+    if refuted { Err("the claim is refuted: do not rely on this guarantee".into()) } else { Ok(()) }
 }
 
 /// The result in one sentence: that of the test that came closest to the claim.
@@ -282,4 +283,42 @@ fn thin(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(claimed: Option<f64>, measured: f64) -> Finding {
+        let refuted = claimed.is_some_and(|claimed| measured > claimed);
+        let what = "an edge".into();
+        Finding { what, test: Test::Gaussian, canaries: 1000, claimed, delta: 1e-7, measured, refuted }
+    }
+
+    #[test]
+    fn the_verdict_is_that_of_the_closest_test() {
+        let fine = [finding(Some(1.0), 0.43), finding(Some(8.0), 2.0)];
+        let words = "claimed at most 1.00, measured at least 0.43 with 95 % confidence: nothing found";
+        assert_eq!(verdict(&fine, 0.95), words);
+        let wrong = [fine[0].clone(), finding(Some(8.0), 8.4)];
+        let words = "claimed at most 8.00, measured at least 8.40 with 99.9 % confidence: THE CLAIM IS WRONG";
+        assert_eq!(verdict(&wrong, 0.999), words);
+        assert!(
+            verdict(&[finding(None, 9.0)], 0.95).starts_with("nothing is claimed; measured at least 9.00")
+        );
+        assert_eq!(verdict(&[], 0.95), "no claim was tested");
+        assert!(
+            conclusion(true).is_err_and(|e| e.to_string().contains("refuted")) && conclusion(false).is_ok()
+        );
+    }
+
+    #[test]
+    fn curves_are_thinned_to_what_can_be_seen() {
+        let curve = thin((0..=100_000).map(|k| f64::from(k) / 1e5).map(|x| (x, x)));
+        assert!(
+            curve.len() < 700 && curve[0].0 >= 1e-4 && curve.last() == Some(&(1.0, 1.0)),
+            "{}",
+            curve.len()
+        );
+    }
 }

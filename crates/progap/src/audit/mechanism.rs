@@ -35,11 +35,13 @@ pub struct Canary {
     pub watched: Vec<(u32, u32)>,
 }
 
-/// Rows that canaries may take: more canaries give sharper bounds and take longer.
+/// Rows that canaries take, ten times as many on request: more canaries give sharper bounds and take longer.
 const ROWS: usize = 400_000;
-/// The most canaries of one kind.
+/// As many canaries as usual.
 const CANARIES: usize = 100_000;
-/// The most in a sum of gradients, where each has a weight of its own.
+/// The most receivers of a record.
+const RECEIVERS: usize = 2000;
+/// As many as usual in a sum of gradients, where each has a weight of its own.
 const GRADIENTS: usize = 20_000;
 
 impl World {
@@ -49,9 +51,10 @@ impl World {
         let receivers = match (settings.level, settings.bounding) {
             (Level::None | Level::Edge, _) => 1,
             (Level::Node, Bounding::Weight) => 4,
-            (Level::Node, Bounding::Cap | Bounding::Sample) => settings.max_degree as usize,
+            (Level::Node, Bounding::Cap | Bounding::Sample) => (settings.max_degree as usize).min(RECEIVERS),
         };
-        let canaries = canaries.unwrap_or_else(|| (ROWS / (receivers + 1)).clamp(100, CANARIES));
+        let usual = (ROWS / (receivers + 1)).clamp(100, CANARIES);
+        let canaries = canaries.unwrap_or(usual).min(10 * ROWS / (receivers + 1));
         let width = settings.hidden;
         let first = |canary: usize| (base.nodes() + canary * (receivers + 1)) as u32;
         let nodes = first(canaries) as usize;
@@ -162,7 +165,7 @@ pub fn audit<S: Source>(
         trials.push(Trial { what, evidence, claim });
     }
     if settings.level == Level::Node {
-        let gradients = Gradients::new(settings, canaries.unwrap_or(GRADIENTS))?;
+        let gradients = Gradients::new(settings, canaries.unwrap_or(GRADIENTS).min(CANARIES))?;
         // A record is protected better than this when it is not always in the batch; here it always is.
         let plan = Plan { rate: 1.0, ..plan.clone() };
         let evidence = gradients

@@ -56,7 +56,7 @@ impl<'a> Planted<'a> {
                 Bounding::Weight => 1,
                 Bounding::Cap | Bounding::Sample => settings.max_degree.min(RECEIVERS) as usize,
             },
-            canaries: canaries.unwrap_or(if node { RECORDS.min(base.nodes() / 4) } else { EDGES }),
+            canaries: canaries.unwrap_or(if node { RECORDS.min(base.nodes() / 4) } else { EDGES }).max(100),
             model: model as u32,
         })
     }
