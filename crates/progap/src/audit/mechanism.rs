@@ -45,14 +45,15 @@ const RECEIVERS: usize = 2000;
 const GRADIENTS: usize = 20_000;
 
 impl World {
-    /// Canaries of the settings' unit beside the edges of a graph, as many as there is room for or as are asked for.
-    /// An edge is a canary of its own; a record has as many receivers as make its influence largest.
-    pub fn new(base: &Graph, settings: &Settings, plan: &Plan, canaries: Option<usize>) -> World {
-        let receivers = match (settings.level, settings.bounding) {
-            (Level::None | Level::Edge, _) => 1,
-            (Level::Node, Bounding::Weight) => 4,
-            (Level::Node, Bounding::Cap | Bounding::Sample) => (settings.max_degree as usize).min(RECEIVERS),
-        };
+    /// Canaries of the settings' unit beside the edges of a graph, as many as there is room for or as are asked for. An
+    /// edge or friendship has one receiver; a record has as many as are given.
+    pub fn new(
+        base: &Graph,
+        settings: &Settings,
+        plan: &Plan,
+        receivers: usize,
+        canaries: Option<usize>,
+    ) -> World {
         let usual = (ROWS / (receivers + 1)).clamp(100, CANARIES);
         let canaries = canaries.unwrap_or(usual).min(10 * ROWS / (receivers + 1));
         let width = settings.hidden;
@@ -121,6 +122,17 @@ impl World {
     }
 }
 
+/// The numbers of receivers with which a record has its largest influence, and with which a bound that is not kept
+/// would let it have twice as much.
+pub fn receivers(settings: &Settings) -> Vec<usize> {
+    let most = (settings.max_degree as usize).min(RECEIVERS);
+    match (settings.level, settings.bounding) {
+        (Level::None | Level::Edge, _) => vec![1],
+        (Level::Node, Bounding::Weight) => vec![4, 4 * most],
+        (Level::Node, Bounding::Cap | Bounding::Sample) => vec![most, 4 * most],
+    }
+}
+
 /// What the vault answers when it is asked as often as a training run asks it.
 ///
 /// # Errors
@@ -157,12 +169,15 @@ pub fn audit<S: Source>(
     let mut trials = Vec::new();
     let rounds = method::aggregations(settings);
     if rounds > 0 {
-        let world = World::new(dataset.graph(), settings, plan, canaries);
-        let evidence =
-            world.experiment(&mut fresh(), &mut |canaries| ask_vault(canaries, settings, plan, fresh()))?;
         let claim = aggregation_claim(settings, plan, dataset.graph().edges())?;
-        let what = format!("{} through {rounds} aggregates", unit_in_words(settings));
-        trials.push(Trial { what, evidence, claim });
+        for (at, receivers) in receivers(settings).into_iter().enumerate() {
+            let world = World::new(dataset.graph(), settings, plan, receivers, canaries);
+            let mut vault = |canaries| ask_vault(canaries, settings, plan, fresh());
+            let evidence = world.experiment(&mut fresh(), &mut vault)?;
+            let many = if at == 0 { "" } else { " with many receivers" };
+            let what = format!("{}{many} through {rounds} aggregates", unit_in_words(settings));
+            trials.push(Trial { what, evidence, claim });
+        }
     }
     if settings.level == Level::Node {
         let gradients = Gradients::new(settings, canaries.unwrap_or(GRADIENTS).min(CANARIES))?;
