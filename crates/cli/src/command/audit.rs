@@ -95,6 +95,9 @@ impl Audit {
             }
         };
         settings.check()?;
+        if let Some(out) = &self.out {
+            std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+        }
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
@@ -234,7 +237,6 @@ fn show(report: &Report, out: Option<&Path>) -> Outcome {
 
 /// One plot for each experiment, one for the attacks on edges, one for that on nodes.
 fn plots(out: &Path, trials: &[Trial], links: &[Attack], members: Option<&Attack>) -> Outcome {
-    std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
     let guessing = || Line {
         name: "guessing".into(),
         points: thin((1..=1000).map(|k| f64::from(k) / 1e3).map(|x| (x, x))),

@@ -101,7 +101,9 @@ pub fn link<S: Source>(
 ) -> Result<Vec<Attack>> {
     let (edges, others) = pairs(dataset, randomness)?;
     if edges.len() < 2 {
-        return Err(Error::Unsuitable("there are too few edges to look for".into()));
+        return Err(Error::Unsuitable(
+            "there are too few edges to look for: audit the mechanism and the training alone".into(),
+        ));
     }
     let (predictor, rows) = (release.predictor(), Rows::of_nodes(dataset));
     let everyone: Vec<u32> = (0..dataset.nodes() as u32).collect();
