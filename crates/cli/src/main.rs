@@ -28,6 +28,7 @@ Examples:
   progap predict releases/demo-edge-1       classes and probabilities, without the graph
   progap verify releases/demo-edge-1        recompute the guarantee
   progap report releases/demo-edge-1        a page with the guarantee, tables and figures
+  progap audit releases/demo-edge-1         attack it: is the guarantee kept?
   progap inspect demo                       a synthetic social network, nothing to download
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
   progap data list                          the data sets of the paper, and which are present
@@ -40,6 +41,7 @@ enum Command {
     Train(Box<command::train::Train>),
     Predict(command::predict::Predict),
     Verify(command::verify::Verify),
+    Audit(Box<command::audit::Audit>),
     Inspect(Box<command::inspect::Inspect>),
     Report(command::report::Report),
     Methods(command::methods::Methods),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Train(train) => train.run(),
         Command::Predict(predict) => predict.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Audit(audit) => audit.run(),
         Command::Inspect(inspect) => inspect.run(),
         Command::Report(report) => report.run(),
         Command::Methods(methods) => methods.run(),

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assessment;
+pub mod audit;
 pub mod cost;
 mod error;
 mod files;

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod account;
+pub mod audit;
 pub mod completions;
 pub mod data;
 pub mod inspect;

@@ -90,13 +90,7 @@ fn labelled(release: &Release, name: &str) -> Result<Dataset, Box<dyn std::error
     let source = source.with_dataset(name);
     let source = kept["seed"].as_u64().map_or_else(|| source.clone(), |seed| source.with_seed(seed));
     let dataset = source.load_split()?;
-    // A release holds no fingerprint of private data; what is public must be the same.
-    let nodes = release.nodes();
-    let same = dataset.nodes() == nodes.nodes()
-        && dataset.class_names() == nodes.class_names()
-        && dataset.split() == nodes.split()
-        && dataset.node_ids() == nodes.node_ids();
-    if !same {
+    if !release.fits(&dataset) {
         return Err(format!(
             "{name}: the release was trained on other data (node ids, classes or split differ); name the same data"
         )

@@ -18,20 +18,11 @@ use super::Outcome;
 use crate::source::Source;
 use crate::ui::{self, Training, percent};
 
-/// Train a node classifier, private or not, and leave a release: model, noisy aggregates, privacy statement
+/// What to train on and how: shared by all commands that train.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  progap train                                            the built-in network, edges private, epsilon 1
-  progap train my-graph/ --label diagnosis --epsilon 2 --out release/
-  progap train fb:Berkeley13 --level node --epsilon 8 --ledger budget.db
-  progap train --method gap --level edge --epsilon 2      another method on the same rails
-  progap train --preset paper --level edge --depth 5 --repeats 5 --seed 1 --json
-  progap train --resume release/                          go on after a crash or Ctrl-C
-  progap train --config release/config.toml               the same settings again")]
-pub struct Train {
+pub struct Choices {
     #[command(flatten)]
-    source: Source,
+    pub source: Source,
     /// How the model is trained; `progap methods` describes each [default: progap]
     #[arg(long, short, value_enum)]
     method: Option<MethodName>,
@@ -43,7 +34,7 @@ pub struct Train {
     preset: Option<Preset>,
     /// Settings from a file, such as the config.toml of a release; flags win
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Privacy budget [default: 1 for edges, 8 for nodes]
     #[arg(long, short = 'e')]
     epsilon: Option<f64>,
@@ -107,6 +98,22 @@ pub struct Train {
     /// By which theorem noise is chosen [default: best]
     #[arg(long, value_enum, help_heading = "Privacy")]
     accounting: Option<AccountingName>,
+}
+
+/// Train a node classifier, private or not, and leave a release: model, noisy aggregates, privacy statement
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap train                                            the built-in network, edges private, epsilon 1
+  progap train my-graph/ --label diagnosis --epsilon 2 --out release/
+  progap train fb:Berkeley13 --level node --epsilon 8 --ledger budget.db
+  progap train --method gap --level edge --epsilon 2      another method on the same rails
+  progap train --preset paper --level edge --depth 5 --repeats 5 --seed 1 --json
+  progap train --resume release/                          go on after a crash or Ctrl-C
+  progap train --config release/config.toml               the same settings again")]
+pub struct Train {
+    #[command(flatten)]
+    choices: Choices,
     /// Ledger to charge before any noisy value is used
     #[arg(long, value_name = "FILE", help_heading = "Privacy")]
     ledger: Option<PathBuf>,
@@ -236,7 +243,7 @@ impl Train {
             let report = self.once(&source, None, folder)?;
             return self.show(vec![report]);
         }
-        let (settings, source) = self.settings()?;
+        let (settings, source) = self.choices.settings()?;
         settings.check()?;
         let mut reports = Vec::new();
         let base = match &self.out {
@@ -253,9 +260,11 @@ impl Train {
         }
         self.show(reports)
     }
+}
 
+impl Choices {
     /// The settings by preset or file, changed by flags; and the data set.
-    fn settings(&self) -> Result<(Settings, Source), Box<dyn std::error::Error>> {
+    pub fn settings(&self) -> Result<(Settings, Source), Box<dyn std::error::Error>> {
         let mut source = self.source.clone();
         let mut settings = match &self.config {
             Some(file) => {
@@ -329,7 +338,9 @@ impl Train {
         }
         Ok((settings, source))
     }
+}
 
+impl Train {
     /// One run; without settings, an interrupted one goes on.
     fn once(
         &self,

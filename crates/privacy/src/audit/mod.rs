@@ -10,14 +10,19 @@
 //! | hits and false alarms of a fixed threshold over many runs | [`epsilon_from_rates`], [`mu_from_rates`] |
 //! | canary scores with Gaussian noise of known scale | [`mu_from_gaussian_scores`] |
 //! | guesses about many canaries in one run | [`one_run_epsilon`] |
+//! | scores of two groups, without any claim | [`Roc`] |
 
 mod binomial;
 mod one_run;
 mod rates;
+mod roc;
 
 pub use binomial::{Interval, clopper_pearson, lower_bound, upper_bound};
 pub use one_run::{Guesses, one_run_epsilon, one_run_p_value};
-pub use rates::{Counts, epsilon_from_rates, epsilon_of_mu, mu_from_gaussian_scores, mu_from_rates};
+pub use rates::{
+    Counts, epsilon_from_rates, epsilon_of_mu, mu_from_gaussian_scores, mu_from_rates, mu_of_epsilon,
+};
+pub use roc::{Roc, by_coin};
 
 use crate::error::{Error, Result};
 

@@ -3,6 +3,7 @@
 use super::binomial::{log_mass, upper_tail};
 use super::{claimed_delta, error_rate};
 use crate::error::{Error, Result};
+use crate::special::normal_cdf;
 
 /// Guesses about canaries of one run, each of which was included by its own fair coin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,36 @@ impl Guesses {
             made: (high + low) as u64,
             correct: (right_low + right_high) as u64,
         })
+    }
+
+    /// How many of the largest and how many of the smallest scores to guess about, so that a Gaussian mechanism of
+    /// strength `mu` is found out best. No score and no coin is looked at.
+    ///
+    /// # Errors
+    /// As [`one_run_epsilon`], and a `mu` that is not a number of at least 0.
+    pub fn planned(canaries: usize, mu: f64, delta: f64, confidence: f64) -> Result<usize> {
+        if mu.is_nan() || mu < 0.0 {
+            return Err(Error::invalid("mu", mu, "at least 0"));
+        }
+        let mut best = (f64::NEG_INFINITY, canaries / 2);
+        for share in [0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005] {
+            let each = (share * canaries as f64) as usize;
+            // Scores are Normal(-mu/2, 1) or Normal(mu/2, 1), evenly; the right guesses among those above a threshold.
+            let above = |t: f64| (normal_cdf(0.5 * mu - t), normal_cdf(-0.5 * mu - t));
+            let (mut low, mut high) = (-40.0 - mu.min(1e3), 40.0 + mu.min(1e3));
+            for _ in 0..100 {
+                let t = 0.5 * (low + high);
+                if 0.5 * (above(t).0 + above(t).1) > share { low = t } else { high = t }
+            }
+            let (right, wrong) = above(low);
+            let correct = (right / (right + wrong) * 2.0 * each as f64).round() as u64;
+            let guesses = Guesses { canaries: canaries as u64, made: 2 * each as u64, correct };
+            let bound = one_run_epsilon(guesses, delta, confidence)?;
+            if each > 0 && bound > best.0 {
+                best = (bound, each);
+            }
+        }
+        Ok(best.1)
     }
 
     fn check(self) -> Result<()> {
@@ -212,5 +243,19 @@ mod tests {
         assert!(Guesses::by_rank(&[1.0], &[true], 1, 1).is_err());
         assert!(Guesses::by_rank(&[f64::NAN], &[true], 1, 0).is_err());
         assert_eq!(Guesses::by_rank(&[3.0, 1.0], &[true, false], 1, 1).unwrap().correct, 2);
+    }
+
+    #[test]
+    fn the_plan_guesses_about_all_only_where_that_is_best() {
+        let plan = |mu| Guesses::planned(10_000, mu, 1e-6, 0.95).unwrap();
+        assert!(
+            plan(0.2) > plan(1.0) && plan(0.2) < 5000,
+            "only the surest guesses: {} {}",
+            plan(0.2),
+            plan(1.0)
+        );
+        assert_eq!(plan(50.0), 5000, "everything is right, so guess about everything");
+        assert_eq!(Guesses::planned(1, 1.0, 0.0, 0.95).unwrap(), 0);
+        assert!(Guesses::planned(10, f64::NAN, 0.0, 0.95).is_err());
     }
 }

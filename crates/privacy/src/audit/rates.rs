@@ -71,7 +71,7 @@ impl Counts {
     }
 }
 
-fn check_scores(scores: &[f64]) -> Result<()> {
+pub(super) fn check_scores(scores: &[f64]) -> Result<()> {
     if scores.is_empty() {
         return Err(Error::invalid("scores", "empty", "at least one score on either side"));
     }
@@ -172,8 +172,33 @@ pub fn epsilon_of_mu(mu: f64, delta: f64) -> Result<f64> {
     Ok(low)
 }
 
+/// The mu at which a Gaussian mechanism costs `epsilon` at `delta`, rounded down: the inverse of [`epsilon_of_mu`].
+///
+/// # Errors
+/// A negative `epsilon` or one that is not a number, or a `delta` outside `(0, 1)`.
+pub fn mu_of_epsilon(epsilon: f64, delta: f64) -> Result<f64> {
+    check_delta(delta)?;
+    if !(epsilon.is_finite() && epsilon >= 0.0) {
+        return Err(Error::invalid("epsilon", epsilon, "a finite number of at least 0"));
+    }
+    let keeps = |mu: f64| log_gaussian_delta(mu, epsilon) <= delta.ln();
+    let (mut low, mut high) = (0.0, 1.0);
+    while keeps(high) {
+        high *= 2.0;
+    }
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if middle > 0.0 && !keeps(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(low)
+}
+
 /// `Phi^-1(p)` for `0 < p < 1`, by bisection in logarithms on the smaller side.
-fn quantile(p: f64) -> f64 {
+pub(super) fn quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -quantile(1.0 - p);
     }
@@ -290,6 +315,11 @@ mod tests {
         let epsilon = epsilon_of_mu(1.0 / 4.68, 1e-7).unwrap();
         assert!((epsilon - 1.0).abs() < 2e-3, "{epsilon}");
         assert_eq!(epsilon_of_mu(0.0, 1e-7).unwrap(), 0.0);
+        for epsilon in [0.25, 1.0, 8.0, 60.0] {
+            let back = epsilon_of_mu(mu_of_epsilon(epsilon, 1e-7).unwrap(), 1e-7).unwrap();
+            assert!((back / epsilon - 1.0).abs() < 1e-9, "{epsilon}: {back}");
+        }
+        assert!(mu_of_epsilon(0.0, 1e-7).unwrap() < 1e-6 && mu_of_epsilon(-1.0, 1e-7).is_err());
         assert!(epsilon_of_mu(f64::NAN, 1e-7).is_err());
         assert!(epsilon_of_mu(1.0, 0.0).is_err());
     }

@@ -194,6 +194,20 @@ impl Release {
         Cost::read(&self.folder)
     }
 
+    /// Whether a data set has the nodes, classes and split of this release. A release holds no fingerprint of private
+    /// data, so only what is public can be compared.
+    pub fn fits(&self, dataset: &Dataset) -> bool {
+        dataset.nodes() == self.nodes.nodes()
+            && dataset.class_names() == self.nodes.class_names()
+            && dataset.split() == self.nodes.split()
+            && dataset.node_ids() == self.nodes.node_ids()
+    }
+
+    /// Everything in the release that predictions are made of.
+    pub(crate) fn predictor(&self) -> &Predictor {
+        &self.predictor
+    }
+
     /// What the model says about some nodes. No edge is read, and no privacy is spent.
     pub fn predict(&self, nodes: &[u32]) -> Result<Predictions> {
         if self.nodes.features().columns() != self.statement.feature_columns {

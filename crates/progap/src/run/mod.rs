@@ -91,7 +91,8 @@ pub fn interrupted(folder: &Path) -> Result<RunFile> {
     Ok(RunFolder::open(folder)?.run)
 }
 
-fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
+/// The noise of a run on a data set; what cannot be trained on is refused.
+pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     settings.check()?;
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
     let mut counts = vec![0usize; dataset.classes()];

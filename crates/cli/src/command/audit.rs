@@ -1,0 +1,333 @@
+//! `progap audit`: attack the guarantee, and say what came of it.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use progap::audit::attack::{self, Attack};
+use progap::audit::evidence::Test;
+use progap::audit::{Auditor, Finding, Trial, judge};
+use progap::method::Progress;
+use progap::settings::Method;
+use progap::{Level, Release, Settings};
+use serde::Serialize;
+
+use super::Outcome;
+use super::train::Choices;
+use crate::plot;
+use crate::report::{Axis, Lines, Plot, Point, Series};
+use crate::source::Source;
+use crate::ui::{self, Training, count, percent};
+
+/// Attack the guarantee by experiment: a lower bound on epsilon beside the one claimed; link and membership inference
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap audit                                            the built-in network, edges private, epsilon 1
+  progap audit releases/demo-edge-1 --out audit/          a release, with plots
+  progap audit fb:Berkeley13 --level node --epsilon 8
+  progap audit --level none --parts attacks               what leaks without protection
+  progap audit --parts mechanism --canaries 1000000       a sharper look at the noise alone
+
+The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is
+for the data's holder alone, and no ledger is charged.")]
+pub struct Audit {
+    #[command(flatten)]
+    choices: Choices,
+    /// What to attack
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "mechanism,training,attacks")]
+    parts: Vec<Part>,
+    /// Canaries in each experiment [default: as many as are worth their time]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    canaries: Option<u64>,
+    /// Probability with which all bounds hold together
+    #[arg(long, default_value_t = 0.95, value_name = "SHARE")]
+    confidence: f64,
+    /// Folder for plots, as SVG
+    #[arg(long, short = 'o', value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Part {
+    /// The vault's queries, by canaries of the largest influence
+    Mechanism,
+    /// A whole training run, by canaries in the data
+    Training,
+    /// A release: link and membership inference
+    Attacks,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    dataset: String,
+    method: Method,
+    level: Level,
+    confidence: f64,
+    refuted: bool,
+    verdict: String,
+    findings: Vec<Finding>,
+    link_inference: Vec<attack::Outcome>,
+    membership_inference: Option<attack::Outcome>,
+}
+
+impl Audit {
+    /// Runs the command; a refuted claim makes it fail.
+    pub fn run(mut self) -> Outcome {
+        if !(self.confidence > 0.5 && self.confidence < 1.0) {
+            return Err(format!("the confidence {} is out of range; give 0.5 to 1", self.confidence).into());
+        }
+        let folder = self.choices.source.release();
+        let given = self.choices.source.given_seed();
+        let (settings, source) = match &folder {
+            Some(folder) => {
+                self.choices.config = Some(folder.join("config.toml"));
+                self.choices.source = Source::default();
+                let (settings, source) = self.choices.settings()?;
+                (Settings { seed: given, ..settings }, source)
+            }
+            None => {
+                let (settings, source) = self.choices.settings()?;
+                (Settings { seed: source.given_seed(), ..settings }, source)
+            }
+        };
+        settings.check()?;
+        if let Some(out) = &self.out {
+            std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+        }
+        let dataset = {
+            let _spinner = ui::spinner(format!("loading {}", source.name()));
+            source.load_split()?
+        };
+        let canaries = self.canaries.map(|canaries| canaries as usize);
+        let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
+
+        let mut trials = Vec::new();
+        if self.parts.contains(&Part::Mechanism) {
+            let _spinner = ui::spinner("asking the vault about canaries".to_string());
+            trials.extend(auditor.mechanism()?);
+        }
+        if self.parts.contains(&Part::Training) {
+            trials.push(self.watched(|observer| auditor.training(observer))?);
+        }
+        let (mut links, mut members) = (Vec::new(), None);
+        if self.parts.contains(&Part::Attacks) {
+            let release = match &folder {
+                Some(folder) => Release::open(folder)?,
+                None => self.watched(|observer| auditor.train(observer))?,
+            };
+            let _spinner = ui::spinner("attacking the release".to_string());
+            let (on_edges, on_nodes) = auditor.attacks(&release)?;
+            (links, members) = (on_edges, Some(on_nodes));
+        }
+        let findings = judge(&trials, self.confidence)?;
+        if let Some(out) = &self.out {
+            plots(out, &trials, &links, members.as_ref())?;
+        }
+        let report = Report {
+            dataset: dataset.name().to_string(),
+            method: settings.method,
+            level: settings.level,
+            confidence: self.confidence,
+            refuted: findings.iter().any(|finding| finding.refuted),
+            verdict: verdict(&findings, self.confidence),
+            findings,
+            link_inference: links.iter().map(Attack::outcome).collect::<Result<_, _>>()?,
+            membership_inference: members.as_ref().map(Attack::outcome).transpose()?,
+        };
+        if self.json {
+            ui::print(&serde_json::to_string_pretty(&report)?)?;
+        } else {
+            show(&report, self.out.as_deref())?;
+        }
+        conclusion(report.refuted)
+    }
+
+    /// Trains with the progress shown.
+    fn watched<T>(
+        &self,
+        train: impl FnOnce(&mut dyn progap::method::Observer) -> progap::Result<T>,
+    ) -> progap::Result<T> {
+        let view = Training::new(!self.json);
+        let mut observer = |progress: &Progress| {
+            view.set(progress);
+            ControlFlow::Continue(())
+        };
+        train(&mut observer)
+    }
+}
+
+/// A refuted claim makes the command fail.
+fn conclusion(refuted: bool) -> Outcome {
+    if refuted { Err("the claim is refuted: do not rely on this guarantee".into()) } else { Ok(()) }
+}
+
+/// The result in one sentence: that of the test that came closest to the claim.
+fn verdict(findings: &[Finding], confidence: f64) -> String {
+    let closeness = |finding: &Finding| finding.measured - finding.claimed.unwrap_or(0.0);
+    let Some(closest) = findings.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) else {
+        return "no claim was tested".into();
+    };
+    let (measured, confidence) = (closest.measured, percent(confidence).replace(".0", ""));
+    match closest.claimed {
+        None => format!("nothing is claimed; measured at least {measured:.2} with {confidence} confidence"),
+        Some(claimed) => format!(
+            "claimed at most {claimed:.2}, measured at least {measured:.2} with {confidence} confidence: {}",
+            if closest.refuted { "THE CLAIM IS WRONG" } else { "nothing found" }
+        ),
+    }
+}
+
+fn show(report: &Report, out: Option<&Path>) -> Outcome {
+    let mut text = ui::facts(
+        &format!("audit of {} at level {} on {}", report.method, report.level, report.dataset),
+        &[("verdict", report.verdict.clone())],
+    );
+    if !report.findings.is_empty() {
+        let rows = report.findings.iter().map(|finding| {
+            let test = match finding.test {
+                Test::OneRun => "one run",
+                Test::Gaussian => "Gaussian",
+                Test::Rates => "hit rates",
+            };
+            [
+                finding.what.clone(),
+                test.into(),
+                count(finding.canaries),
+                finding.claimed.map_or("no claim".into(), |claimed| format!("at most {claimed:.2}")),
+                format!("at least {:.2}", finding.measured),
+                match (finding.refuted, finding.claimed) {
+                    (true, _) => "WRONG",
+                    (false, Some(_)) => "nothing found",
+                    (false, None) => "unprotected",
+                }
+                .into(),
+            ]
+        });
+        text += "\n\nEpsilon, claimed and measured (all bounds hold together)\n";
+        text += &ui::table(["attacked", "test", "canaries", "claimed", "measured", ""], rows);
+    }
+    let attacks = report.link_inference.iter().map(|attack| ("edges", attack));
+    let attacks: Vec<_> =
+        attacks.chain(report.membership_inference.iter().map(|attack| ("training nodes", attack))).collect();
+    if !attacks.is_empty() {
+        let share = |found: f64, [low, high]: [f64; 2]| {
+            format!("{} ({:.2} to {:.2})", percent(found), 100.0 * low, 100.0 * high)
+        };
+        let rows = attacks.iter().map(|(what, attack)| {
+            [
+                (*what).into(),
+                attack.name.into(),
+                format!("{:.3} ± {:.3}", attack.auc, 0.5 * (attack.auc_interval[1] - attack.auc_interval[0])),
+                share(attack.found_at_one_percent, attack.found_at_one_percent_interval),
+                share(attack.found_at_one_per_mille, attack.found_at_one_per_mille_interval),
+            ]
+        });
+        text += "\n\nAttacks on a release, with 95 % intervals (AUC 0.5 is guessing; found while 1 % or 0.1 % of the others are accused)\n";
+        text += &ui::table(["looking for", "by", "AUC", "found at 1 %", "found at 0.1 %"], rows);
+    }
+    if let Some(out) = out {
+        text += &format!("\n\nplots are in {}", out.display());
+    }
+    ui::print(&text)
+}
+
+/// One plot for each experiment, one for the attacks on edges, one for that on nodes.
+fn plots(out: &Path, trials: &[Trial], links: &[Attack], members: Option<&Attack>) -> Outcome {
+    let guessing = || Series {
+        name: "guessing".into(),
+        points: thin((1..=1000).map(|k| f64::from(k) / 1e3).map(|x| (x, x))),
+    };
+    let write = |file: &str, title: String, lines: Vec<Series>| {
+        let lines = Lines {
+            x: Axis::log("false alarms", vec![]),
+            y: Axis::linear("found").within(0.0, 1.0),
+            series: lines,
+            references: vec![],
+            borders: vec![],
+        };
+        plot::draw(&Plot::Lines(lines), &title, plot::WIDE).write(&out.join(file))
+    };
+    for (number, trial) in trials.iter().enumerate() {
+        let roc = trial.evidence.roc()?;
+        let mut lines =
+            vec![Series { name: "measured".into(), points: thin(roc.curve().into_iter()) }, guessing()];
+        if let Some(epsilon) = trial.claim.epsilon {
+            let (factor, delta) = (epsilon.exp(), trial.claim.delta);
+            // The two inequalities of differential privacy, for hits and for those left alone.
+            let allowed = |x: f64| (factor * x + delta).min(1.0 - (1.0 - delta - x) / factor).min(1.0);
+            let points =
+                thin((0..=400).map(|k| 10f64.powf(f64::from(k) / 100.0 - 4.0)).map(|x| (x, allowed(x))));
+            lines.push(Series { name: "allowed".into(), points });
+        }
+        write(&format!("canaries-{}.svg", number + 1), trial.what.clone(), lines)?;
+    }
+    let line =
+        |attack: &Attack| Series { name: attack.name.into(), points: thin(attack.roc.curve().into_iter()) };
+    if !links.is_empty() {
+        let lines = links.iter().skip(1).map(line).chain(std::iter::once(guessing()));
+        write("edges.svg", "looking for edges in a release".into(), lines.collect())?;
+    }
+    if let Some(members) = members {
+        write(
+            "nodes.svg",
+            "looking for training nodes in a release".into(),
+            vec![line(members), guessing()],
+        )?;
+    }
+    Ok(())
+}
+
+/// The points of a curve that can be told apart on a logarithmic axis that begins at one in ten thousand.
+fn thin(points: impl Iterator<Item = (f64, f64)>) -> Vec<Point> {
+    let mut kept: Vec<Point> = Vec::new();
+    for (x, y) in points.filter(|&(x, _)| x >= 1e-4) {
+        match kept.last() {
+            Some(last) if x < 1.0 && x < last.x * 1.02 => {}
+            _ => kept.push(Point::new(x, y)),
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(claimed: Option<f64>, measured: f64) -> Finding {
+        let refuted = claimed.is_some_and(|claimed| measured > claimed);
+        let what = "an edge".into();
+        Finding { what, test: Test::Gaussian, canaries: 1000, claimed, delta: 1e-7, measured, refuted }
+    }
+
+    #[test]
+    fn the_verdict_is_that_of_the_closest_test() {
+        let fine = [finding(Some(1.0), 0.43), finding(Some(8.0), 2.0)];
+        let words = "claimed at most 1.00, measured at least 0.43 with 95 % confidence: nothing found";
+        assert_eq!(verdict(&fine, 0.95), words);
+        let wrong = [fine[0].clone(), finding(Some(8.0), 8.4)];
+        let words = "claimed at most 8.00, measured at least 8.40 with 99.9 % confidence: THE CLAIM IS WRONG";
+        assert_eq!(verdict(&wrong, 0.999), words);
+        assert!(
+            verdict(&[finding(None, 9.0)], 0.95).starts_with("nothing is claimed; measured at least 9.00")
+        );
+        assert_eq!(verdict(&[], 0.95), "no claim was tested");
+        assert!(
+            conclusion(true).is_err_and(|e| e.to_string().contains("refuted")) && conclusion(false).is_ok()
+        );
+    }
+
+    #[test]
+    fn curves_are_thinned_to_what_can_be_seen() {
+        let curve = thin((0..=100_000).map(|k| f64::from(k) / 1e5).map(|x| (x, x)));
+        assert!(
+            curve.len() < 700 && curve[0].x >= 1e-4 && curve.last() == Some(&Point::new(1.0, 1.0)),
+            "{}",
+            curve.len()
+        );
+    }
+}

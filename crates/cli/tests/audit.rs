@@ -1,0 +1,61 @@
+//! Auditing as people do: by the command.
+
+mod common;
+
+use common::{folder, progap_in};
+
+fn workplace() -> tempfile::TempDir {
+    let folder = folder();
+    let size = ["data", "synth", "g.progap", "--nodes", "800", "--edges", "16000", "--classes", "3"];
+    progap_in(folder.path(), &size).ok();
+    folder
+}
+
+#[test]
+fn an_audit_says_what_was_claimed_and_what_was_measured() {
+    let place = workplace();
+    let run = ["audit", "g.progap", "--epochs", "3", "--canaries", "2000", "--seed", "1"];
+    let text = progap_in(place.path(), &[&run[..], &["--out", "plots"]].concat()).ok();
+    for words in
+        ["claimed at most 1.00, measured at least", "95 % confidence: nothing found", "influence", "AUC"]
+    {
+        assert!(text.contains(words), "{words:?} is not in {text}");
+    }
+    for plot in ["canaries-1.svg", "canaries-2.svg", "edges.svg", "nodes.svg"] {
+        let svg = std::fs::read_to_string(place.path().join("plots").join(plot)).expect(plot);
+        assert!(svg.contains("<polyline") && !svg.contains("NaN") && !svg.contains(",inf"), "{plot}");
+    }
+    let report = progap_in(place.path(), &[&run[..], &["--json"]].concat()).json();
+    assert_eq!(report["refuted"], false);
+    let again = progap_in(place.path(), &[&run[..], &["--json"]].concat()).json();
+    assert_eq!(report, again, "the same seed, the same report");
+    for finding in report["findings"].as_array().expect("findings") {
+        assert!(finding["measured"].as_f64() <= finding["claimed"].as_f64(), "{finding}");
+    }
+    assert_eq!(report["link_inference"].as_array().map(Vec::len), Some(4));
+    assert!(report["membership_inference"]["auc"].is_number());
+}
+
+#[test]
+fn a_release_is_audited_with_its_own_settings_and_data() {
+    let place = workplace();
+    let train =
+        ["train", "g.progap", "--epochs", "3", "--undirected", "--epsilon", "2", "--quiet", "--out", "r"];
+    progap_in(place.path(), &train).ok();
+    let audit = ["audit", "r", "--canaries", "1000", "--seed", "3", "--json"];
+    let report = progap_in(place.path(), &audit).json();
+    assert!(
+        report["findings"][0]["what"].as_str().is_some_and(|what| what.contains("friendship")),
+        "{report}"
+    );
+    let claimed = report["findings"][0]["claimed"].as_f64().expect("a claim");
+    assert!((1.9..=2.0).contains(&claimed), "{claimed}");
+}
+
+#[test]
+fn nonsense_is_refused_in_one_sentence() {
+    let place = workplace();
+    progap_in(place.path(), &["audit", "g.progap", "--confidence", "1.5"]).refused(&["confidence", "1.5"]);
+    progap_in(place.path(), &["audit", "g.progap", "--level", "none", "--epsilon", "1"])
+        .refused(&["epsilon"]);
+}

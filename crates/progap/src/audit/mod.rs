@@ -1,0 +1,104 @@
+//! An empirical check of the privacy claim: canaries whose presence is decided by coins, and attacks on a release.
+//!
+//! An accountant bounds the privacy loss from above by proof, an audit from below by experiment. Canaries (edges, or
+//! records of nodes) are put into the data by fair coins, the real code is run once, and each canary gets a score from
+//! what came out. How well the scores tell the coins gives a lower bound on epsilon that holds with the stated
+//! confidence; where it exceeds the claim, the claim is wrong. docs/audit.md says how to read the results.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`evidence`] | coins and scores, the claim about them, and what they prove |
+//! | [`mechanism`] | canaries for the vault's own queries, the strongest there can be |
+//! | [`training`] | canaries in a real data set, scored from what a whole training run releases |
+//! | [`attack`] | link and membership inference against a release, as an outsider would try |
+//!
+//! What a mechanism under audit does is a function from a data set to answers. The product hands in the vault; tests hand
+//! in broken mechanisms, which must be found out.
+
+pub mod attack;
+pub mod evidence;
+pub mod mechanism;
+pub mod training;
+
+pub use evidence::{Claim, Evidence, Finding, Trial, judge};
+
+use progap_graph::Dataset;
+use progap_privacy::noise::Randomness;
+
+use crate::method::Observer;
+use crate::release::Release;
+use crate::settings::Settings;
+use crate::{Error, Result, run};
+use attack::Attack;
+
+/// A data set and the settings with which it is, or would be, trained on.
+#[derive(Debug, Clone, Copy)]
+pub struct Auditor<'a> {
+    /// The data set, with its split.
+    pub dataset: &'a Dataset,
+    /// The settings. With a seed, coins, noise and so the results are the same every time.
+    pub settings: &'a Settings,
+    /// How many canaries; where not given, as many as are worth their time.
+    pub canaries: Option<usize>,
+}
+
+impl Auditor<'_> {
+    /// Attacks the vault's queries by canaries of the largest influence.
+    ///
+    /// # Errors
+    /// Settings or data that cannot be trained with.
+    pub fn mechanism(&self) -> Result<Vec<Trial>> {
+        let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
+        let plan = run::prepare(dataset, settings)?;
+        match settings.seed {
+            Some(seed) => {
+                mechanism::audit(dataset, settings, &plan, canaries, || Randomness::from_seed(seed))
+            }
+            None => mechanism::audit(dataset, settings, &plan, canaries, Randomness::from_os),
+        }
+    }
+
+    /// Trains with canaries in the data and attacks the release.
+    ///
+    /// # Errors
+    /// Settings or data that cannot be trained with.
+    pub fn training(&self, observer: &mut dyn Observer) -> Result<Trial> {
+        let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
+        match settings.seed {
+            Some(seed) => training::audit(dataset, settings, canaries, Randomness::from_seed(seed), observer),
+            None => training::audit(dataset, settings, canaries, Randomness::from_os(), observer),
+        }
+    }
+
+    /// Trains a release of the data as it is, for [`Auditor::attacks`], and throws it away.
+    ///
+    /// # Errors
+    /// Settings or data that cannot be trained with.
+    pub fn train(&self, observer: &mut dyn Observer) -> Result<Release> {
+        throwaway_release(self.dataset.clone(), self.settings, observer)
+    }
+
+    /// Looks for edges and training nodes in a release of this data set: attacks on edges, then on nodes.
+    ///
+    /// # Errors
+    /// A release of other data.
+    pub fn attacks(&self, release: &Release) -> Result<(Vec<Attack>, Attack)> {
+        if !release.fits(self.dataset) {
+            return Err(Error::file(
+                &release.folder,
+                "the release was trained on other data, or another split",
+            ));
+        }
+        let links = match self.settings.seed {
+            Some(seed) => attack::link(release, self.dataset, &mut Randomness::from_seed(seed)),
+            None => attack::link(release, self.dataset, &mut Randomness::from_os()),
+        };
+        Ok((links?, attack::membership(release, self.dataset)?))
+    }
+}
+
+/// A release in memory only; its files are gone.
+fn throwaway_release(dataset: Dataset, settings: &Settings, observer: &mut dyn Observer) -> Result<Release> {
+    let place = tempfile::tempdir().map_err(|e| Error::Unsuitable(format!("no temporary folder: {e}")))?;
+    run::train(dataset, settings, &place.path().join("release"), None, serde_json::Value::Null, observer)
+}

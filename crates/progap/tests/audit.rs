@@ -1,0 +1,329 @@
+//! The audit finds planted faults and leaves honest mechanisms alone. Every seed is fixed; each test says how often
+//! it would accuse an honest mechanism with a fresh one.
+
+use std::sync::LazyLock;
+
+use progap::audit::mechanism::{Canary, Gradients, World, aggregation_claim, ask_vault, receivers};
+use progap::audit::{Auditor, Claim, Finding, Trial, evidence, judge, mechanism};
+use progap::method::catalogue::METHODS;
+use progap::plan::{Plan, PublicSizes};
+use progap::settings::{Bounding, Selection};
+use progap::{Level, Settings};
+use progap_graph::synth::SocialNetwork;
+use progap_graph::{Dataset, Graph, Ratios};
+use progap_privacy::Event;
+use progap_privacy::noise::Randomness;
+
+/// Honest mechanisms are accused with probability at most 0.001 by each call of [`judge`].
+const CONFIDENCE: f64 = 0.999;
+const SIZES: PublicSizes = PublicSizes { edges: 30_000, train_nodes: 5000 };
+
+fn network() -> Dataset {
+    let dataset = SocialNetwork::new(1000).edges(20_000).classes(3).seed(1).generate().expect("a network");
+    dataset.or_random_split(Ratios::default(), 1).expect("a split")
+}
+
+/// Each unit that can be protected, by settings, with its noise.
+static UNITS: LazyLock<Vec<(Settings, Plan)>> = LazyLock::new(|| {
+    let edge = Settings { epsilon: Some(4.0), delta: Some(1e-6), ..Settings::new(Level::Edge) };
+    let node = Settings { max_degree: 9, batch_size: 100, delta: Some(1e-6), ..Settings::new(Level::Node) };
+    let units = [
+        edge.clone(),
+        Settings { undirected: true, ..edge },
+        Settings { bounding: Bounding::Weight, ..node.clone() },
+        Settings { bounding: Bounding::Cap, ..node.clone() },
+        Settings { bounding: Bounding::Sample, ..node },
+    ];
+    units.into_iter().map(|settings| (settings.clone(), plan(&settings))).collect()
+});
+
+fn unit(number: usize) -> (Settings, Plan) {
+    UNITS[number].clone()
+}
+
+fn plan(settings: &Settings) -> Plan {
+    Plan::new(settings, SIZES).expect("a plan")
+}
+
+/// Claims what `claimed` does and asks a vault with other settings and another plan.
+fn audit_aggregates(
+    (claimed, honest): &(Settings, Plan),
+    used: (&Settings, &Plan),
+    canaries: usize,
+    seed: u64,
+) -> Vec<Finding> {
+    let world = World::new(network().graph(), claimed, honest, receivers(claimed)[0], Some(canaries));
+    let mut vault = |data| ask_vault(data, used.0, used.1, Randomness::from_seed(seed));
+    audit_world(&world, aggregation_claim(claimed, honest, SIZES.edges).expect("a claim"), seed, &mut vault)
+}
+
+fn audit_world(
+    world: &World,
+    claim: Claim,
+    seed: u64,
+    mechanism: &mut dyn FnMut(Dataset) -> progap::Result<Vec<Vec<f32>>>,
+) -> Vec<Finding> {
+    let evidence = world.experiment(&mut Randomness::from_seed(seed), mechanism).expect("answers");
+    judge(&[Trial { what: "a fault".into(), evidence, claim }], CONFIDENCE).expect("findings")
+}
+
+fn refuted(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.refuted)
+}
+
+/// Five audits of honest mechanisms: an accusation has probability at most 0.005.
+#[test]
+fn honest_mechanisms_pass_in_every_unit() {
+    for (settings, plan) in UNITS.iter() {
+        let trials = mechanism::audit(&network(), settings, plan, Some(4000), || Randomness::from_seed(3));
+        let trials = trials.expect("audited");
+        assert_eq!(trials.len(), if settings.level == Level::Node { 3 } else { 1 });
+        let findings = judge(&trials, CONFIDENCE).expect("findings");
+        assert!(!refuted(&findings), "{findings:#?}");
+        // And the audit is no idle one: the canaries have the largest influence that is allowed.
+        let sampled = |finding: &Finding| {
+            settings.bounding == Bounding::Sample && finding.what.contains("many receivers")
+        };
+        let largest = |finding: &&Finding| finding.test == evidence::Test::Gaussian && !sampled(finding);
+        for finding in findings.iter().filter(largest) {
+            assert!(finding.measured > 0.6 * finding.claimed.expect("a claim"), "{settings:?} {finding:#?}");
+        }
+        assert!(
+            findings.iter().any(|f| f.test == evidence::Test::OneRun && f.measured > 0.5),
+            "{findings:#?}"
+        );
+    }
+}
+
+/// The stated rate of false alarms, at its tightest: 200 honest audits at 90%, two tests each. At most 20 accusations
+/// are expected; more than 38 have probability below 1e-4.
+#[test]
+fn honest_mechanisms_are_accused_no_more_often_than_stated() {
+    let settings = Settings { hidden: 2, depth: 1, ..unit(0).0 };
+    let honest = plan(&settings);
+    let none = Graph::from_edges(1, &[], &[]).expect("a graph");
+    let world = World::new(&none, &settings, &honest, 1, Some(500));
+    let claim = aggregation_claim(&settings, &honest, SIZES.edges).expect("a claim");
+    let accused = (0..200).filter(|&seed| {
+        let mut vault = |data| ask_vault(data, &settings, &honest, Randomness::from_seed(seed));
+        let evidence = world.experiment(&mut Randomness::from_seed(seed), &mut vault).expect("answers");
+        let trial = Trial { what: String::new(), evidence, claim };
+        refuted(&judge(&[trial], 0.9).expect("findings"))
+    });
+    let accused = accused.count();
+    assert!(accused <= 38, "{accused} of 200");
+}
+
+/// A friendship is two directed edges; noise for one of them is too little by sqrt 2.
+#[test]
+fn noise_without_the_root_of_two_is_found() {
+    let claimed = unit(1);
+    let (settings, weak) = unit(0);
+    assert!(refuted(&audit_aggregates(&claimed, (&settings, &weak), 4000, 5)));
+    assert!(
+        !refuted(&audit_aggregates(&claimed, (&claimed.0, &claimed.1), 4000, 5)),
+        "the honest one passes"
+    );
+}
+
+/// The claimed noise is larger than the noise that is used, by a fifth: in every unit.
+#[test]
+fn a_sigma_off_by_a_fifth_is_found() {
+    for claimed in UNITS.iter() {
+        let (settings, honest) = claimed;
+        let weak = Plan { aggregate_multiplier: honest.aggregate_multiplier / 1.2, ..honest.clone() };
+        assert!(refuted(&audit_aggregates(claimed, (settings, &weak), 8000, 6)), "{settings:?}");
+    }
+}
+
+/// A vault that bounds no sender: whoever has many receivers has too much influence.
+#[test]
+fn a_bound_that_is_not_kept_is_found() {
+    for (settings, honest) in UNITS.iter().filter(|(settings, _)| settings.level == Level::Node) {
+        let unbounded = Settings { level: Level::Edge, selection: Selection::LastEpoch, ..settings.clone() };
+        let world = World::new(network().graph(), settings, honest, receivers(settings)[1], Some(2000));
+        let claim = aggregation_claim(settings, honest, SIZES.edges).expect("a claim");
+        let mut vault = |data| ask_vault(data, &unbounded, honest, Randomness::from_seed(12));
+        assert!(refuted(&audit_world(&world, claim, 12, &mut vault)), "{settings:?}");
+    }
+}
+
+/// Noise on sums of gradients that is claimed a fifth larger than it is.
+#[test]
+fn weak_noise_on_gradients_is_found() {
+    let (settings, plan) = unit(2);
+    let gradients = Gradients::new(&settings, 8000).expect("canaries");
+    let honest = Plan { rate: 1.0, ..plan };
+    let claim = Event::gaussian(honest.gradient_multiplier, 1.0).expect("an event");
+    let claim = Claim::of(&claim, honest.delta).expect("a claim");
+    for (weaker, found) in [(1.0, false), (1.2, true)] {
+        let used = Plan { gradient_multiplier: honest.gradient_multiplier / weaker, ..honest.clone() };
+        let mut ask = |data| gradients.ask(data, &settings, &used, Randomness::from_seed(7));
+        let evidence = gradients.experiment(&settings, &mut Randomness::from_seed(7), &mut ask);
+        let trial = Trial { what: "gradients".into(), evidence: evidence.expect("answers"), claim };
+        let findings = judge(&[trial], CONFIDENCE).expect("findings");
+        assert_eq!(refuted(&findings), found, "{findings:#?}");
+    }
+}
+
+/// Clipping that is forgotten: the gradients are used as they are.
+#[test]
+fn gradients_that_are_not_clipped_are_found() {
+    let (settings, plan) = unit(2);
+    let gradients = Gradients::new(&settings, 500).expect("canaries");
+    let honest = Plan { rate: 1.0, ..plan };
+    let claim = Event::gaussian(honest.gradient_multiplier, 1.0).expect("an event");
+    let claim = Claim::of(&claim, honest.delta).expect("a claim");
+    let unclipped = Settings { clip: 3.0, ..settings.clone() };
+    let used = Plan { gradient_multiplier: honest.gradient_multiplier / 3.0, ..honest };
+    let mut ask = |data| gradients.ask(data, &unclipped, &used, Randomness::from_seed(8));
+    let evidence = gradients.experiment(&settings, &mut Randomness::from_seed(8), &mut ask);
+    let trial = Trial { what: "gradients".into(), evidence: evidence.expect("answers"), claim };
+    assert!(refuted(&judge(&[trial], CONFIDENCE).expect("findings")));
+}
+
+/// Every query has the noise of the first one: the sum of two answers is noise alone, their difference is the messages.
+#[test]
+fn a_reused_noise_stream_is_found() {
+    for (settings, honest) in UNITS.iter() {
+        let once = Settings { depth: 1, ..settings.clone() };
+        let world = World::new(network().graph(), settings, honest, receivers(settings)[0], Some(1000));
+        let claim = aggregation_claim(settings, honest, SIZES.edges).expect("a claim");
+        // A fresh vault for each query, all from one seed: the query "aggregate 1" has the same noise in each.
+        let mut reused = |data: Dataset| {
+            let mut negated = data.clone().into_parts();
+            let values: Vec<f32> = data.features().to_dense(data.nodes()).iter().map(|v| -v).collect();
+            negated.features = progap_graph::Features::dense(data.nodes(), world.width, values)?;
+            let ask = |data| ask_vault(data, &once, honest, Randomness::from_seed(9));
+            Ok([ask(data)?, ask(Dataset::new(negated)?)?].concat())
+        };
+        let findings = audit_world(&world, claim, 9, &mut reused);
+        assert!(refuted(&findings), "{settings:?} {findings:#?}");
+        let total = findings.iter().map(|finding| finding.measured).fold(0.0, f64::max);
+        assert!(
+            total > 4.0 * claim.epsilon.expect("a claim").min(1.5),
+            "nothing is left of the noise: {total}"
+        );
+    }
+}
+
+/// The paper bounds a node's influence by sampling edges, and claims to protect the node with all its edges. On the hub
+/// graph (docs/privacy.md#hub) everyone else's sample depends on whether the hub is there.
+#[test]
+fn degree_sampling_on_the_hub_graph_is_found() {
+    let (settings, plan) = unit(4);
+    let settings = Settings { max_degree: 4, depth: 1, ..settings };
+    let honest = Plan { sensitivity: 2f64.next_up(), ..plan };
+    let claim = aggregation_claim(&settings, &honest, SIZES.edges).expect("a claim");
+    let mut sampled = |data| ask_vault(data, &settings, &honest, Randomness::from_seed(10));
+    let whole_node = audit_world(&hubs(200, true), claim, 10, &mut sampled);
+    assert!(refuted(&whole_node), "{whole_node:#?}");
+    // With records as the unit the lists of the others name the hub in any case, and the same sampling is sound.
+    let record = audit_world(&hubs(200, false), claim, 10, &mut sampled);
+    assert!(!refuted(&record), "{record:#?}");
+}
+
+/// Copies of the hub graph: everyone in U (40) is joined to everyone in W (4), and the canary is a hub joined to all of U,
+/// with the edges back or without them.
+fn hubs(copies: usize, edges_back: bool) -> World {
+    let (n, d) = (40u32, 4u32);
+    let size = n + d + 1;
+    let (mut fixed, mut canaries) = (vec![], vec![]);
+    for copy in 0..copies as u32 {
+        let (hub, first) = (copy * size, copy * size + 1);
+        let (us, ws) = (first..first + n, first + n..first + n + d);
+        fixed.extend(us.clone().flat_map(|u| ws.clone().map(move |w| (u, w))));
+        let mut edges: Vec<_> = us.clone().map(|u| (hub, u)).collect();
+        let back = us.map(|u| (u, hub));
+        if edges_back {
+            edges.extend(back)
+        } else {
+            fixed.extend(back)
+        }
+        // The hub says the opposite of everyone else, so that its own message points to what is missing in W.
+        canaries.push(Canary { edges, watched: ws.map(|w| (hub, w)).collect() });
+    }
+    let messages = (0..copies as u32 * size).map(|node| if node % size == 0 { -1.0 } else { 1.0 }).collect();
+    // In W everyone hears 40 without the hub, 32 with it, in expectation; in the mean of four rows over sqrt 4, twice that.
+    let threshold = -0.5 * f64::from(n + n * d / (d + 1)) * f64::from(d).sqrt();
+    World { width: 1, messages, fixed, canaries, threshold }
+}
+
+/// A small network in which training is quick.
+fn quick(level: Level) -> Settings {
+    Settings { epochs: 3, batch_size: 100, seed: Some(11), ..Settings::new(level) }
+}
+
+fn audit_training(settings: &Settings, canaries: usize) -> Trial {
+    let dataset = network();
+    let auditor = Auditor { dataset: &dataset, settings, canaries: Some(canaries) };
+    auditor.training(&mut ()).expect("audited")
+}
+
+/// A whole training run at each level and with each method. An accusation has probability at most 0.001 each.
+#[test]
+fn honest_training_passes() {
+    for entry in METHODS {
+        for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
+            let settings = Settings { method: entry.method, ..Settings::of(entry.method, level) };
+            let settings = Settings { epochs: 3, batch_size: 100, seed: Some(11), ..settings };
+            let findings = judge(&[audit_training(&settings, 1000)], CONFIDENCE).expect("findings");
+            assert!(!refuted(&findings), "{settings:?} {findings:#?}");
+        }
+    }
+}
+
+/// Little noise, much claimed: a training run that says epsilon 1 and spends 60 is found out, friendships and records too.
+/// Without noise nothing is claimed and everything is seen.
+#[test]
+fn false_claims_about_training_are_found() {
+    let node = Settings { max_degree: 9, ..quick(Level::Node) };
+    for settings in [
+        quick(Level::Edge),
+        Settings { undirected: true, ..quick(Level::Edge) },
+        node.clone(),
+        Settings { bounding: Bounding::Sample, ..node },
+    ] {
+        let spent = Settings { epsilon: Some(60.0), delta: Some(1e-6), ..settings };
+        let mut trial = audit_training(&spent, 1000);
+        trial.claim = Claim { epsilon: Some(1.0), mu: None, ..trial.claim };
+        let findings = judge(&[trial], CONFIDENCE).expect("findings");
+        assert!(refuted(&findings), "{spent:?} {findings:#?}");
+    }
+    let findings = judge(&[audit_training(&quick(Level::None), 1000)], CONFIDENCE).expect("findings");
+    assert!(findings.iter().all(|finding| finding.measured > 2.0 && !finding.refuted), "{findings:#?}");
+}
+
+/// Attacks find what is there to be found: with hardly any noise and few senders in a row an edge is seen, with much noise
+/// it is not. The areas are means over thousands of pairs; 0.03 is more than five standard errors.
+#[test]
+fn attacks_see_edges_without_noise_and_none_in_noise() {
+    let sparse = SocialNetwork::new(3000).edges(9000).classes(3).seed(2).generate().expect("a network");
+    let dataset = sparse.or_random_split(Ratios::default(), 1).expect("a split");
+    let areas = |settings: &Settings| {
+        let auditor = Auditor { dataset: &dataset, settings, canaries: None };
+        let release = auditor.train(&mut ()).expect("trained");
+        let (links, members) = auditor.attacks(&release).expect("attacked");
+        let names: Vec<_> = links.iter().map(|attack| attack.name).collect();
+        assert_eq!(names, ["features", "posteriors", "aggregates", "influence"]);
+        assert!((0.3..0.8).contains(&members.roc.auc()));
+        let influence = links[3].outcome().expect("figures");
+        assert!(influence.auc_interval[0] < influence.auc && influence.auc < influence.auc_interval[1]);
+        (influence.auc, influence.found_at_one_percent)
+    };
+    let open = areas(&Settings { epochs: 30, layerwise: true, ..quick(Level::None) });
+    let noisy = areas(&Settings { epsilon: Some(0.05), epochs: 30, ..quick(Level::Edge) });
+    assert!(open.0 > 0.7 && open.1 > noisy.1, "{open:?} {noisy:?}");
+    assert!((noisy.0 - 0.5).abs() < 0.03 && noisy.1 < 0.03, "{noisy:?}");
+}
+
+/// A release of other data is refused.
+#[test]
+fn releases_of_other_data_are_refused() {
+    let (mine, settings) = (network(), quick(Level::Edge));
+    let release =
+        Auditor { dataset: &mine, settings: &settings, canaries: None }.train(&mut ()).expect("trained");
+    let other = mine.clone().with_random_split(Ratios::default(), 2).expect("a split");
+    let auditor = Auditor { dataset: &other, settings: &settings, canaries: None };
+    assert!(auditor.attacks(&release).is_err_and(|e| e.to_string().contains("other data")));
+}
