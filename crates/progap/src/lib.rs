@@ -7,6 +7,7 @@
 pub mod assessment;
 pub mod cost;
 mod error;
+pub mod experiment;
 mod files;
 pub mod ledger;
 pub mod method;
