@@ -102,3 +102,15 @@ pub(super) fn with_published_sizes(settings: Settings, data: &str) -> Settings {
     };
     Settings { max_degree, batch_size, ..settings }
 }
+
+/// Table 1 of the paper: nodes, edges, features, classes, median degree of a data set, by the name it has here.
+pub fn sizes(data: &str) -> Option<[usize; 5]> {
+    match data {
+        "facebook" => Some([26_406, 2_117_924, 501, 6, 62]),
+        "reddit" => Some([116_713, 46_233_380, 602, 8, 209]),
+        "amazon" => Some([1_790_731, 80_966_832, 100, 10, 22]),
+        "fb-100" => Some([1_120_280, 86_304_478, 537, 6, 57]),
+        "wenet" => Some([37_576, 22_684_206, 44, 4, 286]),
+        _ => None,
+    }
+}
