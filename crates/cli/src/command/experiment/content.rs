@@ -12,6 +12,9 @@ use crate::report::{
 };
 use crate::ui;
 
+/// The table of the settings behind each figure.
+const SETTINGS: &str = "settings";
+
 type Outcomes<'o> = [(&'o experiment::Cell, Outcome)];
 
 /// What an experiment is called.
@@ -276,7 +279,7 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
         ]
     };
     let table = Table {
-        id: "settings".into(),
+        id: SETTINGS.into(),
         caption: "The settings behind each figure, by mean validation accuracy where several were tried."
             .into(),
         columns: columns.map(String::from).into(),
@@ -603,7 +606,8 @@ pub fn terminal(report: &Report) -> String {
     let mut text = String::new();
     for block in report.sections.iter().flat_map(|section| &section.blocks) {
         match block {
-            Block::Table(table) => {
+            // The settings have too many columns for most terminals.
+            Block::Table(table) if table.id != SETTINGS => {
                 let rows = table.rows.iter().map(|row| {
                     let cell =
                         |cell: &Cell| if cell.bold { format!("{} *", cell.text) } else { cell.text.clone() };

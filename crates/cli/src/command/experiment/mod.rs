@@ -6,6 +6,7 @@ mod plan;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand, ValueEnum};
 use progap::experiment::{
@@ -304,6 +305,7 @@ impl Common {
         folder: &str,
         options: &Options,
     ) -> Outcome {
+        let stop = stop::on_ctrl_c()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("experiments").join(folder));
         let path = self.store.clone().unwrap_or_else(|| out.join(RESULTS));
         let mut store = Store::open(&path)?;
@@ -327,7 +329,7 @@ impl Common {
             return Ok(());
         }
         if !left.is_empty() {
-            self.run_jobs(&left, &mut store, workers, &mut watch)?;
+            self.run_jobs(&left, &mut store, workers, &mut watch, stop)?;
         }
         let results = store.all()?;
         let outcomes: Vec<(_, CellOutcome)> = experiment
@@ -344,8 +346,14 @@ impl Common {
         self.jobs.unwrap_or_else(cores).max(1)
     }
 
-    fn run_jobs(&self, left: &[Job], store: &mut Store, workers: usize, watch: &mut Watch) -> Outcome {
-        let stop = stop::on_ctrl_c()?;
+    fn run_jobs(
+        &self,
+        left: &[Job],
+        store: &mut Store,
+        workers: usize,
+        watch: &mut Watch,
+        stop: &AtomicBool,
+    ) -> Outcome {
         let library = Library::new(load);
         // A data set that is not here, or not the same any more, is said before anything runs.
         let mut seen: Vec<&DataSpec> = Vec::new();
