@@ -352,6 +352,9 @@ fn method_section(
         ),
         Block::Facts(facts),
     ];
+    let arguments = std::env::args().skip(1).map(|argument| super::jobs::shell_word(&argument));
+    let command = std::iter::once("progap".to_string()).chain(arguments).collect::<Vec<_>>().join(" ");
+    blocks.push(Block::Code { name: "Run it again, or go on".into(), text: command });
     if let Some(warning) = tuning_warning(experiment) {
         blocks.insert(1, Block::Notice(Tone::Caution, warning.into()));
     }

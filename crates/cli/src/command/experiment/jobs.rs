@@ -41,7 +41,12 @@ pub fn write(file: &Path, jobs: &[Job], store: &Path) -> Outcome {
     Ok(())
 }
 
-/// A text as a shell takes it for one word.
+/// A text as a shell takes it for one word, in quotes only where it needs them.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text.to_string() } else { quoted(text) }
+}
+
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

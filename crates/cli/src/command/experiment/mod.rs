@@ -419,6 +419,28 @@ fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
     report::write(report, out)
 }
 
+/// Whether a folder is that of an experiment that was shown.
+pub fn is_folder(folder: &Path) -> bool {
+    folder.join(REPORT).is_file()
+}
+
+/// What the experiment in a folder says, if there is one.
+pub fn kept_report(folder: &Path) -> Result<Option<report::Report>> {
+    let file = folder.join(REPORT);
+    if !is_folder(folder) {
+        if folder.join(RESULTS).is_file() {
+            let problem = "the experiment has not come to its end; run it again to go on";
+            return Err(format!("{}: {problem}", folder.display()).into());
+        }
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let report = serde_json::from_str(&text).map_err(|e| {
+        format!("{}: {e}; run the experiment again, which repeats no run, to write it anew", file.display())
+    })?;
+    Ok(Some(report))
+}
+
 impl Table1 {
     fn run(self) -> Outcome {
         let names = if self.data_sets.is_empty() { vec!["demo".to_string()] } else { self.data_sets };
