@@ -194,6 +194,14 @@ fn every_experiment_has_its_tables_and_figures() {
         std::fs::read_to_string(place.path().join("convergence/tables/convergence-g-progap-node.csv"))
             .expect("numbers");
     assert!(curves.contains("training") && curves.contains("validation"), "{curves}");
+    std::fs::remove_file(place.path().join("depth/report.html")).expect("removed");
+    progap_in(place.path(), &["report", "depth"]).ok();
+    assert!(place.path().join("depth/report.html").exists());
+    progap_in(place.path(), &["experiment", "collect", "all.md", "tradeoff", "depth"]).ok();
+    let document = std::fs::read_to_string(place.path().join("all.md")).expect("a document");
+    assert!(document.contains("(all/1-tradeoff-g-progap-edge.svg)"), "{document}");
+    assert!(place.path().join("all/2-depth-g-progap-edge.svg").exists());
+    progap_in(place.path(), &["experiment", "collect", "all.md", "figures"]).refused(&["no experiment here"]);
     let text =
         progap_in(place.path(), &["experiment", "table1", "--data-sets", "g.progap", "--out", "t"]).ok();
     assert!(text.contains("600") && place.path().join("t/tables/data-sets.csv").exists(), "{text}");

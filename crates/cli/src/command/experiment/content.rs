@@ -136,6 +136,9 @@ impl<'c> RowKey<'c> {
     }
 }
 
+/// What others found for a row.
+type FigureOf<'f> = &'f dyn Fn(&RowKey<'_>) -> Option<Cell>;
+
 /// Methods, levels, budgets and variants by data sets; beside ours what others found.
 fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
     let mut rows: Vec<RowKey<'_>> = Vec::new();
@@ -190,7 +193,7 @@ fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
             let depth = if figure.depth > 0 { format!(" (depth {})", figure.depth) } else { String::new() };
             Some(Cell::number(figure.mean / 100.0, format!("{:.1}{depth}", figure.mean)))
         };
-        let beside: [(&str, &dyn Fn(&RowKey<'_>) -> Option<Cell>); 2] =
+        let beside: [(&str, FigureOf<'_>); 2] =
             [("published", &known), ("original code, measured", &measured)];
         // The figures of others were not measured on variants; where there are several, the column would repeat itself.
         for (name, figure) in beside.into_iter().filter(|_| name == Name::Table2) {

@@ -1,5 +1,6 @@
 //! `progap experiment`: the paper's tables and figures, and comparisons of one's own.
 
+mod collect;
 mod content;
 mod jobs;
 mod plan;
@@ -42,7 +43,8 @@ Examples:
   progap experiment tradeoff --data-sets facebook,reddit  accuracy against epsilon
   progap experiment custom mine.toml                      settings of your own, side by side
   progap experiment depth --jobs-file jobs.txt            one command per line, for a cluster
-  progap experiment merge experiments/depth parts/*.sqlite")]
+  progap experiment merge experiments/depth parts/*.sqlite
+  progap experiment collect results.md experiments/table2 experiments/depth")]
 pub enum Experiment {
     /// Sizes of data sets
     Table1(Table1),
@@ -62,6 +64,8 @@ pub enum Experiment {
     Custom(Custom),
     /// Collect results from other machines
     Merge(Merge),
+    /// Put several experiments into one Markdown document
+    Collect(collect::Collect),
     /// Do one job of a --jobs-file
     Job(jobs::OneJob),
 }
@@ -224,6 +228,7 @@ impl Experiment {
             Experiment::Ablation(run) => run.paper(Name::Ablation),
             Experiment::Custom(custom) => custom.run(),
             Experiment::Merge(merge) => merge.run(),
+            Experiment::Collect(collect) => collect.run(),
             Experiment::Job(job) => job.run(),
         }
     }
