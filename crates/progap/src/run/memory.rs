@@ -157,41 +157,49 @@ struct Memory<'s> {
     shared: Option<(&'s Shared, StageKeys)>,
     begun: State,
     aggregates: Vec<Buffer<f32>>,
+    /// Whether gradients are noisy.
+    noisy_rows: bool,
 }
 
 /// The names of the stages of a run.
 struct StageKeys {
     common: String,
     noise: String,
-    level: Level,
 }
 
 impl StageKeys {
-    fn of(&self, stage: usize) -> String {
-        let noise = if stage == 0 && self.level != Level::Node { "" } else { &self.noise };
-        format!("{stage} {noise} {}", self.common)
+    /// The name of a stage that noise had a part in, or of one that it had none in yet.
+    fn of(&self, stage: usize, noisy: bool) -> String {
+        format!("{stage} {} {}", if noisy { &self.noise } else { "" }, self.common)
     }
+}
+
+/// All of a plan that can change what a stage learns.
+fn noise(plan: &Plan) -> String {
+    let Plan { sensitivity, aggregate_multiplier, gradient_multiplier, steps, rate, .. } = plan;
+    format!("{sensitivity} {aggregate_multiplier} {gradient_multiplier} {steps} {rate}")
 }
 
 impl<'s> Memory<'s> {
     fn alone() -> Self {
-        Memory { shared: None, begun: State::default(), aggregates: vec![] }
+        Memory { shared: None, begun: State::default(), aggregates: vec![], noisy_rows: false }
     }
 
     fn new(shared: &'s Shared, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
-        if settings.method != Method::Progap {
+        // Without any aggregation there is one stage only, and nothing in it need be like that of deeper runs.
+        if settings.method != Method::Progap || settings.depth == 0 {
             return Memory::alone();
         }
         let common = format!("{fingerprint} {}", without(settings, &ONLY_IN_NOISE));
-        let Plan { sensitivity, aggregate_multiplier, gradient_multiplier, steps, rate, .. } = plan;
-        let noise = format!("{sensitivity} {aggregate_multiplier} {gradient_multiplier} {steps} {rate}");
-        let keys = StageKeys { common, noise, level: settings.level };
+        let keys = StageKeys { common, noise: noise(plan) };
         let mut stages = locked(&shared.stages);
-        let found = (0..=settings.depth).rev().find_map(|stage| stages.kept.get(&keys.of(stage)).cloned());
+        let keep = |stage| [keys.of(stage, true), keys.of(stage, false)];
+        let found = (0..=settings.depth).rev().flat_map(keep).find_map(|key| stages.kept.get(&key).cloned());
         stages.used += usize::from(found.is_some());
         let Stage { state, aggregates } = found.unwrap_or_default();
         drop(stages);
-        Memory { shared: Some((shared, keys)), begun: state, aggregates }
+        let noisy_rows = settings.level == Level::Node;
+        Memory { shared: Some((shared, keys)), begun: state, aggregates, noisy_rows }
     }
 }
 
@@ -209,7 +217,8 @@ impl Keeper for Memory<'_> {
     fn keep_state(&mut self, state: &State) -> Result<()> {
         if let (Some((shared, keys)), Some(stage)) = (&self.shared, state.finished.len().checked_sub(1)) {
             let stage_so_far = Stage { state: state.clone(), aggregates: self.aggregates.clone() };
-            locked(&shared.stages).insert(keys.of(stage), stage_so_far);
+            let noisy = self.noisy_rows || !self.aggregates.is_empty();
+            locked(&shared.stages).insert(keys.of(stage, noisy), stage_so_far);
         }
         Ok(())
     }
@@ -239,7 +248,7 @@ mod tests {
     fn shared_stages_change_nothing() {
         let network = SocialNetwork::new(800).edges(12_000).classes(3).seed(1).generate().expect("a network");
         let dataset = network.or_random_split(Ratios::default(), 1).expect("a split");
-        for (level, expected) in [(Level::None, 3), (Level::Edge, 3), (Level::Node, 0)] {
+        for (level, expected) in [(Level::None, 2), (Level::Edge, 2), (Level::Node, 0)] {
             let shared = Shared::default();
             for depth in [2, 1, 3, 0] {
                 let settings =
