@@ -146,3 +146,82 @@ fn by_best_trial<'a>(runs: &'a Runs<'_>) -> Result<Vec<(&'a Job, &'a Finished, f
     }
     Ok(chosen)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::Level;
+    use crate::experiment::{DataSpec, Name};
+
+    fn experiment(tuning: Tuning) -> Experiment {
+        let data = DataSpec { name: "a".into(), content: Value::Null, place: Value::Null };
+        let settings = |depth| Settings { depth, ..Settings::new(Level::Edge) };
+        let (method, level) = (settings(1).method, Level::Edge);
+        let candidates = vec![settings(1), settings(2)];
+        let cell = Cell { data, method, level, epsilon: Some(1.0), variant: vec![], candidates };
+        Experiment { name: Name::Table2, runs: 3, tuning, cells: vec![cell] }
+    }
+
+    /// Results in which depth 2 is better on validation nodes and worse on test nodes.
+    fn results(experiment: &Experiment) -> HashMap<String, Stored> {
+        let stored = |job: &Job| {
+            let deep = job.settings.depth == 2;
+            let noise = job.settings.seed.unwrap_or(0) as f64 / 1e9;
+            let finished = Finished {
+                test: if deep { 0.25 } else { 0.75 },
+                val: Some(if deep { 0.5 + noise } else { 0.375 }),
+                train: None,
+                stages: vec![],
+                curve: Curve::default(),
+                edges: 1_000_000,
+                train_nodes: 1000,
+                val_nodes: 100,
+            };
+            let (data, fingerprint) = (job.data.name.clone(), String::new());
+            let settings = Some(job.settings.clone());
+            Stored { data, split: job.split, settings, fingerprint, outcome: Ok(finished), seconds: 1.0 }
+        };
+        experiment.jobs().expect("jobs").iter().map(|job| (job.key(), stored(job))).collect()
+    }
+
+    #[test]
+    fn settings_are_chosen_on_validation_nodes_and_judged_on_test_nodes() {
+        let experiment = experiment(Tuning::Grid);
+        let mut results = results(&experiment);
+        let cell = &experiment.cells[0];
+        let all = outcome(&experiment, cell, &results).expect("an outcome");
+        assert_eq!((all.values.as_slice(), all.missing), (&[0.25; 3][..], 0));
+        assert_eq!(all.chosen.as_ref().map(|settings| (settings.depth, settings.seed)), Some((2, None)));
+        assert_eq!((all.budget, (all.val - 0.5).abs() < 1e-6), (None, true));
+        // A failed run and one that is not done are told, and the others still count.
+        let deep: Vec<String> = experiment
+            .jobs()
+            .expect("jobs")
+            .iter()
+            .filter(|job| job.settings.depth == 2)
+            .map(Job::key)
+            .collect();
+        results.remove(&deep[0]);
+        results.get_mut(&deep[1]).expect("a run").outcome = Err("no memory".into());
+        let rest = outcome(&experiment, cell, &results).expect("an outcome");
+        assert_eq!((rest.values.len(), rest.missing, rest.failures.len()), (1, 1, 1));
+        assert_eq!(rest.interval(), None, "one run has no interval");
+    }
+
+    #[test]
+    fn private_tuning_takes_the_best_trial_of_each_split() {
+        let experiment = experiment(Tuning::Private);
+        let results = results(&experiment);
+        let all = outcome(&experiment, &experiment.cells[0], &results).expect("an outcome");
+        assert_eq!(all.values.len(), 3);
+        for split in 1..=3 {
+            let jobs = experiment.cell_jobs(&experiment.cells[0], split).expect("jobs");
+            let any_deep = jobs.iter().any(|job| job.settings.depth == 2);
+            assert_eq!(all.values[split as usize - 1], if any_deep { 0.25 } else { 0.75 });
+        }
+        let budget = all.budget.expect("a budget");
+        assert!(budget.one_run <= 1.0 && budget.tuned > 1.0, "{budget:?}");
+    }
+}

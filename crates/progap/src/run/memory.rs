@@ -262,4 +262,19 @@ mod tests {
             assert_eq!(shared.stages_shared(), expected, "{level}");
         }
     }
+
+    /// Experiments measure what `progap train` makes of the same seed.
+    #[test]
+    fn the_accuracies_are_those_of_a_release() {
+        let network = SocialNetwork::new(600).edges(6_000).classes(3).seed(2).generate().expect("a network");
+        let dataset = network.or_random_split(Ratios::default(), 3).expect("a split");
+        for method in [Method::Progap, Method::Gap, Method::Mlp] {
+            let settings = Settings { epochs: 4, seed: Some(3), ..Settings::of(method, Level::Edge) };
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path().join("release");
+            let release = crate::run::train(dataset.clone(), &settings, &folder, None, Value::Null, &mut ());
+            let metrics = fit_in_memory(&dataset, "f", &settings, &Shared::default(), &mut ());
+            assert_eq!(metrics.expect("trained"), release.expect("trained").metrics, "{method}");
+        }
+    }
 }
