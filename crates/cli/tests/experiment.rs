@@ -177,10 +177,10 @@ fn every_experiment_has_its_tables_and_figures() {
         (
             "tradeoff",
             &["--epsilons", "1,4"][..],
-            &["figures/tradeoff-g-progap-edge.svg", "figures/tradeoff-g-progap-node.png"][..],
+            &["figures/tradeoff-g-edge.svg", "figures/tradeoff-g-node.png"][..],
         ),
-        ("depth", &["--depths", "1,2", "--epsilons", "1"], &["figures/depth-g-progap-edge.svg"]),
-        ("convergence", &["--depths", "2"], &["figures/convergence-g-progap-node.svg"]),
+        ("depth", &["--depths", "1,2", "--epsilons", "1"], &["figures/depth-g-edge.svg"]),
+        ("convergence", &["--depths", "2"], &["figures/convergence-g-node.svg"]),
         ("layerwise", &["--depths", "2"], &["tables/accuracy.md"]),
         ("ablation", &[], &["tables/accuracy.tex"]),
     ] {
@@ -190,17 +190,16 @@ fn every_experiment_has_its_tables_and_figures() {
             assert!(place.path().join(name).join(file).exists(), "{name}: {file}");
         }
     }
-    let curves =
-        std::fs::read_to_string(place.path().join("convergence/tables/convergence-g-progap-node.csv"))
-            .expect("numbers");
+    let curves = std::fs::read_to_string(place.path().join("convergence/tables/convergence-g-node.csv"))
+        .expect("numbers");
     assert!(curves.contains("training") && curves.contains("validation"), "{curves}");
     std::fs::remove_file(place.path().join("depth/report.html")).expect("removed");
     progap_in(place.path(), &["report", "depth"]).ok();
     assert!(place.path().join("depth/report.html").exists());
     progap_in(place.path(), &["experiment", "collect", "all.md", "tradeoff", "depth"]).ok();
     let document = std::fs::read_to_string(place.path().join("all.md")).expect("a document");
-    assert!(document.contains("(all/1-tradeoff-g-progap-edge.svg)"), "{document}");
-    assert!(place.path().join("all/2-depth-g-progap-edge.svg").exists());
+    assert!(document.contains("(all/1-tradeoff-g-edge.svg)"), "{document}");
+    assert!(place.path().join("all/2-depth-g-edge.svg").exists());
     progap_in(place.path(), &["experiment", "collect", "all.md", "figures"]).refused(&["no experiment here"]);
     let text =
         progap_in(place.path(), &["experiment", "table1", "--data-sets", "g.progap", "--out", "t"]).ok();
@@ -292,7 +291,7 @@ fn mistakes_are_one_sentence_and_lose_nothing() {
     let more: Vec<&str> = run.iter().map(|part| if *part == "none" { "none,edge" } else { part }).collect();
     let refused = progap_in(place.path(), &more);
     assert!(
-        refused.stderr.contains("g.progap has changed") && refused.stderr.contains("--out"),
+        refused.stderr.contains("the data set g has changed") && refused.stderr.contains("--out"),
         "{}",
         refused.stderr
     );

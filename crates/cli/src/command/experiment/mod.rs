@@ -250,8 +250,9 @@ impl Run {
             (true, true) => vec![Source::default()],
         };
         let demo = sources.iter().all(|source| source.name() == Source::default().name());
-        let data: Vec<DataSpec> =
-            sources.into_iter().map(|source| spec(&source.in_folder(&self.folder))).collect::<Result<_>>()?;
+        let names = short_names(&sources);
+        let spec = |(source, name): (Source, String)| spec(&source.in_folder(&self.folder), name);
+        let data = sources.into_iter().zip(names).map(spec).collect::<Result<Vec<DataSpec>>>()?;
         Ok(Options {
             data,
             runs: self.runs.or(runs).unwrap_or(if demo { 3 } else { 10 }),
@@ -449,11 +450,13 @@ pub fn kept_report(folder: &Path) -> Result<Option<report::Report>> {
 impl Table1 {
     fn run(self) -> Outcome {
         let names = if self.data_sets.is_empty() { vec!["demo".to_string()] } else { self.data_sets };
+        let sources: Vec<Source> =
+            names.iter().map(|name| Source::of(name).in_folder(&self.folder)).collect();
         let mut summaries = Vec::new();
-        for name in &names {
-            let _spinner = ui::spinner(format!("loading {name}"));
-            let dataset = Source::of(name).in_folder(&self.folder).with_seed(1).load_split()?;
-            summaries.push((name.clone(), progap_graph::summary::Summary::of(&dataset)));
+        for (source, name) in sources.iter().zip(short_names(&sources)) {
+            let _spinner = ui::spinner(format!("loading {}", source.name()));
+            let dataset = source.with_seed(1).load_split()?;
+            summaries.push((name, progap_graph::summary::Summary::of(&dataset)));
         }
         let report = content::table1(&summaries);
         write_report(&report, &self.out)?;
@@ -483,11 +486,27 @@ impl Merge {
     }
 }
 
+/// What data sets are called in tables: files by their names, without folder and ending, unless two would be the same.
+fn short_names(sources: &[Source]) -> Vec<String> {
+    let short = |source: &Source| {
+        let path = Path::new(source.name());
+        let is_path = path.components().count() > 1 || path.extension().is_some();
+        let stem = path.file_stem().filter(|_| is_path).and_then(|stem| stem.to_str());
+        stem.unwrap_or(source.name()).to_string()
+    };
+    let names: Vec<String> = sources.iter().map(short).collect();
+    let is_unique = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+    let one = |(source, name): (&Source, &String)| {
+        if is_unique(name) { name.clone() } else { source.name().to_string() }
+    };
+    sources.iter().zip(&names).map(one).collect()
+}
+
 /// A data set as jobs name it: what decides its content, and where it lies here.
-fn spec(source: &Source) -> Result<DataSpec> {
+fn spec(source: &Source, name: String) -> Result<DataSpec> {
     let mut content = serde_json::to_value(source)?;
     let place = content.as_object_mut().and_then(|fields| fields.remove("folder")).unwrap_or(Value::Null);
-    Ok(DataSpec { name: source.name().to_string(), content, place })
+    Ok(DataSpec { name, content, place })
 }
 
 /// Loads the data set of a job.

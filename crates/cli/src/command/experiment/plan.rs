@@ -55,7 +55,7 @@ impl Plan<'_> {
                 self.experiment.runs
             ),
             _ => format!(
-                "{} ({} configurations, {} runs each, equal ones once)",
+                "{} ({} configurations x {} runs, equal ones once)",
                 ui::count(self.all),
                 ui::count(configurations),
                 self.experiment.runs
