@@ -6,6 +6,7 @@ mod command;
 mod plot;
 mod report;
 mod source;
+mod stop;
 mod transforms;
 mod ui;
 
@@ -33,6 +34,7 @@ Examples:
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
   progap data list                          the data sets of the paper, and which are present
   progap data convert my-graph/ g.progap    a file that loads in an instant
+  progap experiment table2                  compare methods over several runs
   progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
                                             the noise that a privacy target needs";
 
@@ -46,6 +48,8 @@ enum Command {
     Report(command::report::Report),
     Methods(command::methods::Methods),
     Account(command::account::Account),
+    #[command(subcommand)]
+    Experiment(Box<command::experiment::Experiment>),
     #[command(subcommand)]
     Data(command::data::Data),
     #[command(subcommand)]
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Methods(methods) => methods.run(),
         Command::Account(account) => account.run(),
+        Command::Experiment(experiment) => experiment.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),
         Command::Completions(completions) => completions.run(),

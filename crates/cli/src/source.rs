@@ -94,6 +94,17 @@ impl Source {
         dataset.or_random_split(self.ratios(), self.seed())
     }
 
+    /// A data set by name or path, nothing else said about it.
+    pub fn of(dataset: &str) -> Source {
+        Source { dataset: dataset.into(), ..Source::default() }
+    }
+
+    /// The same data set, looked for in another folder.
+    #[must_use]
+    pub fn in_folder(self, folder: &DataFolder) -> Source {
+        Source { folder: folder.clone(), ..self }
+    }
+
     /// What the user called it.
     pub fn name(&self) -> &str {
         &self.dataset

@@ -8,6 +8,7 @@ pub mod assessment;
 pub mod audit;
 pub mod cost;
 mod error;
+pub mod experiment;
 mod files;
 pub mod ledger;
 pub mod method;

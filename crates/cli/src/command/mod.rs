@@ -4,6 +4,7 @@ pub mod account;
 pub mod audit;
 pub mod completions;
 pub mod data;
+pub mod experiment;
 pub mod inspect;
 pub mod ledger;
 pub mod man;

@@ -1,4 +1,4 @@
-//! `progap report`: a page that people look at, from a release.
+//! `progap report`: a page that people look at, from a release or an experiment.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use clap::Args;
 use progap::{Level, Release};
 use progap_graph::Dataset;
 
-use super::Outcome;
+use super::{Outcome, experiment};
 use crate::report::{self, Report as Content};
 use crate::source::Source;
 use crate::ui;
@@ -17,11 +17,12 @@ use crate::ui;
 Examples:
   progap report releases/demo-edge-1                          writes releases/demo-edge-1-report/report.html
   progap report release/ --out page/
+  progap report experiments/table2                            the tables and figures of an experiment
   progap report release/ --data my-graph/                     at node level, where labels are private: with labels")]
 pub struct Report {
-    /// The folder of a release
+    /// The folder of a release or of an experiment
     folder: PathBuf,
-    /// Folder for the report [default: beside the release, its name with -report]
+    /// Folder for the report [default: beside the release, its name with -report; the folder of the experiment]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The data set that the release was trained on, for what needs labels at node level; the page then is for the
@@ -39,6 +40,7 @@ impl Report {
         let content = self.content()?;
         let out = match &self.out {
             Some(out) => out.clone(),
+            None if experiment::is_folder(&self.folder) => self.folder.clone(),
             None => beside(&self.folder)?,
         };
         // A release is checked file by file: what does not belong to it must not lie in it.
@@ -55,9 +57,17 @@ impl Report {
         if self.quiet { Ok(()) } else { ui::print(&page.display().to_string()) }
     }
 
-    /// What there is to report. Results of experiments would be recognised here, by their store.
+    /// What there is to report.
     fn content(&self) -> Result<Content, Box<dyn std::error::Error>> {
         let _spinner = ui::spinner(format!("reading {}", self.folder.display()));
+        if let Some(content) = experiment::kept_report(&self.folder)? {
+            return match self.data {
+                Some(_) => {
+                    Err("--data belongs to a release: an experiment knows its data; leave it out".into())
+                }
+                None => Ok(content),
+            };
+        }
         let release = Release::open(&self.folder)?;
         let data = self.data.as_deref().map(|name| labelled(&release, name)).transpose()?;
         report::of_release(&release, data.as_ref())

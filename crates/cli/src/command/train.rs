@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use progap::assessment::wilson_interval;
+use progap::experiment::mean_interval;
 use progap::method::Progress;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use crate::source::Source;
+use crate::stop;
 use crate::ui::{self, Training, percent};
 
 /// What to train on and how: shared by all commands that train.
@@ -222,8 +224,6 @@ pub fn settle_resumed(command: clap::Command) -> clap::Command {
     })
 }
 
-static STOP: AtomicBool = AtomicBool::new(false);
-
 impl Train {
     /// Runs the command.
     pub fn run(self) -> Outcome {
@@ -231,16 +231,12 @@ impl Train {
             rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
         }
         // The first Ctrl-C keeps what is done and stops; the second ends the program at once.
-        ctrlc::set_handler(|| {
-            if STOP.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-        })?;
+        let stop = stop::on_ctrl_c()?;
         if let Some(folder) = &self.resume {
             let source: Source = serde_json::from_value(run::interrupted(folder)?.source["source"].clone())?;
             let seed = run::interrupted(folder)?.source["seed"].as_u64();
             let source = seed.map_or_else(|| source.clone(), |seed| source.with_seed(seed));
-            let report = self.once(&source, None, folder)?;
+            let report = self.once(&source, None, folder, stop)?;
             return self.show(vec![report]);
         }
         let (settings, source) = self.choices.settings()?;
@@ -256,7 +252,7 @@ impl Train {
             // The split always has a seed; the noise has one in experiments only.
             let settings = Settings { seed: settings.seed.map(|seed| seed + repeat), ..settings.clone() };
             let source = source.with_seed(source.given_seed().unwrap_or(0) + repeat);
-            reports.push(self.once(&source, Some(&settings), &folder)?);
+            reports.push(self.once(&source, Some(&settings), &folder, stop)?);
         }
         self.show(reports)
     }
@@ -347,6 +343,7 @@ impl Train {
         source: &Source,
         settings: Option<&Settings>,
         folder: &Path,
+        stop: &AtomicBool,
     ) -> Result<RunReport, Box<dyn std::error::Error>> {
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
@@ -357,7 +354,7 @@ impl Train {
         let view = Training::new(!self.quiet && !self.json);
         let mut observer = |progress: &Progress| {
             view.set(progress);
-            if STOP.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let release = match settings {
             Some(settings) => {
@@ -376,7 +373,7 @@ impl Train {
         let mean =
             |value: fn(&RunReport) -> f64| reports.iter().map(value).sum::<f64>() / reports.len() as f64;
         let mut run = reports[reports.len() - 1].clone();
-        let interval = (reports.len() > 1).then(|| bootstrap_interval(&accuracies));
+        let interval = (reports.len() > 1).then(|| mean_interval(&accuracies));
         run.test_accuracy = mean(|run| run.test_accuracy);
         run.val_accuracy = mean(|run| run.val_accuracy);
         if self.quiet {
@@ -475,18 +472,4 @@ fn fresh_folder(name: &str, level: Level) -> Result<PathBuf, Box<dyn std::error:
         .map(candidate)
         .find(|folder| !folder.exists())
         .ok_or_else(|| "the folder releases is full".into())
-}
-
-/// A 95 % interval for the mean, by 1000 resamples of the runs; the same for the same runs.
-fn bootstrap_interval(values: &[f64]) -> [f64; 2] {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) as usize) % limit
-    };
-    let mut means: Vec<f64> = (0..1000)
-        .map(|_| (0..values.len()).map(|_| values[below(values.len())]).sum::<f64>() / values.len() as f64)
-        .collect();
-    means.sort_by(f64::total_cmp);
-    [means[25], means[974]]
 }

@@ -3,7 +3,7 @@
 mod progress;
 
 pub use progap::cost::{cpu_seconds, peak_memory};
-pub use progress::{Download, Training, spinner};
+pub use progress::{Download, Runs, Training, duration, spinner};
 
 use std::io::{self, Write};
 
@@ -35,6 +35,11 @@ pub fn facts(title: &str, rows: &[(&str, String)]) -> String {
 
 /// A table whose columns after the first are right-aligned where they look like numbers.
 pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    wide_table(&header, rows.into_iter().map(Vec::from))
+}
+
+/// A [`table`] of any number of columns.
+pub fn wide_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table
@@ -42,7 +47,7 @@ pub fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [
         .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
     for row in rows {
-        table.add_row(row.map(|text| {
+        table.add_row(row.into_iter().map(|text| {
             let number = text.starts_with(|c: char| c.is_ascii_digit())
                 && text.chars().all(|c| c.is_ascii_digit() || " ,.%".contains(c));
             Cell::new(text).set_alignment(if number { CellAlignment::Right } else { CellAlignment::Left })

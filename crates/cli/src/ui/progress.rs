@@ -55,6 +55,41 @@ impl Drop for Training {
     }
 }
 
+/// A bar over the runs of an experiment.
+pub struct Runs(ProgressBar);
+
+impl Runs {
+    /// A bar that is drawn only if `visible`, and only on a terminal.
+    pub fn new(visible: bool, done: usize, all: usize) -> Self {
+        let bar = if visible { ProgressBar::new(all as u64) } else { ProgressBar::hidden() };
+        bar.set_style(style("{bar:24} {pos}/{len} runs  {msg}  ({elapsed})"));
+        bar.set_position(done as u64);
+        bar.enable_steady_tick(Duration::from_secs(1));
+        Runs(bar)
+    }
+
+    /// So many runs are done.
+    pub fn set(&self, done: usize, message: String) {
+        self.0.set_position(done as u64);
+        self.0.set_message(message);
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A time in the unit people would use.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 99.5 => format!("{s:.0} s"),
+        s if s < 5940.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
 /// A bar over bytes, with speed and time left.
 pub struct Download(ProgressBar);
 

@@ -66,6 +66,10 @@ pub trait Keeper {
     fn maybe_keep_state(&mut self, state: &State, now: bool) -> Result<()>;
     /// What to say when training is stopped.
     fn interrupted(&self) -> Error;
+    /// Whether the training accuracy of every epoch is wanted where it does not come by itself.
+    fn watches_training(&self) -> bool {
+        false
+    }
 }
 
 /// Accuracies on the three parts of the nodes.
@@ -188,6 +192,12 @@ impl<'r, S: Source> Trainer<'r, S> {
             let done = self.state.epoch + 1;
             let mut desk = Desk { vault: &mut self.vault, settings, plan: self.plan, stage, seed: self.seed };
             let (loss, train_accuracy) = lesson.epoch(&mut desk, &mut model, &mut optimiser, done)?;
+            let train_accuracy = match train_accuracy {
+                None if self.keeper.watches_training() => {
+                    Some(lesson.accuracy(&self.vault, &model, Part::Train)?)
+                }
+                known => known,
+            };
             let val_accuracy = lesson.accuracy(&self.vault, &model, Part::Val)?;
             self.state.epoch = done;
             self.state.history.push(EpochRecord { stage, epoch: done, loss, train_accuracy, val_accuracy });

@@ -11,6 +11,7 @@
 //! that was lost in the crash is the same query with the same noise.
 
 mod folder;
+mod memory;
 
 use std::path::Path;
 
@@ -19,11 +20,12 @@ use progap_privacy::noise::{Randomness, RunKey, Source};
 
 pub use folder::RunFile;
 use folder::RunFolder;
+pub use memory::{Shared, fit_in_memory};
 
 use crate::cost::Stopwatch;
 use crate::ledger::{self, Charge, Ledger};
 use crate::method::trainer::Trainer;
-use crate::method::{self, Observer};
+use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::settings::{Level, Settings};
@@ -148,7 +150,15 @@ fn go_with<S: Source>(
     let seed = folder.run.model_seed;
     let fitted =
         method::fit(Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer))?;
-    let metrics = Metrics {
+    let metrics = metrics(&fitted, &settings);
+    release::write(&folder.path, &dataset, &folder.run, &plan, &fitted, &metrics)?;
+    stopwatch.stop().write(&folder.path)?;
+    folder.finish()?;
+    Release::open(&folder.path)
+}
+
+fn metrics<S: Source>(fitted: &Fitted<S>, settings: &Settings) -> Metrics {
+    Metrics {
         test_accuracy: fitted.accuracies.test,
         val_accuracy: fitted.accuracies.val,
         train_accuracy: fitted.accuracies.train,
@@ -156,9 +166,5 @@ fn go_with<S: Source>(
         features_only_accuracy: fitted.stage_accuracies.first().copied(),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
-    };
-    release::write(&folder.path, &dataset, &folder.run, &plan, &fitted, &metrics)?;
-    stopwatch.stop().write(&folder.path)?;
-    folder.finish()?;
-    Release::open(&folder.path)
+    }
 }

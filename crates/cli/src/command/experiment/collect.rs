@@ -1,0 +1,77 @@
+//! Several experiments in one document, such as docs/results.md.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use progap_graph::AtomicFile;
+
+use super::{Result, kept_report};
+use crate::command::Outcome;
+use crate::report::{Block, Report, markdown};
+use crate::{plot, ui};
+
+/// Several experiments in one document.
+#[derive(Args)]
+pub struct Collect {
+    /// Markdown file to write; its figures go to a folder of the same name
+    out: PathBuf,
+    /// Folders of experiments, in reading order
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+    /// Title of the document
+    #[arg(long, default_value = "Results")]
+    title: String,
+}
+
+impl Collect {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let mut all = Report { title: self.title.clone(), subtitle: String::new(), sections: vec![] };
+        for (at, folder) in self.folders.iter().enumerate() {
+            let report = kept_report(folder)?
+                .ok_or_else(|| format!("{}: there is no experiment here", folder.display()))?;
+            all.sections.extend(apart(report, at + 1).sections);
+        }
+        let name = self.out.file_stem().and_then(|name| name.to_str()).ok_or("name a Markdown file")?;
+        if self.out.extension().is_none_or(|ending| ending != "md") {
+            return Err(format!("{}: name a Markdown file (.md)", self.out.display()).into());
+        }
+        let figures = self.out.with_extension("");
+        std::fs::create_dir_all(&figures).map_err(|e| format!("{}: {e}", figures.display()))?;
+        for figure in all.figures() {
+            let picture = plot::draw(&figure.plot, "", plot::WIDE);
+            picture.write(&figures.join(format!("{}.svg", figure.id)))?;
+        }
+        write_text(&self.out, &markdown(&all, name))?;
+        ui::print(&self.out.display().to_string())
+    }
+}
+
+/// The report with names of its own for sections, tables and figures.
+fn apart(mut report: Report, number: usize) -> Report {
+    let subtitle = Block::Paragraph(report.subtitle.clone());
+    if let Some(first) = report.sections.first_mut() {
+        first.blocks.insert(0, subtitle);
+    }
+    let rename = |id: &mut String| *id = format!("{number}-{id}");
+    for section in &mut report.sections {
+        rename(&mut section.id);
+        section.heading = format!("{}: {}", report.title, section.heading.to_lowercase());
+        for block in &mut section.blocks {
+            match block {
+                Block::Table(table) => rename(&mut table.id),
+                Block::Figure(figure) => rename(&mut figure.id),
+                Block::Panels(figures) => figures.iter_mut().for_each(|figure| rename(&mut figure.id)),
+                _ => {}
+            }
+        }
+    }
+    report
+}
+
+fn write_text(path: &Path, text: &str) -> Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(file.commit()?)
+}

@@ -1,0 +1,98 @@
+//! What an experiment will do, said before it is done.
+
+use progap::experiment::{Clock, Experiment, Job, Tuning};
+use progap::settings::Level;
+use serde_json::{Value, json};
+
+use crate::ui;
+
+/// How much there is to do.
+pub struct Plan<'p> {
+    pub title: &'p str,
+    pub experiment: &'p Experiment,
+    /// All jobs, those that are done included.
+    pub all: usize,
+    /// Jobs to do.
+    pub left: &'p [Job],
+    pub workers: usize,
+    pub clock: &'p Clock,
+}
+
+/// What choosing settings costs in privacy.
+pub fn tuning_warning(experiment: &Experiment) -> Option<&'static str> {
+    let private = experiment.cells.iter().any(|cell| cell.level != Level::None);
+    match experiment.tuning {
+        _ if !private => None,
+        Tuning::None => None,
+        Tuning::Grid => Some(
+            "Settings are chosen among many runs on the same private data, as in the paper, and that choice is not part of \
+             the epsilon that is shown: a release that is tuned like this promises less. `--tuning private` accounts for the \
+             choice; `--tuning none` makes none.",
+        ),
+        Tuning::Private => Some(
+            "Settings are chosen by the best of a random number of runs with random settings (Papernot and Steinke 2022). \
+             The epsilon of one run and that of showing the best are both stated.",
+        ),
+    }
+}
+
+impl Plan<'_> {
+    /// The seconds that are left on so many cores, if anything is known about it.
+    fn seconds(&self) -> Option<f64> {
+        let (seconds, _) = self.clock.seconds(self.left)?;
+        let workers = self.workers.min(self.left.len()).max(1);
+        Some(seconds / workers as f64)
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let configurations: usize = self.experiment.cells.iter().map(|cell| cell.candidates.len()).sum();
+        let done = self.all - self.left.len();
+        let runs = match self.experiment.tuning {
+            Tuning::Private => format!(
+                "{} (a random number for each of {} splits)",
+                ui::count(self.all),
+                self.experiment.runs
+            ),
+            _ => format!(
+                "{} ({} configurations x {} runs, equal ones once)",
+                ui::count(self.all),
+                ui::count(configurations),
+                self.experiment.runs
+            ),
+        };
+        let time = match (self.left.is_empty(), self.seconds()) {
+            (true, _) => "none: everything is done".to_string(),
+            (false, Some(seconds)) => format!(
+                "about {} on {} cores (from {} stored runs)",
+                ui::duration(seconds),
+                self.workers,
+                ui::count(self.clock.runs())
+            ),
+            (false, None) => format!("known after the first run, on {} cores", self.workers),
+        };
+        let mut rows = vec![
+            ("runs", runs),
+            ("done before", ui::count(done)),
+            ("to do", ui::count(self.left.len())),
+            ("time", time),
+        ];
+        rows.extend(tuning_warning(self.experiment).map(|text| ("privacy", ui::wrap(text, 100, 13))));
+        format!("{}\n", ui::facts(self.title, &rows))
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "event": "plan",
+            "experiment": self.experiment.name,
+            "title": self.title,
+            "runs": self.all,
+            "done": self.all - self.left.len(),
+            "left": self.left.len(),
+            "workers": self.workers,
+            "seconds_left": self.seconds(),
+            "warning": tuning_warning(self.experiment),
+        })
+    }
+}

@@ -1,0 +1,478 @@
+//! The results of finished runs: one SQLite file to which each run is added, on disk at once, when it ends.
+//!
+//! One process writes at a time. It holds a lock on a file beside the store, which the system takes away when the
+//! process ends in whatever way. Each run is one transaction: after a crash the store holds whole runs only.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
+use serde::{Deserialize, Serialize};
+
+use super::Job;
+use super::job::sorted;
+use crate::error::InFile;
+use crate::release::Metrics;
+use crate::settings::Settings;
+use crate::{Error, Result};
+
+/// The version that is written and read.
+const VERSION: i64 = 1;
+/// "PGEX", by which SQLite files that hold results know themselves.
+const APPLICATION_ID: i64 = 0x5047_4558;
+const SCHEMA: &str = "CREATE TABLE result (key TEXT PRIMARY KEY, data TEXT NOT NULL, content TEXT NOT NULL, \
+    split INTEGER NOT NULL, settings TEXT NOT NULL, fingerprint TEXT NOT NULL, finished TEXT, error TEXT, \
+    seconds REAL NOT NULL, time TEXT NOT NULL, CHECK ((finished IS NULL) <> (error IS NULL))) STRICT";
+const COLUMNS: &str = "key, data, content, split, settings, fingerprint, finished, error, seconds, time";
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// The accuracy on the test nodes.
+    pub test: f64,
+    /// On the validation nodes, where there are any.
+    pub val: Option<f64>,
+    /// On the training nodes.
+    pub train: Option<f64>,
+    /// On the test nodes, after each stage.
+    pub stages: Vec<f64>,
+    /// Epoch by epoch.
+    pub curve: Curve,
+    /// The number of directed edges, which noise depends on.
+    pub edges: usize,
+    /// The number of training nodes, which noise depends on.
+    pub train_nodes: usize,
+    /// The number of validation nodes.
+    pub val_nodes: usize,
+}
+
+/// Accuracies epoch by epoch, rounded to five digits.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The number of epochs in each stage.
+    pub epochs: Vec<usize>,
+    /// The accuracy on the training nodes.
+    pub train: Vec<Option<f64>>,
+    /// The accuracy on the validation nodes.
+    pub val: Vec<Option<f64>>,
+}
+
+impl Finished {
+    /// What is kept of a run's metrics.
+    pub fn new(metrics: &Metrics, edges: usize, [train_nodes, val_nodes]: [usize; 2]) -> Finished {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        let rounded = |value: Option<f64>| value.and_then(finite).map(|v| (v * 1e5).round() / 1e5);
+        let mut curve = Curve::default();
+        for epoch in &metrics.history {
+            if curve.epochs.len() <= epoch.stage {
+                curve.epochs.resize(epoch.stage + 1, 0);
+            }
+            curve.epochs[epoch.stage] += 1;
+            curve.train.push(rounded(epoch.train_accuracy));
+            curve.val.push(rounded(Some(epoch.val_accuracy)));
+        }
+        Finished {
+            test: metrics.test_accuracy,
+            val: finite(metrics.val_accuracy),
+            train: finite(metrics.train_accuracy),
+            stages: metrics.stage_test_accuracies.clone(),
+            curve,
+            edges,
+            train_nodes,
+            val_nodes,
+        }
+    }
+}
+
+/// A run in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// The data set's name.
+    pub data: String,
+    /// The seed of its split.
+    pub split: u64,
+    /// The settings, if this version of the program still knows all of them.
+    pub settings: Option<Settings>,
+    /// The data set's fingerprint, split included; empty if it could not be loaded.
+    pub fingerprint: String,
+    /// What came of it, or why nothing did.
+    pub outcome: std::result::Result<Finished, String>,
+    /// How long it took on one core.
+    pub seconds: f64,
+}
+
+/// What [`Store::merge`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Merged {
+    /// Results that are new here.
+    pub added: usize,
+    /// Results that were here already.
+    pub known: usize,
+}
+
+/// The results of an experiment.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+    _lock: Option<File>,
+}
+
+impl Store {
+    /// Opens a store for writing; makes it where there is none.
+    ///
+    /// # Errors
+    /// Another process writes to it, it has another version, or it is something else.
+    pub fn open(path: &Path) -> Result<Store> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).in_file(folder)?;
+        }
+        let lock_path = PathBuf::from(format!("{}.lock", path.display()));
+        let lock = File::options().create(true).append(true).open(&lock_path).in_file(&lock_path)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::file(
+                    path,
+                    "another process is writing to these results: wait until it ends, or name another folder with --out",
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::file(&lock_path, error)),
+        }
+        let new = fs::metadata(path).map_or(true, |data| data.len() == 0);
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        if new {
+            let mut make = || -> rusqlite::Result<()> {
+                let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                tx.execute_batch(SCHEMA)?;
+                tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+                tx.pragma_update(None, "user_version", VERSION)?;
+                tx.commit()
+            };
+            make().map_err(|e| say(path, e))?;
+        }
+        let store = Store { path: path.to_path_buf(), connection, _lock: Some(lock) };
+        store.check()?;
+        Ok(store)
+    }
+
+    /// Opens a store that exists, for reading.
+    pub fn read(path: &Path) -> Result<Store> {
+        if !path.is_file() {
+            return Err(Error::file(path, "there are no results here"));
+        }
+        let store =
+            Store { path: path.to_path_buf(), connection: connect(path, OpenFlags::empty())?, _lock: None };
+        store.check()?;
+        Ok(store)
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn check(&self) -> Result<()> {
+        let pragma = |name| {
+            let value = self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            value.map_err(|e| say(&self.path, e))
+        };
+        if pragma("application_id")? != APPLICATION_ID {
+            return Err(Error::file(&self.path, NOT_OURS));
+        }
+        match pragma("user_version")? {
+            VERSION => Ok(()),
+            found => Err(Error::file(
+                &self.path,
+                format!(
+                    "these results have version {found}, and this program reads version {VERSION}: they are left as \
+                     they are; name another folder with --out"
+                ),
+            )),
+        }
+    }
+
+    /// All runs by the keys of their jobs.
+    pub fn all(&self) -> Result<HashMap<String, Stored>> {
+        let read = || -> rusqlite::Result<Vec<(String, Raw)>> {
+            let mut statement = self.connection.prepare(&format!("SELECT {COLUMNS} FROM result"))?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, Raw::from(row)?)))?;
+            rows.collect()
+        };
+        let rows = read().map_err(|e| say(&self.path, e))?;
+        rows.into_iter().map(|(key, raw)| Ok((key, raw.stored(&self.path)?))).collect()
+    }
+
+    /// The fingerprint of the data set and split of a job, if a run on them is here.
+    pub fn fingerprint(&self, job: &Job) -> Result<Option<String>> {
+        self.fingerprint_of(&sorted(&job.data.content), job.split as i64)
+    }
+
+    fn fingerprint_of(&self, content: &str, split: i64) -> Result<Option<String>> {
+        let query = "SELECT fingerprint FROM result WHERE content = ?1 AND split = ?2 AND finished IS NOT NULL LIMIT 1";
+        let found = self.connection.query_row(query, params![content, split], |row| row.get(0));
+        found.optional().map_err(|e| say(&self.path, e))
+    }
+
+    /// Adds what came of a job; a failure that was here before makes way. It is on disk when this returns.
+    pub fn add(
+        &mut self,
+        job: &Job,
+        fingerprint: &str,
+        outcome: &std::result::Result<Finished, String>,
+        seconds: f64,
+    ) -> Result<()> {
+        let json = |value: serde_json::Result<String>| value.in_file(&self.path);
+        let finished =
+            outcome.as_ref().ok().map(|finished| json(serde_json::to_string(finished))).transpose()?;
+        let raw = Raw {
+            data: job.data.name.clone(),
+            content: sorted(&job.data.content),
+            split: job.split as i64,
+            settings: json(serde_json::to_string(&job.settings))?,
+            fingerprint: fingerprint.into(),
+            finished,
+            error: outcome.as_ref().err().cloned(),
+            seconds,
+            time: None,
+        };
+        insert(&self.connection, &job.key(), &raw).map_err(|e| say(&self.path, e))
+    }
+
+    /// Adds what other stores hold, all of it or nothing. Finished runs win over failures; runs that are here already stay.
+    ///
+    /// # Errors
+    /// A store of another version, or one whose runs were made on other data under the same name.
+    pub fn merge(&mut self, others: &[PathBuf]) -> Result<Merged> {
+        let mut merged = Merged::default();
+        let mut all = Vec::new();
+        for path in others {
+            let other = Store::read(path)?;
+            let rows = || -> rusqlite::Result<Vec<(String, Raw)>> {
+                let mut statement = other.connection.prepare(&format!("SELECT {COLUMNS} FROM result"))?;
+                statement.query_map([], |row| Ok((row.get(0)?, Raw::from(row)?)))?.collect()
+            };
+            all.extend(rows().map_err(|e| say(path, e))?.into_iter().map(|row| (path, row)));
+        }
+        let mut fingerprints: HashMap<(String, i64), String> = HashMap::new();
+        for (path, (_, raw)) in all.iter().filter(|(_, (_, raw))| raw.finished.is_some()) {
+            let place = (raw.content.clone(), raw.split);
+            let ours = match fingerprints.get(&place) {
+                Some(ours) => Some(ours.clone()),
+                None => self.fingerprint_of(&place.0, place.1)?,
+            };
+            if ours.is_some_and(|ours| ours != raw.fingerprint) {
+                return Err(Error::file(
+                    path,
+                    format!(
+                        "its runs on {} were made on other data than those here: nothing was merged",
+                        raw.data
+                    ),
+                ));
+            }
+            fingerprints.insert(place, raw.fingerprint.clone());
+        }
+        let path = self.path.clone();
+        let mut write = || -> rusqlite::Result<()> {
+            let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for (_, (key, raw)) in &all {
+                let known = "SELECT finished IS NOT NULL FROM result WHERE key = ?1";
+                let here: Option<bool> = tx.query_row(known, [key], |row| row.get(0)).optional()?;
+                if here == Some(true) || (here == Some(false) && raw.finished.is_none()) {
+                    merged.known += 1;
+                    continue;
+                }
+                insert(&tx, key, raw)?;
+                merged.added += 1;
+            }
+            tx.commit()
+        };
+        write().map_err(|e| say(&path, e))?;
+        Ok(merged)
+    }
+}
+
+/// A row as it lies in the file.
+struct Raw {
+    data: String,
+    content: String,
+    split: i64,
+    settings: String,
+    fingerprint: String,
+    finished: Option<String>,
+    error: Option<String>,
+    seconds: f64,
+    time: Option<String>,
+}
+
+impl Raw {
+    fn from(row: &Row<'_>) -> rusqlite::Result<Raw> {
+        Ok(Raw {
+            data: row.get(1)?,
+            content: row.get(2)?,
+            split: row.get(3)?,
+            settings: row.get(4)?,
+            fingerprint: row.get(5)?,
+            finished: row.get(6)?,
+            error: row.get(7)?,
+            seconds: row.get(8)?,
+            time: row.get(9)?,
+        })
+    }
+
+    fn stored(self, path: &Path) -> Result<Stored> {
+        let outcome = match (self.finished, self.error) {
+            (Some(finished), _) => Ok(serde_json::from_str(&finished).in_file(path)?),
+            (None, error) => Err(error.unwrap_or_default()),
+        };
+        Ok(Stored {
+            data: self.data,
+            split: self.split.unsigned_abs(),
+            settings: serde_json::from_str(&self.settings).ok(),
+            fingerprint: self.fingerprint,
+            outcome,
+            seconds: self.seconds,
+        })
+    }
+}
+
+fn insert(connection: &Connection, key: &str, raw: &Raw) -> rusqlite::Result<()> {
+    // One statement is one transaction where none is open.
+    let mut statement = connection.prepare_cached(&format!(
+        "INSERT OR REPLACE INTO result ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, \
+         coalesce(?10, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')))"
+    ))?;
+    let Raw { data, content, split, settings, fingerprint, finished, error, seconds, time } = raw;
+    let values = params![key, data, content, split, settings, fingerprint, finished, error, seconds, time];
+    statement.execute(values).map(|_| ())
+}
+
+const NOT_OURS: &str = "this is not a store of results; name another folder with --out";
+
+fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
+    let connect = || -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        connection.pragma_update(None, "trusted_schema", false)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+        Ok(connection)
+    };
+    connect().map_err(|e| say(path, e))
+}
+
+/// Says in our words what SQLite reports about a file.
+fn say(path: &Path, error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Error::file(path, "another process is using these results: try again when it has ended")
+        }
+        Some(ErrorCode::NotADatabase) => Error::file(path, NOT_OURS),
+        Some(ErrorCode::DiskFull) => Error::file(path, "the disk is full; what was stored before is kept"),
+        Some(ErrorCode::DatabaseCorrupt) => Error::file(path, format!("the results are damaged ({error})")),
+        _ => Error::file(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Level;
+    use crate::experiment::DataSpec;
+
+    fn job(split: u64) -> Job {
+        let data = DataSpec { name: "a".into(), content: json!("a"), place: json!(null) };
+        Job { data, split, settings: Settings { seed: Some(split), ..Settings::new(Level::Edge) } }
+    }
+
+    fn finished(test: f64) -> std::result::Result<Finished, String> {
+        let curve = Curve { epochs: vec![2], train: vec![Some(0.1), None], val: vec![None, Some(0.2)] };
+        let (val, train, stages) = (None, Some(0.5), vec![test]);
+        Ok(Finished { test, val, train, stages, curve, edges: 10, train_nodes: 5, val_nodes: 2 })
+    }
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("deep/results.sqlite");
+        (folder, path)
+    }
+
+    #[test]
+    fn what_was_added_is_there_after_opening_again() {
+        let (_folder, path) = place();
+        let mut store = Store::open(&path).expect("made");
+        store.add(&job(1), "f1", &Err("no memory".into()), 1.0).expect("added");
+        store.add(&job(2), "f2", &finished(0.25), 2.0).expect("added");
+        store.add(&job(1), "f1", &finished(0.5), 3.0).expect("a failure makes way");
+        drop(store);
+        let store = Store::open(&path).expect("opened");
+        let all = store.all().expect("read");
+        assert_eq!(all.len(), 2);
+        let first = &all[&job(1).key()];
+        assert_eq!((&first.outcome, first.seconds, first.split), (&finished(0.5), 3.0, 1));
+        assert_eq!(first.settings, Some(job(1).settings));
+        assert_eq!(store.fingerprint(&job(2)).expect("read"), Some("f2".into()));
+        assert_eq!(store.fingerprint(&job(3)).expect("read"), None);
+    }
+
+    #[test]
+    fn one_process_writes_and_others_read() {
+        let (_folder, path) = place();
+        let mut store = Store::open(&path).expect("made");
+        let error = Store::open(&path).expect_err("locked").to_string();
+        assert!(error.contains("another process is writing"), "{error}");
+        store.add(&job(1), "f", &finished(0.5), 1.0).expect("added");
+        assert_eq!(Store::read(&path).expect("opened").all().expect("read").len(), 1);
+        drop(store);
+        Store::open(&path).expect("free again");
+    }
+
+    #[test]
+    fn other_versions_and_other_files_are_refused_and_left_alone() {
+        let (_folder, path) = place();
+        let mut store = Store::open(&path).expect("made");
+        store.add(&job(1), "f", &finished(0.5), 1.0).expect("added");
+        store.connection.pragma_update(None, "user_version", 7).expect("changed");
+        drop(store);
+        let before = fs::read(&path).expect("bytes");
+        let error = Store::open(&path).expect_err("another version").to_string();
+        assert!(error.contains("version 7") && error.contains("--out"), "{error}");
+        assert_eq!(fs::read(&path).expect("bytes"), before);
+        for content in ["id,label\n1,2\n".repeat(100), "x".into()] {
+            fs::write(&path, &content).expect("written");
+            let error = Store::open(&path).expect_err("not ours").to_string();
+            assert!(error.contains("not a store of results"), "{error}");
+            assert_eq!(fs::read(&path).expect("bytes"), content.as_bytes());
+        }
+        let (_other, ledger) = place();
+        fs::create_dir_all(ledger.parent().expect("a folder")).expect("made");
+        crate::ledger::Ledger::create(&ledger).expect("a ledger");
+        assert!(Store::open(&ledger).expect_err("a ledger").to_string().contains("not a store"));
+        assert!(Store::read(Path::new("nowhere")).expect_err("nothing").to_string().contains("no results"));
+    }
+
+    #[test]
+    fn merging_collects_and_refuses_other_data() {
+        let ((_a, ours), (_b, theirs), (_c, changed)) = (place(), place(), place());
+        let mut store = Store::open(&ours).expect("made");
+        store.add(&job(1), "f1", &finished(0.5), 1.0).expect("added");
+        store.add(&job(2), "f2", &Err("died".into()), 1.0).expect("added");
+        let mut other = Store::open(&theirs).expect("made");
+        for split in [1, 2, 3] {
+            other.add(&job(split), &format!("f{split}"), &finished(0.25), 1.0).expect("added");
+        }
+        let merged = store.merge(std::slice::from_ref(&theirs)).expect("merged");
+        assert_eq!(merged, Merged { added: 2, known: 1 });
+        assert_eq!(store.merge(&[theirs]).expect("merged"), Merged { added: 0, known: 3 });
+        assert_eq!(store.all().expect("read")[&job(1).key()].outcome, finished(0.5));
+        let mut other = Store::open(&changed).expect("made");
+        other.add(&job(3), "another", &finished(0.25), 1.0).expect("added");
+        let error = store.merge(&[changed]).expect_err("other data").to_string();
+        assert!(error.contains("other data") && error.contains("nothing was merged"), "{error}");
+    }
+}

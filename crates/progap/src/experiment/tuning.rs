@@ -1,0 +1,128 @@
+//! How settings are chosen, and what that costs.
+
+use progap_privacy::Event;
+use progap_privacy::accountant::{Accountant, RdpAccountant};
+use progap_privacy::noise::{Randomness, RoundedGaussian};
+use progap_privacy::selection::RunCount;
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Budget;
+use crate::plan::{Plan, PublicSizes};
+use crate::settings::{Level, Settings};
+use crate::{Error, Result};
+
+/// The law of the number of runs of private tuning: logarithmic, 12.5 on average.
+const ETA: f64 = 0.0;
+const GAMMA: f64 = 0.02;
+/// At node level scores are noisy numbers of correct validation nodes: one record moves the number by one at most,
+/// because predictions come from what was released.
+const SCORE_NOISE: f64 = 10.0;
+
+/// How settings are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tuning {
+    /// They are fixed.
+    None,
+    /// The paper's grid, by mean validation accuracy; the choice is not accounted for.
+    Grid,
+    /// The best of a random number of runs with random settings of the grid, accounted for.
+    Private,
+}
+
+/// One run of private tuning.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Trial {
+    /// Which settings of the grid.
+    pub candidate: usize,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+/// The runs from which private tuning on a split chooses; their number and settings do not depend on data.
+pub(super) fn trials(candidates: usize, split: u64) -> Result<Vec<Trial>> {
+    let Some(limit) = std::num::NonZeroU64::new(candidates as u64) else {
+        return Err(Error::Contradiction("there is nothing to choose from: the grid is empty"));
+    };
+    let mut stream = Randomness::from_seed(split).purpose("private tuning")?.stream();
+    let number = RunCount::new(ETA, GAMMA)?.draw(&mut stream);
+    let trial = |at: u64| Trial { candidate: stream.below(limit) as usize, seed: (split << 20) + at };
+    Ok((0..number).map(trial).collect())
+}
+
+/// What a run is judged by: validation accuracy, with noise where validation labels are private.
+pub(super) fn score(level: Level, val_accuracy: f64, val_nodes: usize, seed: u64) -> Result<f64> {
+    if level != Level::Node {
+        return Ok(val_accuracy);
+    }
+    let mut stream = Randomness::from_seed(seed).purpose("score")?.stream();
+    let noise = RoundedGaussian::new(SCORE_NOISE)?.sample(&mut stream);
+    Ok(val_accuracy + noise as f64 / val_nodes.max(1) as f64)
+}
+
+/// What the choice costs: the runs' own budget, and the budget of showing the best.
+pub(super) fn budget(candidates: &[Settings], sizes: PublicSizes) -> Result<Option<Budget>> {
+    let mut events: Vec<Event> = Vec::new();
+    let (mut one_run, mut delta) = (0f64, 0f64);
+    for settings in candidates.iter().filter(|settings| settings.level != Level::None) {
+        let plan = Plan::new(settings, sizes)?;
+        (one_run, delta) = (one_run.max(plan.epsilon), plan.delta);
+        let event = match settings.level {
+            Level::Node => Event::composed(vec![plan.event, Event::gaussian(SCORE_NOISE, 1.0)?])?,
+            _ => plan.event,
+        };
+        if !events.contains(&event) {
+            events.push(event);
+        }
+    }
+    if events.is_empty() {
+        return Ok(None);
+    }
+    // Settings drawn at random cost at each order at most what the dearest of them cost, as parallel events do.
+    let any = Event::Parallel { events };
+    let runs = RunCount::new(ETA, GAMMA)?;
+    let tuned = RdpAccountant::new().epsilon(&runs.event(any)?, delta)?.value;
+    Ok(Some(Budget { one_run, tuned, delta, mean_runs: runs.mean() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::bootstrap::mean;
+
+    #[test]
+    fn the_number_of_trials_follows_its_law_and_repeats() {
+        let counts: Vec<f64> =
+            (1..=400).map(|split| trials(20, split).expect("drawn").len() as f64).collect();
+        // Mean 12.5, standard deviation 22: the mean of 400 lies within 4 standard errors.
+        let expected = RunCount::new(ETA, GAMMA).expect("a law").mean();
+        assert!((expected - 12.5).abs() < 0.1, "{expected}");
+        assert!((mean(&counts) - expected).abs() < 4.5, "{}", mean(&counts));
+        assert_eq!(trials(20, 7).expect("drawn"), trials(20, 7).expect("drawn"));
+        assert!(trials(0, 1).is_err());
+        let seeds: std::collections::HashSet<u64> =
+            (1..=50).flat_map(|split| trials(3, split).expect("drawn")).map(|trial| trial.seed).collect();
+        assert_eq!(seeds.len(), (1..=50).map(|s| trials(3, s).expect("drawn").len()).sum::<usize>());
+    }
+
+    #[test]
+    fn tuning_costs_more_than_a_run_and_less_than_all_of_them() {
+        let sizes = PublicSizes { edges: 1_000_000, train_nodes: 10_000 };
+        for level in [Level::Edge, Level::Node] {
+            let candidates = [1, 5].map(|depth| Settings { depth, epochs: 2, ..Settings::new(level) });
+            let budget = budget(&candidates, sizes).expect("accounted").expect("private");
+            assert!(budget.tuned > budget.one_run && budget.tuned < 5.0 * budget.one_run, "{budget:?}");
+        }
+        assert_eq!(budget(&[Settings::new(Level::None)], sizes).expect("accounted"), None);
+    }
+
+    #[test]
+    fn scores_are_noisy_where_labels_are_private() {
+        let noisy: Vec<f64> =
+            (0..2000).map(|seed| score(Level::Node, 0.5, 1000, seed).expect("a score")).collect();
+        let spread = mean(&noisy.iter().map(|s| (s - 0.5).powi(2)).collect::<Vec<_>>()).sqrt();
+        // 2000 draws give the standard deviation to 1.6 %; six times that is never seen.
+        assert!((spread * 1000.0 - SCORE_NOISE).abs() < 1.0, "{spread}");
+        assert_eq!(score(Level::Edge, 0.5, 1000, 1).expect("a score"), 0.5);
+    }
+}

@@ -1,0 +1,280 @@
+//! A run that leaves no folder: for experiments, which are repeated from their seeds and not resumed.
+//!
+//! Runs of one process share what is the same for several of them: calibrated noise, and the first stages of ProGAP. A
+//! stage depends on the depth only through the noise. Without privacy there is none, so a run of depth 5 contains
+//! those of depth 1 to 4; at edge level the stage before the first aggregation is common to all depths and budgets; at
+//! node level gradients are noisy too and nothing is common.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use progap_graph::{Buffer, Dataset, Part};
+use progap_privacy::noise::{Randomness, RunKey, Source};
+use serde_json::Value;
+
+use super::{metrics, prepare};
+use crate::method::trainer::{Keeper, State, Trainer};
+use crate::method::{self, Observer};
+use crate::plan::Plan;
+use crate::release::Metrics;
+use crate::settings::{Level, Method, Settings};
+use crate::vault::Vault;
+use crate::{Error, Result};
+
+/// The settings on which noise does not depend. A setting that is not listed here only makes sharing rarer.
+const NOT_IN_NOISE: [&str; 11] = [
+    "hidden",
+    "layers",
+    "encoder_layers",
+    "activation",
+    "jk",
+    "dropout",
+    "layerwise",
+    "learning_rate",
+    "weight_decay",
+    "selection",
+    "seed",
+];
+/// The settings that change a stage of ProGAP through the noise alone.
+const ONLY_IN_NOISE: [&str; 4] = ["depth", "epsilon", "delta", "accounting"];
+/// The most bytes of aggregates that are kept to be shared.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What runs of one process share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    plans: Mutex<HashMap<String, Plan>>,
+    stages: Mutex<Stages>,
+}
+
+/// ProGAP after a stage.
+#[derive(Debug, Clone, Default)]
+struct Stage {
+    state: State,
+    aggregates: Vec<Buffer<f32>>,
+}
+
+#[derive(Debug, Default)]
+struct Stages {
+    kept: HashMap<String, Stage>,
+    order: VecDeque<String>,
+    bytes: usize,
+    used: usize,
+}
+
+impl Stages {
+    fn insert(&mut self, key: String, stage: Stage) {
+        let size = |stage: &Stage| stage.aggregates.last().map_or(0, |last| size_of_val(&last[..]));
+        self.bytes += size(&stage);
+        if let Some(before) = self.kept.insert(key.clone(), stage) {
+            self.bytes -= size(&before);
+        } else {
+            self.order.push_back(key);
+        }
+        while self.bytes > MOST_BYTES || self.order.len() > 4096 {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.bytes -= self.kept.remove(&oldest).as_ref().map_or(0, size);
+        }
+    }
+}
+
+impl Shared {
+    /// The number of runs that began from another run's stages.
+    pub fn stages_shared(&self) -> usize {
+        locked(&self.stages).used
+    }
+
+    fn plan(&self, dataset: &Dataset, settings: &Settings) -> Result<Plan> {
+        let train = dataset.split().map_or(0, |split| split.count(Part::Train));
+        let key = format!("{} {train} {}", dataset.graph().edges(), without(settings, &NOT_IN_NOISE));
+        if let Some(plan) = locked(&self.plans).get(&key) {
+            return Ok(plan.clone());
+        }
+        let plan = prepare(dataset, settings)?;
+        locked(&self.plans).insert(key, plan.clone());
+        Ok(plan)
+    }
+}
+
+/// A poisoned lock only says that another run failed; what is kept is whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn without(settings: &Settings, names: &[&str]) -> String {
+    let mut value = serde_json::to_value(settings).unwrap_or(Value::Null);
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|name, _| !names.contains(&name.as_str()));
+    }
+    value.to_string()
+}
+
+/// Trains on a data set and tells accuracies only; nothing is written, and no ledger is charged.
+///
+/// `fingerprint` is that of the data set. Without a seed in the settings the noise is drawn from the system.
+pub fn fit_in_memory(
+    dataset: &Dataset,
+    fingerprint: &str,
+    settings: &Settings,
+    shared: &Shared,
+    observer: &mut dyn Observer,
+) -> Result<Metrics> {
+    settings.check()?;
+    let plan = shared.plan(dataset, settings)?;
+    match settings.seed {
+        Some(seed) => {
+            let keeper = Memory::new(shared, fingerprint, settings, &plan);
+            fit(dataset, settings, &plan, seed, keeper, Randomness::from_seed(seed), observer)
+        }
+        None => {
+            let key = RunKey::from_os()?;
+            let seed = key.as_bytes()[..8].iter().fold(0, |seed, &byte| seed << 8 | u64::from(byte));
+            let model_seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            fit(dataset, settings, &plan, model_seed, Memory::alone(), Randomness::from_key(key), observer)
+        }
+    }
+}
+
+fn fit<S: Source>(
+    dataset: &Dataset,
+    settings: &Settings,
+    plan: &Plan,
+    seed: u64,
+    mut memory: Memory<'_>,
+    randomness: Randomness<S>,
+    observer: &mut dyn Observer,
+) -> Result<Metrics> {
+    let shape = (dataset.features().columns(), dataset.classes());
+    let vault = Vault::new(dataset.clone(), settings, randomness)?;
+    let state = std::mem::take(&mut memory.begun);
+    let trainer = Trainer::new(vault, settings, plan, shape, seed, state, &mut memory, observer);
+    Ok(metrics(&method::fit(trainer)?, settings))
+}
+
+/// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.
+struct Memory<'s> {
+    shared: Option<(&'s Shared, StageKeys)>,
+    begun: State,
+    aggregates: Vec<Buffer<f32>>,
+    /// Whether gradients are noisy.
+    noisy_rows: bool,
+}
+
+/// The names of the stages of a run.
+struct StageKeys {
+    common: String,
+    noise: String,
+}
+
+impl StageKeys {
+    /// The name of a stage that noise had a part in, or of one that it had none in yet.
+    fn of(&self, stage: usize, noisy: bool) -> String {
+        format!("{stage} {} {}", if noisy { &self.noise } else { "" }, self.common)
+    }
+}
+
+/// All of a plan that can change what a stage learns.
+fn noise(plan: &Plan) -> String {
+    let Plan { sensitivity, aggregate_multiplier, gradient_multiplier, steps, rate, .. } = plan;
+    format!("{sensitivity} {aggregate_multiplier} {gradient_multiplier} {steps} {rate}")
+}
+
+impl<'s> Memory<'s> {
+    fn alone() -> Self {
+        Memory { shared: None, begun: State::default(), aggregates: vec![], noisy_rows: false }
+    }
+
+    fn new(shared: &'s Shared, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
+        // Without any aggregation there is one stage only, and nothing in it need be like that of deeper runs.
+        if settings.method != Method::Progap || settings.depth == 0 {
+            return Memory::alone();
+        }
+        let common = format!("{fingerprint} {}", without(settings, &ONLY_IN_NOISE));
+        let keys = StageKeys { common, noise: noise(plan) };
+        let mut stages = locked(&shared.stages);
+        let keep = |stage| [keys.of(stage, true), keys.of(stage, false)];
+        let found = (0..=settings.depth).rev().flat_map(keep).find_map(|key| stages.kept.get(&key).cloned());
+        stages.used += usize::from(found.is_some());
+        let Stage { state, aggregates } = found.unwrap_or_default();
+        drop(stages);
+        let noisy_rows = settings.level == Level::Node;
+        Memory { shared: Some((shared, keys)), begun: state, aggregates, noisy_rows }
+    }
+}
+
+impl Keeper for Memory<'_> {
+    fn keep_aggregate(&mut self, _: usize, values: Vec<f32>, _: usize) -> Result<Buffer<f32>> {
+        let values = Buffer::from(values);
+        self.aggregates.push(values.clone());
+        Ok(values)
+    }
+
+    fn kept_aggregate(&mut self, number: usize, _: usize) -> Result<Option<Buffer<f32>>> {
+        Ok(self.aggregates.get(number - 1).cloned())
+    }
+
+    fn keep_state(&mut self, state: &State) -> Result<()> {
+        if let (Some((shared, keys)), Some(stage)) = (&self.shared, state.finished.len().checked_sub(1)) {
+            let stage_so_far = Stage { state: state.clone(), aggregates: self.aggregates.clone() };
+            let noisy = self.noisy_rows || !self.aggregates.is_empty();
+            locked(&shared.stages).insert(keys.of(stage, noisy), stage_so_far);
+        }
+        Ok(())
+    }
+
+    fn maybe_keep_state(&mut self, _: &State, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn interrupted(&self) -> Error {
+        Error::Interrupted(PathBuf::new())
+    }
+
+    fn watches_training(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use progap_graph::Ratios;
+    use progap_graph::synth::SocialNetwork;
+
+    use super::*;
+
+    /// A run that begins from the stages of another one comes to the same accuracies and the same history.
+    #[test]
+    fn shared_stages_change_nothing() {
+        let network = SocialNetwork::new(800).edges(12_000).classes(3).seed(1).generate().expect("a network");
+        let dataset = network.or_random_split(Ratios::default(), 1).expect("a split");
+        for (level, expected) in [(Level::None, 2), (Level::Edge, 2), (Level::Node, 0)] {
+            let shared = Shared::default();
+            for depth in [2, 1, 3, 0] {
+                let settings =
+                    Settings { depth, epochs: 3, batch_size: 100, seed: Some(5), ..Settings::new(level) };
+                let fit = |shared: &Shared| fit_in_memory(&dataset, "f", &settings, shared, &mut ());
+                let (first, alone) =
+                    (fit(&shared).expect("trained"), fit(&Shared::default()).expect("trained"));
+                assert_eq!(first, alone, "{level} {depth}");
+                assert!(first.history.iter().all(|epoch| epoch.train_accuracy.is_some()));
+            }
+            assert_eq!(shared.stages_shared(), expected, "{level}");
+        }
+    }
+
+    /// Experiments measure what `progap train` makes of the same seed.
+    #[test]
+    fn the_accuracies_are_those_of_a_release() {
+        let network = SocialNetwork::new(600).edges(6_000).classes(3).seed(2).generate().expect("a network");
+        let dataset = network.or_random_split(Ratios::default(), 3).expect("a split");
+        for method in [Method::Progap, Method::Gap, Method::Mlp] {
+            let settings = Settings { epochs: 4, seed: Some(3), ..Settings::of(method, Level::Edge) };
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path().join("release");
+            let release = crate::run::train(dataset.clone(), &settings, &folder, None, Value::Null, &mut ());
+            let metrics = fit_in_memory(&dataset, "f", &settings, &Shared::default(), &mut ());
+            assert_eq!(metrics.expect("trained"), release.expect("trained").metrics, "{method}");
+        }
+    }
+}
