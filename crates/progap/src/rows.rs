@@ -43,8 +43,6 @@ pub enum Message<'a> {
     Class {
         /// The network that knows the inputs so far.
         network: &'a Network,
-        /// A branch whose embedding is sent along, under one norm.
-        with_embedding: Option<usize>,
     },
 }
 
@@ -55,9 +53,7 @@ impl Message<'_> {
             Message::Embedding { network, .. } => network.architecture().hidden,
             Message::Input(0) => columns,
             Message::Input(number) => aggregates.get(number - 1).map_or(0, |aggregate| aggregate.width),
-            Message::Class { network, with_embedding } => {
-                classes + with_embedding.map_or(0, |_| network.architecture().hidden)
-            }
+            Message::Class { .. } => classes,
         }
     }
 }
@@ -130,21 +126,7 @@ impl Rows {
         let sizes = (inputs.as_slice()[0].columns(), self.classes);
         let width = message.width(aggregates, sizes);
         let mut messages = match message {
-            Message::Class { network, with_embedding } => {
-                let classes = self.classes;
-                let mut messages = vec![0f32; inputs.rows() * width];
-                self.known_classes(network, &inputs, &mut messages, width)?;
-                if let Some(branch) = with_embedding {
-                    let embedded = embed(network, branch, input(branch)?)?;
-                    let hidden = network.architecture().hidden;
-                    for (row, e) in messages.chunks_exact_mut(width).zip(embedded.chunks_exact(hidden)) {
-                        row[classes..].copy_from_slice(e);
-                        normalise(&mut row[..classes]);
-                        normalise(&mut row[classes..]);
-                    }
-                }
-                messages
-            }
+            Message::Class { network } => self.known_classes(network, &inputs)?,
             Message::Embedding { network, branch } => embed(network, branch, input(branch)?)?,
             Message::Input(number) => match input(number)? {
                 Input::Dense { values, .. } => values.to_vec(),
@@ -159,18 +141,13 @@ impl Rows {
         Ok(messages)
     }
 
-    /// Writes what is known about each node's class, less what everyone knows: the label of a training node, the
+    /// What is known about each node's class, less what everyone knows: the label of a training node, the
     /// probabilities of the others. Labels of validation and test nodes are not looked at.
-    fn known_classes(
-        &self,
-        network: &Network,
-        inputs: &Inputs<'_>,
-        messages: &mut [f32],
-        width: usize,
-    ) -> Result<()> {
+    fn known_classes(&self, network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
         let (train, uniform) = (self.training_nodes(), 1.0 / self.classes as f32);
+        let mut messages = vec![0f32; inputs.rows() * self.classes];
         let mut set = |node: usize, class: &dyn Fn(usize) -> f32| {
-            let row = &mut messages[node * width..][..self.classes];
+            let row = &mut messages[node * self.classes..][..self.classes];
             row.iter_mut().enumerate().for_each(|(c, value)| *value = class(c) - uniform);
         };
         for node in (0..train.len()).filter(|&node| train[node]) {
@@ -181,7 +158,7 @@ impl Rows {
         for (&node, p) in others.iter().zip(known.chunks_exact(self.classes)) {
             set(node as usize, &|c| p[c]);
         }
-        Ok(())
+        Ok(messages)
     }
 }
 

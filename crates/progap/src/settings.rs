@@ -38,8 +38,6 @@ pub enum Messages {
     /// What is known about the node's class: its label if it is a training node, else the probabilities that the stage
     /// before gives.
     Labels,
-    /// Both, under one unit norm.
-    Both,
 }
 
 /// The name, as it is written in commands and files.
@@ -181,7 +179,7 @@ impl Settings {
     pub fn new(level: Level) -> Settings {
         let plain = Settings { messages: Messages::Labels, ..Settings::plain(level) };
         match level {
-            Level::None | Level::Edge => plain,
+            Level::None | Level::Edge => Settings { weight_decay: 0.001, ..plain },
             Level::Node => Settings {
                 depth: 1,
                 batch_size: 512,

@@ -76,7 +76,7 @@ pub struct Choices {
     /// Learning rate [default: 0.01; 0.02 with label messages at node level]
     #[arg(long, visible_alias = "lr", help_heading = "Training")]
     learning_rate: Option<f64>,
-    /// Weight decay [default: 0]
+    /// Weight decay [default: 0.001 with label messages but at node level, else 0]
     #[arg(long, help_heading = "Training")]
     weight_decay: Option<f64>,
     /// Expected batch size at node level [default: 512 with label messages, else 256]
@@ -154,7 +154,7 @@ macro_rules! names {
 }
 
 names!(MethodName => Method { Progap, Gap, Mlp });
-names!(MessagesName => Messages { Embeddings, Labels, Both });
+names!(MessagesName => Messages { Embeddings, Labels });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
 names!(ActivationName => Nonlinearity { Selu, Relu, Tanh });

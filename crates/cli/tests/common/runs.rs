@@ -35,7 +35,7 @@ pub fn charges(place: &Path, ledger: &str) -> Vec<f64> {
     charges.map(|charge| charge["epsilon"].as_f64().expect("an epsilon")).collect()
 }
 
-/// All files below a folder, by name; none if there is no folder.
+/// All files below a folder, by name, but for the one that says how long training took; none if there is no folder.
 pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -46,7 +46,9 @@ pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
                 folders.push(path);
             } else {
                 let name = path.strip_prefix(folder).expect("it lies within").to_string_lossy().into_owned();
-                files.insert(name, std::fs::read(&path).expect("readable"));
+                if name != "private/cost.json" {
+                    files.insert(name, std::fs::read(&path).expect("readable"));
+                }
             }
         }
     }

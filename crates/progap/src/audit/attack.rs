@@ -180,7 +180,7 @@ fn messages(predictor: &Predictor, rows: &Rows, settings: &Settings) -> Result<V
         let mut messages = match input {
             // As the last model knows the classes; earlier stages knew them almost as well.
             _ if settings.method == Method::Progap && settings.messages == Messages::Labels => {
-                rows.messages(Message::Class { network, with_embedding: None }, &predictor.aggregates)?
+                rows.messages(Message::Class { network }, &predictor.aggregates)?
             }
             progap_nn::Input::Dense { columns, values }
                 if predictor.encoder.is_some() && columns == aggregate.width =>

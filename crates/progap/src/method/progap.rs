@@ -25,7 +25,6 @@ pub(super) fn width(settings: &Settings, classes: usize) -> usize {
     match settings.messages {
         Messages::Embeddings => settings.hidden,
         Messages::Labels => classes,
-        Messages::Both => classes + settings.hidden,
     }
 }
 
@@ -38,8 +37,7 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
             let (network, branch) = (before.network(), stage - 1);
             let message = match settings.messages {
                 Messages::Embeddings => Message::Embedding { network, branch },
-                Messages::Labels => Message::Class { network, with_embedding: None },
-                Messages::Both => Message::Class { network, with_embedding: Some(branch) },
+                Messages::Labels => Message::Class { network },
             };
             trainer.aggregate(&mut aggregates, message, |_, _| ())?;
         }
