@@ -1,0 +1,137 @@
+//! Evaluation: running statistics, no dropout. Aggregates need every row once; after that rows are on their own.
+
+use rayon::prelude::*;
+
+use super::pass::{Ready, Scratch, Sources};
+use super::{Propagate, Sage};
+use crate::block::BLOCK;
+use crate::error::{Error, Result, check_length};
+use crate::input::{Batch, Inputs, check_rows};
+use crate::kernel::product::Matrix;
+use crate::loss::{arg_max, softmax};
+
+impl Sage {
+    /// What the convolutions read of the neighbours, in evaluation: for each convolution `rows * hidden` values.
+    ///
+    /// They are all that predictions need of the graph.
+    pub fn aggregates(&self, inputs: &Inputs<'_>, propagate: &impl Propagate) -> Result<Vec<Vec<f32>>> {
+        self.check_inputs(inputs)?;
+        self.check_nodes(inputs, propagate)?;
+        let ready = Ready::new(self, false);
+        let (wide, hidden, nodes) = (ready.wide, self.architecture.hidden, inputs.rows());
+        let rows: Vec<u32> = (0..nodes as u32).collect();
+        let [mut own, mut near, mut next] = [vec![0.0; nodes * wide], vec![0.0; nodes * wide], vec![]];
+        let input = inputs.as_slice()[0];
+        let blocks = rows.par_chunks(BLOCK).zip(own.par_chunks_mut(BLOCK * wide));
+        blocks.with_min_len(16).for_each_init(
+            || (Scratch::new(&ready), vec![0.0; BLOCK * wide]),
+            |(scratch, earlier), (rows, own)| {
+                for block in 0..self.architecture.base_layers {
+                    let from = Sources { input, rows, near: &[] };
+                    ready.run(block, from, |_| earlier, scratch, own);
+                    earlier[..own.len()].copy_from_slice(own);
+                }
+            },
+        );
+        let mut aggregates = vec![];
+        for block in self.architecture.hops() {
+            propagate.forward(wide, &own, &mut near);
+            aggregates.push(if hidden == wide {
+                near.clone()
+            } else {
+                near.chunks_exact(wide).flat_map(|row| &row[..hidden]).copied().collect()
+            });
+            if block + 1 == self.architecture.joint() {
+                break;
+            }
+            next.resize(nodes * wide, 0.0);
+            let lists = own.par_chunks(BLOCK * wide).zip(near.par_chunks(BLOCK * wide));
+            let blocks = rows.par_chunks(BLOCK).zip(lists).zip(next.par_chunks_mut(BLOCK * wide));
+            blocks.with_min_len(16).for_each_init(
+                || Scratch::new(&ready),
+                |scratch, ((rows, (own, near)), next)| {
+                    ready.run(block, Sources { input, rows, near }, |_| own, scratch, next);
+                },
+            );
+            std::mem::swap(&mut own, &mut next);
+        }
+        Ok(aggregates)
+    }
+
+    /// Logits of the given rows: a row of classes for each.
+    pub fn logits(&self, inputs: &Inputs<'_>, aggregates: &[Vec<f32>], rows: &[u32]) -> Result<Vec<f32>> {
+        self.outputs(inputs, aggregates, rows, false)
+    }
+
+    /// Class probabilities of the given rows: a row of classes for each.
+    pub fn probabilities(
+        &self,
+        inputs: &Inputs<'_>,
+        aggregates: &[Vec<f32>],
+        rows: &[u32],
+    ) -> Result<Vec<f32>> {
+        self.outputs(inputs, aggregates, rows, true)
+    }
+
+    /// The share of the batch's rows whose class gets the largest logit (the first of equals).
+    pub fn accuracy(&self, batch: Batch<'_>, aggregates: &[Vec<f32>]) -> Result<f64> {
+        if batch.is_empty() {
+            return Err(Error::SmallBatch { rows: 0, why: "an accuracy needs at least one row" });
+        }
+        let logits = self.outputs(batch.inputs, aggregates, batch.rows, false)?;
+        let correct = batch
+            .rows
+            .iter()
+            .zip(logits.chunks_exact(self.architecture.classes))
+            .filter(|(row, logits)| arg_max(logits) == batch.labels[**row as usize] as usize)
+            .count();
+        Ok(correct as f64 / batch.len() as f64)
+    }
+
+    fn outputs(
+        &self,
+        inputs: &Inputs<'_>,
+        aggregates: &[Vec<f32>],
+        rows: &[u32],
+        normalised: bool,
+    ) -> Result<Vec<f32>> {
+        self.check_inputs(inputs)?;
+        check_rows(inputs, rows)?;
+        let (arch, hidden) = (&self.architecture, self.architecture.hidden);
+        check_length("list of aggregates", aggregates.len(), arch.convolutions)?;
+        for (hop, aggregate) in aggregates.iter().enumerate() {
+            check_length(format!("aggregate {hop}"), aggregate.len(), inputs.rows() * hidden)?;
+        }
+        let ready = Ready::new(self, false);
+        let (wide, input) = (ready.wide, inputs.as_slice()[0]);
+        let head = ready.weights.last().expect("there is a head");
+        let mut out = vec![0.0; rows.len() * arch.classes];
+        let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * arch.classes));
+        work.with_min_len(16).for_each_init(
+            || (Scratch::new(&ready), vec![vec![0.0; BLOCK * wide]; arch.blocks()], vec![0.0; BLOCK * wide]),
+            |(scratch, outs, near), (rows, out)| {
+                for block in 0..arch.blocks() {
+                    if arch.hops().contains(&block) {
+                        let aggregate = &aggregates[block - arch.base_layers];
+                        for (near, &row) in near.chunks_exact_mut(wide).zip(rows) {
+                            near[..hidden].copy_from_slice(&aggregate[row as usize * hidden..][..hidden]);
+                        }
+                    }
+                    let (before, this) = outs.split_at_mut(block);
+                    let from = Sources { input, rows, near };
+                    ready.run(block, from, |b| &before[b], scratch, &mut this[0]);
+                }
+                let last = Matrix { values: outs.last().expect("there is a joint block"), stride: wide };
+                let used = &mut scratch.logits[..rows.len() * head.outputs];
+                head.forward(rows.len(), last, used, head.outputs);
+                if normalised {
+                    softmax(used, arch.classes, head.outputs);
+                }
+                for (out, logits) in out.chunks_exact_mut(arch.classes).zip(used.chunks_exact(head.outputs)) {
+                    out.copy_from_slice(&logits[..arch.classes]);
+                }
+            },
+        );
+        Ok(out)
+    }
+}
