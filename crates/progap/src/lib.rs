@@ -9,6 +9,7 @@ mod files;
 pub mod ledger;
 pub mod method;
 pub mod plan;
+pub mod propagate;
 pub mod release;
 pub mod run;
 pub mod settings;

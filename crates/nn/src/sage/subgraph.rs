@@ -344,7 +344,7 @@ impl<'r> Sample<'r> {
         let outputs = self.slot(0).outputs;
         let touched =
             self.touched.iter().map(move |&row| row as usize * outputs..(row as usize + 1) * outputs);
-        touched.chain([self.dense_from..self.gradient.len()])
+        touched.chain(std::iter::once(self.dense_from..self.gradient.len()))
     }
 
     /// The norm of the gradient, rounded up.
