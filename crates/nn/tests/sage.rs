@@ -68,7 +68,7 @@ impl Propagate for Lists {
         });
     }
 
-    fn backward(&self, width: usize, dy: &[f32], dx: &mut [f32]) {
+    fn backward(&self, width: usize, dy: &mut [f32], dx: &mut [f32]) {
         dx.fill(0.0);
         self.edges(|target, source, weight| {
             (0..width).for_each(|j| dx[source * width + j] += weight * dy[target * width + j]);
@@ -360,7 +360,9 @@ fn a_prediction_needs_its_own_row_of_the_aggregates_only() {
         let own = &together[r * 4..][..4];
         own[data.labels[r] as usize] == own.iter().fold(0.0, |m: f32, &v| m.max(v))
     });
-    assert_eq!(sage.accuracy(batch, &aggregates).unwrap(), hits.count() as f64 / 3.0);
+    let accuracy = hits.count() as f64 / 3.0;
+    assert_eq!(sage.accuracy(batch, &aggregates).unwrap(), accuracy);
+    assert_eq!(sage.accuracy_along(batch, &graph).unwrap(), accuracy);
 }
 
 fn length(values: &[f64]) -> f64 {
@@ -541,6 +543,8 @@ fn what_cannot_be_done_is_refused() {
     assert!(sage.logits(&inputs, &aggregates, &[4]).is_err());
     assert!(sage.logits(&inputs, &[vec![0.0; 5], aggregates[1].clone()], &[0]).is_err());
     assert!(sage.accuracy(batch(&[]), &aggregates).is_err());
+    assert!(sage.accuracy_along(batch(&[]), &graph).is_err());
+    assert!(sage.accuracy_along(batch(&[0]), &small).is_err());
 
     let neighbours = graph.neighbours();
     assert_eq!(sage_clipped_sum(&sage, batch(&[0]), neighbours, 1.0), Err(Error::BatchNormPerSample));

@@ -30,6 +30,13 @@ impl<'g> Senders<'g> {
         let transpose = (!graph.is_undirected()).then(|| graph.transpose());
         Senders { graph, transpose, weights: None }
     }
+
+    fn weigh(&self, width: usize, rows: &mut [f32]) {
+        if let Some(weights) = &self.weights {
+            let rows = rows.par_chunks_mut(width).zip(weights).with_min_len(4096);
+            rows.for_each(|(row, weight)| row.iter_mut().for_each(|value| *value *= weight));
+        }
+    }
 }
 
 impl Propagate for Senders<'_> {
@@ -38,30 +45,43 @@ impl Propagate for Senders<'_> {
     }
 
     fn forward(&self, width: usize, x: &[f32], out: &mut [f32]) {
-        sum(self.graph, width, x, None, out);
-        if let Some(weights) = &self.weights {
-            let rows = out.par_chunks_mut(width).zip(weights).with_min_len(4096);
-            rows.for_each(|(row, weight)| row.iter_mut().for_each(|value| *value *= weight));
-        }
+        sum(self.graph, width, x, out);
+        self.weigh(width, out);
     }
 
-    fn backward(&self, width: usize, dy: &[f32], dx: &mut [f32]) {
-        sum(self.transpose.as_ref().unwrap_or(self.graph), width, dy, self.weights.as_deref(), dx);
+    fn backward(&self, width: usize, dy: &mut [f32], dx: &mut [f32]) {
+        // Once for each row, rather than once for each edge.
+        self.weigh(width, dy);
+        sum(self.transpose.as_ref().unwrap_or(self.graph), width, dy, dx);
+    }
+
+    fn forward_rows(&self, width: usize, x: &[f32], rows: &[u32], out: &mut [f32]) {
+        let rows = out.par_chunks_mut(width).zip(rows).with_min_len(64);
+        rows.for_each(|(out, &row)| {
+            out.fill(0.0);
+            for &sender in self.graph.in_neighbours(row as usize) {
+                let x = &x[sender as usize * width..][..width];
+                out.iter_mut().zip(x).for_each(|(sum, value)| *sum += value);
+            }
+            if let Some(weights) = &self.weights {
+                out.iter_mut().for_each(|value| *value *= weights[row as usize]);
+            }
+        });
     }
 }
 
 /// [`aggregate::sum`] of any width, a panel of columns at a time.
-fn sum(graph: &Graph, width: usize, rows: &[f32], weights: Option<&[f32]>, sums: &mut [f32]) {
+fn sum(graph: &Graph, width: usize, rows: &[f32], sums: &mut [f32]) {
     let fits = "the caller's rows fit the graph, and sums of floats cannot overflow";
     if width <= aggregate::MAX_WIDTH {
-        return aggregate::sum(graph, width, rows, weights, sums).expect(fits);
+        return aggregate::sum(graph, width, rows, None, sums).expect(fits);
     }
     for first in (0..width).step_by(aggregate::MAX_WIDTH) {
         let columns = first..width.min(first + aggregate::MAX_WIDTH);
         let panel: Vec<f32> =
             rows.chunks_exact(width).flat_map(|row| &row[columns.clone()]).copied().collect();
         let mut part = vec![0.0; panel.len()];
-        aggregate::sum(graph, columns.len(), &panel, weights, &mut part).expect(fits);
+        aggregate::sum(graph, columns.len(), &panel, None, &mut part).expect(fits);
         for (sums, part) in sums.chunks_exact_mut(width).zip(part.chunks_exact(columns.len())) {
             sums[columns.clone()].copy_from_slice(part);
         }
@@ -110,8 +130,12 @@ mod tests {
                     let (x, dy) = (rows(width, 2), rows(width, 3));
                     let (mut y, mut dx) = (vec![0.0; x.len()], vec![0.0; x.len()]);
                     senders.forward(width, &x, &mut y);
-                    senders.backward(width, &dy, &mut dx);
+                    senders.backward(width, &mut dy.clone(), &mut dx);
                     assert!((dot(&dy, &y) - dot(&dx, &x)).abs() < 1e-2);
+                    let mut some = vec![f32::NAN; 2 * width];
+                    senders.forward_rows(width, &x, &[2, 1], &mut some);
+                    let expected = [&y[2 * width..3 * width], &y[width..2 * width]].concat();
+                    assert!(some.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5));
                 }
             }
         }

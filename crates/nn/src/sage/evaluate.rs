@@ -8,6 +8,7 @@ use crate::block::BLOCK;
 use crate::error::{Error, Result, check_length};
 use crate::input::{Batch, Inputs, check_rows};
 use crate::kernel::product::Matrix;
+use crate::layout::hidden_padded;
 use crate::loss::{arg_max, softmax};
 
 impl Sage {
@@ -15,13 +16,53 @@ impl Sage {
     ///
     /// They are all that predictions need of the graph.
     pub fn aggregates(&self, inputs: &Inputs<'_>, propagate: &impl Propagate) -> Result<Vec<Vec<f32>>> {
+        let mut aggregates = vec![];
+        let wide = hidden_padded(self.architecture.hidden);
+        let last = self.each_aggregate(inputs, propagate, |near| aggregates.push(self.unpadded(near)))?;
+        let mut near = vec![0.0; inputs.rows() * wide];
+        propagate.forward(wide, &last, &mut near);
+        aggregates.push(self.unpadded(&near));
+        Ok(aggregates)
+    }
+
+    /// As [`Sage::accuracy`] with [`Sage::aggregates`], but the last convolution is computed for the batch alone.
+    pub fn accuracy_along(&self, batch: Batch<'_>, propagate: &impl Propagate) -> Result<f64> {
+        let (hidden, wide) = (self.architecture.hidden, hidden_padded(self.architecture.hidden));
+        let mut aggregates = vec![];
+        let last =
+            self.each_aggregate(batch.inputs, propagate, |near| aggregates.push(self.unpadded(near)))?;
+        let mut near = vec![0.0; batch.len() * wide];
+        propagate.forward_rows(wide, &last, batch.rows, &mut near);
+        let mut scattered = vec![0.0; batch.inputs.rows() * hidden];
+        for (near, &row) in near.chunks_exact(wide).zip(batch.rows) {
+            scattered[row as usize * hidden..][..hidden].copy_from_slice(&near[..hidden]);
+        }
+        aggregates.push(scattered);
+        self.accuracy(batch, &aggregates)
+    }
+
+    fn unpadded(&self, rows: &[f32]) -> Vec<f32> {
+        let (hidden, wide) = (self.architecture.hidden, hidden_padded(self.architecture.hidden));
+        if hidden == wide {
+            return rows.to_vec();
+        }
+        rows.chunks_exact(wide).flat_map(|row| &row[..hidden]).copied().collect()
+    }
+
+    /// Shows the aggregate of each convolution but the last, and gives the rows of which the last one is made.
+    fn each_aggregate(
+        &self,
+        inputs: &Inputs<'_>,
+        propagate: &impl Propagate,
+        mut show: impl FnMut(&[f32]),
+    ) -> Result<Vec<f32>> {
         self.check_inputs(inputs)?;
         self.check_nodes(inputs, propagate)?;
         let ready = Ready::new(self, false);
-        let (wide, hidden, nodes) = (ready.wide, self.architecture.hidden, inputs.rows());
+        let (wide, nodes) = (ready.wide, inputs.rows());
         let rows: Vec<u32> = (0..nodes as u32).collect();
-        let [mut own, mut near, mut next] = [vec![0.0; nodes * wide], vec![0.0; nodes * wide], vec![]];
         let input = inputs.as_slice()[0];
+        let mut own = vec![0.0; nodes * wide];
         let blocks = rows.par_chunks(BLOCK).zip(own.par_chunks_mut(BLOCK * wide));
         blocks.with_min_len(16).for_each_init(
             || (Scratch::new(&ready), vec![0.0; BLOCK * wide]),
@@ -33,18 +74,11 @@ impl Sage {
                 }
             },
         );
-        let mut aggregates = vec![];
-        for block in self.architecture.hops() {
+        let hops = self.architecture.hops();
+        let [mut near, mut next] = [(); 2].map(|()| vec![0.0; if hops.len() > 1 { own.len() } else { 0 }]);
+        for block in hops.start..hops.end - 1 {
             propagate.forward(wide, &own, &mut near);
-            aggregates.push(if hidden == wide {
-                near.clone()
-            } else {
-                near.chunks_exact(wide).flat_map(|row| &row[..hidden]).copied().collect()
-            });
-            if block + 1 == self.architecture.joint() {
-                break;
-            }
-            next.resize(nodes * wide, 0.0);
+            show(&near);
             let lists = own.par_chunks(BLOCK * wide).zip(near.par_chunks(BLOCK * wide));
             let blocks = rows.par_chunks(BLOCK).zip(lists).zip(next.par_chunks_mut(BLOCK * wide));
             blocks.with_min_len(16).for_each_init(
@@ -55,7 +89,7 @@ impl Sage {
             );
             std::mem::swap(&mut own, &mut next);
         }
-        Ok(aggregates)
+        Ok(own)
     }
 
     /// Logits of the given rows: a row of classes for each.

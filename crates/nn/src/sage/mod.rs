@@ -46,8 +46,17 @@ pub trait Propagate: Sync {
     fn nodes(&self) -> usize;
     /// `out = A x`.
     fn forward(&self, width: usize, x: &[f32], out: &mut [f32]);
-    /// `dx = Aᵀ dy`.
-    fn backward(&self, width: usize, dy: &[f32], dx: &mut [f32]);
+    /// `dx = Aᵀ dy`; `dy` may be used as scratch memory.
+    fn backward(&self, width: usize, dy: &mut [f32], dx: &mut [f32]);
+
+    /// The given rows of `A x` alone, one after the other.
+    fn forward_rows(&self, width: usize, x: &[f32], rows: &[u32], out: &mut [f32]) {
+        let mut all = vec![0.0; x.len()];
+        self.forward(width, x, &mut all);
+        for (out, &row) in out.chunks_exact_mut(width).zip(rows) {
+            out.copy_from_slice(&all[row as usize * width..][..width]);
+        }
+    }
 }
 
 /// The shape of a GraphSAGE model, see the file `sage/mod.rs`.
@@ -173,7 +182,7 @@ enum Kind {
 ///         out.copy_from_slice(x);
 ///         out.rotate_right(width);
 ///     }
-///     fn backward(&self, width: usize, dy: &[f32], dx: &mut [f32]) {
+///     fn backward(&self, width: usize, dy: &mut [f32], dx: &mut [f32]) {
 ///         dx.copy_from_slice(dy);
 ///         dx.rotate_left(width);
 ///     }
