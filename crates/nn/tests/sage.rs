@@ -275,7 +275,8 @@ fn dropout_and_every_shape_match_finite_differences() {
                 let start = sage.parameters().to_vec();
                 let norm = exact.iter().map(|g| g * g).sum::<f32>().sqrt();
                 // Along the gradient, and along each tensor's part of it.
-                let mut parts = vec![0..exact.len()];
+                let whole = 0..exact.len();
+                let mut parts = vec![whole];
                 let mut at = 0;
                 for (_, part) in by_name(&sage, &exact) {
                     parts.push(at..at + part.len());
