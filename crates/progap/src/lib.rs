@@ -11,6 +11,7 @@ pub mod method;
 mod model;
 pub mod plan;
 mod predictor;
+pub mod propagate;
 pub mod release;
 mod rows;
 pub mod run;

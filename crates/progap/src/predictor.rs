@@ -34,7 +34,13 @@ impl Predictor {
             }
             None => rows,
         };
-        Ok(probabilities(self.model.network(), &rows.inputs(&self.aggregates)?, nodes)?)
+        match &self.model {
+            Model::Network(network) => Ok(probabilities(network, &rows.inputs(&self.aggregates)?, nodes)?),
+            Model::Sage(sage) => {
+                let near: Vec<&[f32]> = self.aggregates.iter().map(|a| &a.values[..]).collect();
+                Ok(sage.probabilities(&rows.own()?, &near, nodes)?)
+            }
+        }
     }
 
     /// Writes the parameters; the aggregates lie in the folder already. Gives the names of all its files.
@@ -42,7 +48,7 @@ impl Predictor {
         let mut tensors = Tensors::default();
         self.model.add_to(&mut tensors, "");
         if let Some(encoder) = &self.encoder {
-            tensors.add_network(ENCODER, encoder);
+            tensors.add(ENCODER, encoder.state());
         }
         tensors.write(&folder.join(MODEL))?;
         let aggregates = (1..=self.aggregates.len()).map(aggregate_name);
@@ -56,7 +62,7 @@ impl Predictor {
         let last = method::stages(settings) - 1;
         let encoder = if method::has_encoder(settings) {
             let own = tensors.split_off(ENCODER);
-            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0))?.network().clone())
+            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0))?.network()?.clone())
         } else {
             None
         };

@@ -27,6 +27,8 @@ pub enum Method {
     Gap,
     /// A perceptron on the features.
     Mlp,
+    /// GraphSAGE, full batch.
+    Sage,
 }
 
 /// What a node sends to its receivers, in the method progap.
@@ -231,7 +233,7 @@ impl Settings {
     pub fn of(method: Method, level: Level) -> Settings {
         let progap = Settings::new(level);
         match method {
-            Method::Progap | Method::Gap => Settings { method, ..progap },
+            Method::Progap | Method::Gap | Method::Sage => Settings { method, ..progap },
             Method::Mlp => Settings { method, depth: 0, layers: 2, ..progap },
         }
     }
@@ -273,6 +275,15 @@ impl Settings {
         }
         if self.method == Method::Mlp && self.depth != 0 {
             return Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0"));
+        }
+        if self.method == Method::Sage {
+            within("depth", self.depth as f64, 1.0, 5.0)?;
+            if !matches!(self.jk, Combination::Cat | Combination::Sum | Combination::Mean | Combination::Max)
+            {
+                return Err(Error::Contradiction(
+                    "GraphSAGE combines its convolutions without parameters: give --jk cat, sum, mean or max",
+                ));
+            }
         }
         if self.messages == Messages::Embeddings
             && (self.speakers == Speakers::InTurns || !self.features_stage)

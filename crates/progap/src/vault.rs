@@ -84,6 +84,11 @@ impl<S: Source> Vault<S> {
         (self.level != Level::Node).then_some(&self.rows)
     }
 
+    /// The graph, where it is public: at level none.
+    pub fn public_graph(&self) -> Option<&Graph> {
+        (self.level == Level::None).then_some(&self.graph)
+    }
+
     /// Where the noise comes from.
     pub fn provenance(&self) -> Provenance {
         self.randomness.provenance()

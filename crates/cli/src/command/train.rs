@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use progap::method::Progress;
+use progap::method::catalogue::default_level;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings, Speakers,
 };
@@ -149,7 +150,7 @@ macro_rules! names {
     };
 }
 
-names!(MethodName => Method { Progap, Gap, Mlp });
+names!(MethodName => Method { Progap, Gap, Mlp, Sage });
 names!(MessagesName => Messages { Embeddings, Labels, Both });
 names!(SpeakersName => Speakers { Everyone, InTurns });
 names!(LevelName => Level { None, Edge, Node });
@@ -276,8 +277,8 @@ impl Train {
                 config.settings
             }
             None => {
-                let level = self.level.map_or(Level::Edge, Level::from);
                 let method = self.method.map_or(Method::Progap, Method::from);
+                let level = self.level.map_or_else(|| default_level(method), Level::from);
                 match self.preset.unwrap_or(Preset::Default) {
                     Preset::Default => Settings::of(method, level),
                     Preset::Paper => Settings::paper(method, level),

@@ -5,6 +5,7 @@ pub mod catalogue;
 mod gap;
 mod mlp;
 mod progap;
+mod sage;
 pub mod trainer;
 
 use std::ops::ControlFlow;
@@ -92,6 +93,7 @@ pub(crate) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
         Method::Progap => progap::fit(trainer),
         Method::Gap => gap::fit(trainer),
         Method::Mlp => mlp::fit(trainer),
+        Method::Sage => sage::fit(trainer),
     }
 }
 
@@ -100,7 +102,7 @@ pub(crate) fn stages(settings: &Settings) -> usize {
     match settings.method {
         Method::Progap => progap::stages(settings),
         Method::Gap => 2,
-        Method::Mlp => 1,
+        Method::Mlp | Method::Sage => 1,
     }
 }
 
@@ -109,7 +111,7 @@ pub(crate) fn senders(settings: &Settings) -> Vec<Senders> {
     match settings.method {
         Method::Progap => progap::senders(settings),
         Method::Gap => vec![Senders::All; settings.depth],
-        Method::Mlp => vec![],
+        Method::Mlp | Method::Sage => vec![],
     }
 }
 
@@ -117,7 +119,7 @@ pub(crate) fn senders(settings: &Settings) -> Vec<Senders> {
 pub(crate) fn aggregate_widths(settings: &Settings, sizes: (usize, usize)) -> Vec<usize> {
     match settings.method {
         Method::Progap => (1..=settings.depth).map(|number| progap::width(settings, sizes, number)).collect(),
-        _ => vec![settings.hidden; senders(settings).len()],
+        _ => vec![settings.hidden; settings.depth],
     }
 }
 
@@ -126,12 +128,22 @@ pub(crate) fn has_encoder(settings: &Settings) -> bool {
     settings.method == Method::Gap
 }
 
+/// Whether the first stage knows the features alone.
+pub(crate) fn has_features_stage(settings: &Settings) -> bool {
+    match settings.method {
+        Method::Progap => settings.features_stage || settings.depth == 0,
+        Method::Gap | Method::Mlp => true,
+        Method::Sage => false,
+    }
+}
+
 /// The shape of the model that a stage trains, for (feature columns, classes).
 pub(crate) fn shape(settings: &Settings, sizes: (usize, usize), stage: usize) -> Shape {
     match settings.method {
         Method::Progap => progap::shape(settings, sizes, stage),
         Method::Gap => gap::shape(settings, sizes, stage),
         Method::Mlp => mlp::shape(settings, sizes),
+        Method::Sage => sage::shape(settings, sizes),
     }
 }
 
@@ -140,23 +152,36 @@ fn architecture(settings: &Settings, inputs: Vec<usize>, classes: usize) -> Arch
     Architecture {
         hidden: settings.hidden,
         layers: settings.layers,
-        activation: match settings.activation {
-            Nonlinearity::Selu => Activation::Selu,
-            Nonlinearity::Relu => Activation::Relu,
-            Nonlinearity::Tanh => Activation::Tanh,
-        },
-        norm: if settings.level == Level::Node { Norm::Group } else { Norm::Batch },
+        activation: activation(settings),
+        norm: norm(settings),
         dropout: settings.dropout as f32,
-        jk: match settings.jk {
-            Combination::Cat => Jk::Cat,
-            Combination::Sum => Jk::Sum,
-            Combination::Mean => Jk::Mean,
-            Combination::Max => Jk::Max,
-            Combination::Wsum => Jk::WeightedSum,
-            Combination::Attn => Jk::Attention { heads: 1 },
-            Combination::Lstm => Jk::Lstm,
-        },
+        jk: jk(settings),
         normalise: false,
         ..Architecture::new(inputs, classes)
+    }
+}
+
+fn activation(settings: &Settings) -> Activation {
+    match settings.activation {
+        Nonlinearity::Selu => Activation::Selu,
+        Nonlinearity::Relu => Activation::Relu,
+        Nonlinearity::Tanh => Activation::Tanh,
+    }
+}
+
+/// Batch normalisation mixes rows, which is for public rows only.
+fn norm(settings: &Settings) -> Norm {
+    if settings.level == Level::Node { Norm::Group } else { Norm::Batch }
+}
+
+fn jk(settings: &Settings) -> Jk {
+    match settings.jk {
+        Combination::Cat => Jk::Cat,
+        Combination::Sum => Jk::Sum,
+        Combination::Mean => Jk::Mean,
+        Combination::Max => Jk::Max,
+        Combination::Wsum => Jk::WeightedSum,
+        Combination::Attn => Jk::Attention { heads: 1 },
+        Combination::Lstm => Jk::Lstm,
     }
 }

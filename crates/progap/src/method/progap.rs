@@ -57,7 +57,7 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     for stage in first..=settings.depth {
         if stage > 0 {
             let before = if stage > first { Some(trainer.model(stage - 1 - first)?.clone()) } else { None };
-            let network = before.as_ref().map(Model::network);
+            let network = before.as_ref().map(Model::network).transpose()?;
             let with_embedding = (settings.messages == Messages::Both).then_some(stage - 1);
             let message = match (settings.messages, network) {
                 (Messages::Embeddings, Some(network)) => Message::Embedding { network, branch: stage - 1 },
@@ -69,13 +69,13 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
             let shape = shape(settings, trainer.shape, stage - first);
             let mut model = Model::new(shape, trainer.stage_seed(stage))?;
             if stage > first {
-                model.network_mut().copy_branches(trainer.model(stage - 1 - first)?.network(), stage)?;
+                model.network_mut()?.copy_branches(trainer.model(stage - 1 - first)?.network()?, stage)?;
             }
             Ok(model)
         };
         let ready = |model: &mut Model| {
             for branch in 0..stage {
-                model.network_mut().freeze(branch, settings.layerwise && stage > first)?;
+                model.network_mut()?.freeze(branch, settings.layerwise && stage > first)?;
             }
             Ok(())
         };

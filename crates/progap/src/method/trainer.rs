@@ -241,6 +241,17 @@ impl<'r, S: Source> Trainer<'r, S> {
         Ok(Accuracies { train: part(Part::Train)?, val: part(Part::Val)?, test: part(Part::Test)? })
     }
 
+    /// Keeps what the last model reads besides rows, for predictions. On a resumed run it is the same again.
+    pub fn keep(&mut self, aggregates: Vec<Vec<f32>>, width: usize) -> Result<Aggregates> {
+        let numbered = aggregates.into_iter().enumerate();
+        numbered
+            .map(|(index, values)| {
+                let values = self.keeper.keep_aggregate(index + 1, values, width)?;
+                Ok(Aggregate { values, width })
+            })
+            .collect()
+    }
+
     /// What remains when all is done: the vault, the models of all stages, and what happened.
     pub fn finish(self) -> (Vault<S>, State) {
         (self.vault, self.state)
@@ -279,7 +290,7 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
-        let network = model.network_mut();
+        let network = model.network_mut()?;
         let (settings, plan, stage) = (desk.settings, desk.plan, desk.stage);
         if settings.level != Level::Node {
             let rows =
@@ -303,6 +314,6 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
     }
 
     fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64> {
-        vault.unprotected_accuracy(model.network(), self.aggregates, part)
+        vault.unprotected_accuracy(model.network()?, self.aggregates, part)
     }
 }

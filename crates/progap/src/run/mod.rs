@@ -150,7 +150,11 @@ fn go_with<S: Source>(
         val_accuracy: fitted.accuracies.val,
         train_accuracy: fitted.accuracies.train,
         unprotected: settings.level == Level::Node,
-        features_only_accuracy: fitted.stage_accuracies.first().copied(),
+        features_only_accuracy: fitted
+            .stage_accuracies
+            .first()
+            .copied()
+            .filter(|_| method::has_features_stage(&settings)),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     };
