@@ -7,6 +7,7 @@
 mod error;
 mod files;
 pub mod ledger;
+mod memory;
 pub mod method;
 mod model;
 pub mod plan;

@@ -1,11 +1,12 @@
 //! How much noise: settings and public sizes in, noise and the event tree out.
 
 use progap_privacy::accountant::{Accountant, Best, by_name};
-use progap_privacy::calibrate::{Target, Training, calibrate};
+use progap_privacy::calibrate::{SubgraphPlan, Target, Training, calibrate};
+use progap_privacy::noise::RoundedLaplace;
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Accounting, Bounding, Level, Settings};
+use crate::settings::{Accounting, Bounding, Level, Method, Settings};
 use crate::vault::Senders;
 use crate::{Error, Result, method};
 
@@ -27,6 +28,15 @@ pub struct Asked {
     pub multiplier: f64,
 }
 
+/// A noisy graph: its number of edges by Laplace noise, then randomised response on every possible edge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Response {
+    /// The noise on the number of edges.
+    pub count: RoundedLaplace,
+    /// What the response to one possible edge may cost.
+    pub epsilon: f64,
+}
+
 /// The noise of a run and what it costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -38,6 +48,10 @@ pub struct Plan {
     pub aggregations: Vec<Asked>,
     /// Noise of a gradient sum divided by its sensitivity; 0 without noise.
     pub gradient_multiplier: f64,
+    /// The noisy graph, of the method edge-rand.
+    pub response: Option<Response>,
+    /// The most terms of a gradient sum that one record touches.
+    pub max_terms: u64,
     /// Gradient steps in each stage; 0 for full batches.
     pub steps: u64,
     /// The probability with which a training node joins a batch.
@@ -51,6 +65,8 @@ pub struct Plan {
     /// Which accountant says so.
     pub accountant: &'static str,
 }
+
+const NO_EPSILON: Error = Error::Contradiction("a private level needs an epsilon");
 
 /// The delta of the paper: one over the power of ten with as many zeros as the number of units has digits.
 pub fn automatic_delta(units: usize) -> f64 {
@@ -69,6 +85,10 @@ impl Plan {
         let senders = method::senders(settings);
         let (unit, units, sensitivity, training) = match settings.level {
             Level::None => return Ok(Plan::without_noise(senders)),
+            Level::Edge if settings.method == Method::EdgeRand => return Plan::response(settings),
+            Level::Node if settings.method == Method::DpGnn => {
+                return Plan::subgraphs(settings, sizes, accountant);
+            }
             Level::Edge if settings.undirected => {
                 (Unit::EdgeUndirected, sizes.edges, 2f64.sqrt().next_up(), None)
             }
@@ -94,7 +114,7 @@ impl Plan {
                 ..Plan::without_noise(vec![])
             });
         }
-        let epsilon = settings.epsilon.ok_or(Error::Contradiction("a private level needs an epsilon"))?;
+        let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
         let runs = method::stages(settings) as u64;
         let (steps, rate) = training.map_or((0, 1.0), |training| (training.steps(), training.rate()));
         let target = Target::new(epsilon, delta)?;
@@ -140,6 +160,8 @@ impl Plan {
                 .iter()
                 .map(|&senders| Asked { senders, multiplier: multiplier(senders) })
                 .collect(),
+            response: None,
+            max_terms: 1,
             gradient_multiplier: training.map_or(0.0, |_| first.multiplier * ratio),
             steps,
             rate,
@@ -156,11 +178,50 @@ impl Plan {
         found.ok_or(Error::Contradiction("more aggregations were asked for than the plan pays for"))
     }
 
+    /// A noisy graph, and nothing else: private with a delta of zero.
+    fn response(settings: &Settings) -> Result<Plan> {
+        let asked = settings.epsilon.ok_or(NO_EPSILON)?;
+        let (response, event) = method::edge_rand::response(asked)?;
+        let epsilon = event.pure_epsilon().ok_or(Error::Contradiction("a response has a pure cost"))?;
+        Ok(Plan {
+            unit: Some(if settings.undirected { Unit::EdgeUndirected } else { Unit::Edge }),
+            response: Some(response),
+            event,
+            epsilon,
+            accountant: "pure",
+            ..Plan::without_noise(vec![])
+        })
+    }
+
+    /// Noisy sums over nodes with their senders.
+    fn subgraphs(settings: &Settings, sizes: PublicSizes, accountant: &dyn Accountant) -> Result<Plan> {
+        let training = training(settings, sizes)?;
+        let subgraphs = SubgraphPlan::new(training, settings.max_degree.into())?;
+        let delta = settings.delta.unwrap_or_else(|| automatic_delta(sizes.train_nodes));
+        let target = Target::new(settings.epsilon.ok_or(NO_EPSILON)?, delta)?;
+        let noise = subgraphs.calibrate(target, accountant)?;
+        Ok(Plan {
+            unit: Some(Unit::Node),
+            sensitivity: subgraphs.term_sensitivity(),
+            max_terms: subgraphs.max_terms(),
+            gradient_multiplier: noise.multiplier,
+            steps: training.steps(),
+            rate: training.rate(),
+            event: noise.event,
+            epsilon: noise.bound.value,
+            delta,
+            accountant: noise.bound.accountant,
+            ..Plan::without_noise(vec![])
+        })
+    }
+
     fn without_noise(senders: Vec<Senders>) -> Plan {
         Plan {
             unit: None,
             sensitivity: 1.0,
             aggregations: senders.into_iter().map(|senders| Asked { senders, multiplier: 0.0 }).collect(),
+            response: None,
+            max_terms: 1,
             gradient_multiplier: 0.0,
             steps: 0,
             rate: 1.0,

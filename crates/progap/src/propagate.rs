@@ -1,12 +1,14 @@
 //! Rows along the edges of a graph, and back: what GraphSAGE reads of its neighbours.
 
+use std::borrow::Cow;
+
 use progap_graph::{Graph, aggregate};
 use progap_nn::Propagate;
 use rayon::prelude::*;
 
 /// For every node the mean or the sum of the rows of its senders.
 ///
-/// With `A[i, j] = w_i` for each edge `j -> i`, where `w_i` is 1 or 1 / in-degree, forward is `A x` and backward `Aᵀ dy`:
+/// With `A[i, j] = w_i v_j` for each edge `j -> i`, where `w_i` is 1 or 1 / in-degree and `v_j` is 1 or given, forward is `A x` and backward `Aᵀ dy`:
 /// both are sums along edges, the second along those of the transposed graph.
 #[derive(Debug)]
 pub struct Senders<'g> {
@@ -15,6 +17,8 @@ pub struct Senders<'g> {
     transpose: Option<Graph>,
     /// `w_i`, for the mean.
     weights: Option<Vec<f32>>,
+    /// `v_j`, of each sender.
+    voices: Option<Vec<f32>>,
 }
 
 impl<'g> Senders<'g> {
@@ -28,24 +32,41 @@ impl<'g> Senders<'g> {
     /// The sum over a node's senders.
     pub fn sum(graph: &'g Graph) -> Self {
         let transpose = (!graph.is_undirected()).then(|| graph.transpose());
-        Senders { graph, transpose, weights: None }
+        Senders { graph, transpose, weights: None, voices: None }
+    }
+
+    /// The sum over a node's senders, each times a weight of its own.
+    pub fn weighted(graph: &'g Graph, voices: Vec<f32>) -> Self {
+        Senders { voices: Some(voices), ..Senders::sum(graph) }
+    }
+
+    /// What the senders say.
+    fn said<'x>(&self, width: usize, x: &'x [f32]) -> Cow<'x, [f32]> {
+        let Some(voices) = &self.voices else { return Cow::Borrowed(x) };
+        let mut said = x.to_vec();
+        weigh(voices, width, &mut said);
+        Cow::Owned(said)
     }
 
     fn weigh(&self, width: usize, rows: &mut [f32]) {
         if let Some(weights) = &self.weights {
-            let rows = rows.par_chunks_mut(width).zip(weights).with_min_len(4096);
-            rows.for_each(|(row, weight)| row.iter_mut().for_each(|value| *value *= weight));
+            weigh(weights, width, rows);
         }
     }
 }
 
+/// Multiplies each row by its weight.
+fn weigh(weights: &[f32], width: usize, rows: &mut [f32]) {
+    let rows = rows.par_chunks_mut(width).zip(weights).with_min_len(4096);
+    rows.for_each(|(row, weight)| row.iter_mut().for_each(|value| *value *= weight));
+}
 impl Propagate for Senders<'_> {
     fn nodes(&self) -> usize {
         self.graph.nodes()
     }
 
     fn forward(&self, width: usize, x: &[f32], out: &mut [f32]) {
-        sum(self.graph, width, x, out);
+        sum(self.graph, width, &self.said(width, x), out);
         self.weigh(width, out);
     }
 
@@ -53,14 +74,18 @@ impl Propagate for Senders<'_> {
         // Once for each row, rather than once for each edge.
         self.weigh(width, dy);
         sum(self.transpose.as_ref().unwrap_or(self.graph), width, dy, dx);
+        if let Some(voices) = &self.voices {
+            weigh(voices, width, dx);
+        }
     }
 
     fn forward_rows(&self, width: usize, x: &[f32], rows: &[u32], out: &mut [f32]) {
+        let said = self.said(width, x);
         let rows = out.par_chunks_mut(width).zip(rows).with_min_len(64);
         rows.for_each(|(out, &row)| {
             out.fill(0.0);
             for &sender in self.graph.in_neighbours(row as usize) {
-                let x = &x[sender as usize * width..][..width];
+                let x = &said[sender as usize * width..][..width];
                 out.iter_mut().zip(x).for_each(|(sum, value)| *sum += value);
             }
             if let Some(weights) = &self.weights {
@@ -125,7 +150,11 @@ mod tests {
         let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
         let undirected = Graph::from_edges(4, &[0, 1, 1, 2, 0, 3], &[1, 0, 2, 1, 3, 0]).unwrap();
         for graph in [directed(), undirected] {
-            for senders in [Senders::mean(&graph), Senders::sum(&graph)] {
+            for senders in [
+                Senders::mean(&graph),
+                Senders::sum(&graph),
+                Senders::weighted(&graph, vec![0.5, 1.0, 0.25, 2.0]),
+            ] {
                 for width in [3, 70] {
                     let (x, dy) = (rows(width, 2), rows(width, 3));
                     let (mut y, mut dx) = (vec![0.0; x.len()], vec![0.0; x.len()]);

@@ -150,7 +150,7 @@ macro_rules! names {
     };
 }
 
-names!(MethodName => Method { Progap, Gap, Mlp, Sage });
+names!(MethodName => Method { Progap, Gap, Mlp, Sage, EdgeRand, DpGnn });
 names!(MessagesName => Messages { Embeddings, Labels, Both });
 names!(SpeakersName => Speakers { Everyone, InTurns });
 names!(LevelName => Level { None, Edge, Node });

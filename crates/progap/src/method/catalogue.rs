@@ -49,6 +49,20 @@ pub const METHODS: &[Entry] = &[
         protects: "nothing: it shows what is lost to noise",
         paper: "Hamilton et al. 2017, Inductive representation learning on large graphs",
     },
+    Entry {
+        method: Method::EdgeRand,
+        levels: &[Level::Edge],
+        what: "randomised response on every possible edge, then GraphSAGE on the answer",
+        protects: "training and predictions: edges from everyone, with a delta of zero",
+        paper: "Wu et al. 2022, LinkTeller",
+    },
+    Entry {
+        method: Method::DpGnn,
+        levels: &[Level::Node],
+        what: "GraphSAGE with one convolution, by noisy gradients over nodes with their senders",
+        protects: "training alone, each node's record from all others; predictions read the senders as they are",
+        paper: "Daigavane et al. 2021, Node-level differentially private graph neural networks",
+    },
 ];
 
 /// What is known about a method.

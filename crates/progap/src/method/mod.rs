@@ -2,6 +2,8 @@
 //! [rails](trainer) that all of them share.
 
 pub mod catalogue;
+mod dp_gnn;
+pub(crate) mod edge_rand;
 mod gap;
 mod mlp;
 mod progap;
@@ -94,6 +96,8 @@ pub(crate) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
         Method::Gap => gap::fit(trainer),
         Method::Mlp => mlp::fit(trainer),
         Method::Sage => sage::fit(trainer),
+        Method::EdgeRand => edge_rand::fit(trainer),
+        Method::DpGnn => dp_gnn::fit(trainer),
     }
 }
 
@@ -102,7 +106,7 @@ pub(crate) fn stages(settings: &Settings) -> usize {
     match settings.method {
         Method::Progap => progap::stages(settings),
         Method::Gap => 2,
-        Method::Mlp | Method::Sage => 1,
+        Method::Mlp | Method::Sage | Method::EdgeRand | Method::DpGnn => 1,
     }
 }
 
@@ -111,7 +115,7 @@ pub(crate) fn senders(settings: &Settings) -> Vec<Senders> {
     match settings.method {
         Method::Progap => progap::senders(settings),
         Method::Gap => vec![Senders::All; settings.depth],
-        Method::Mlp | Method::Sage => vec![],
+        Method::Mlp | Method::Sage | Method::EdgeRand | Method::DpGnn => vec![],
     }
 }
 
@@ -121,6 +125,11 @@ pub(crate) fn aggregate_widths(settings: &Settings, sizes: (usize, usize)) -> Ve
         Method::Progap => (1..=settings.depth).map(|number| progap::width(settings, sizes, number)).collect(),
         _ => vec![settings.hidden; settings.depth],
     }
+}
+
+/// Whether what the last model reads of the graph left the vault through a mechanism, or is as private as the rows.
+pub(crate) fn aggregates_are_protected(settings: &Settings) -> bool {
+    settings.method != Method::DpGnn
 }
 
 /// Whether the first stage trains an encoder, through which the last model sees the rows.
@@ -133,7 +142,7 @@ pub(crate) fn has_features_stage(settings: &Settings) -> bool {
     match settings.method {
         Method::Progap => settings.features_stage || settings.depth == 0,
         Method::Gap | Method::Mlp => true,
-        Method::Sage => false,
+        Method::Sage | Method::EdgeRand | Method::DpGnn => false,
     }
 }
 
@@ -143,7 +152,8 @@ pub(crate) fn shape(settings: &Settings, sizes: (usize, usize), stage: usize) ->
         Method::Progap => progap::shape(settings, sizes, stage),
         Method::Gap => gap::shape(settings, sizes, stage),
         Method::Mlp => mlp::shape(settings, sizes),
-        Method::Sage => sage::shape(settings, sizes),
+        Method::Sage | Method::EdgeRand => sage::shape(settings, sizes),
+        Method::DpGnn => dp_gnn::shape(settings, sizes),
     }
 }
 

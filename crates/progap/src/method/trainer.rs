@@ -103,6 +103,14 @@ pub(crate) struct Desk<'d, S: Source> {
     pub seed: u64,
 }
 
+impl<S: Source> Desk<'_, S> {
+    /// The gradient steps that belong to the `done`-th epoch.
+    pub fn steps(&self, done: usize) -> std::ops::Range<u64> {
+        let until = |epoch: usize| self.plan.steps * epoch as u64 / self.settings.epochs as u64;
+        until(done - 1)..until(done)
+    }
+}
+
 /// A run in progress.
 pub(crate) struct Trainer<'r, S: Source> {
     pub vault: Vault<S>,
@@ -304,8 +312,7 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
             self.grid = Some(desk.vault.gradient_grid(network.trained_count(), settings, plan)?);
         }
         let grid = self.grid.as_ref().expect("it was put there");
-        let steps = |epoch: usize| plan.steps * epoch as u64 / settings.epochs as u64;
-        for step in steps(done - 1)..steps(done) {
+        for step in desk.steps(done) {
             let query = format!("gradient {stage}/{step}");
             let gradient = desk.vault.gradient(&query, network, self.aggregates, grid, settings, plan)?;
             apply(network, optimiser, &gradient)?;
