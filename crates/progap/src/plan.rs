@@ -195,8 +195,7 @@ impl Plan {
 
     /// Noisy sums over nodes with their senders.
     fn subgraphs(settings: &Settings, sizes: PublicSizes, accountant: &dyn Accountant) -> Result<Plan> {
-        let training = training(settings, sizes)?;
-        let subgraphs = SubgraphPlan::new(training, settings.max_degree.into())?;
+        let (training, subgraphs) = subgraphs(settings, sizes)?;
         let delta = settings.delta.unwrap_or_else(|| automatic_delta(sizes.train_nodes));
         let target = Target::new(settings.epsilon.ok_or(NO_EPSILON)?, delta)?;
         let noise = subgraphs.calibrate(target, accountant)?;
@@ -231,6 +230,12 @@ impl Plan {
             accountant: "none",
         }
     }
+}
+
+/// How DP-GNN draws its batches, and what they can tell.
+pub(crate) fn subgraphs(settings: &Settings, sizes: PublicSizes) -> Result<(Training, SubgraphPlan)> {
+    let training = training(settings, sizes)?;
+    Ok((training, SubgraphPlan::new(training, settings.max_degree.into())?))
 }
 
 fn training(settings: &Settings, sizes: PublicSizes) -> Result<Training> {

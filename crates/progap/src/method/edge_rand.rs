@@ -14,8 +14,9 @@ const COUNT_SHARE: f64 = 0.1;
 
 /// The response that an epsilon pays for, and what it costs: never more, with a delta of zero.
 pub(crate) fn response(epsilon: f64) -> Result<(Response, Event)> {
-    // Adding the two costs up is rounded, and may not pass what was asked for.
-    let epsilon = epsilon - 1e-14 * (1.0 + epsilon);
+    // Costs and their sum are rounded, and may not pass what was asked for.
+    let largest = f64::min((1.0 - COUNT_SHARE) * epsilon, SparseResponse::MAX_EPSILON);
+    let epsilon = epsilon - 1e-14 * (1.0 + epsilon) - 1.2e-16 * largest.exp();
     let count = RoundedLaplace::new(Scale::at_least(1.0 / (COUNT_SHARE * epsilon))?);
     let epsilon = f64::min((1.0 - COUNT_SHARE) * epsilon, SparseResponse::MAX_EPSILON);
     let event = Event::composed(vec![count.event(1.0)?, SparseResponse::event(epsilon)?])?;
