@@ -19,6 +19,11 @@ fn meminfo(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
+/// About the bytes of a graph in training: each edge is held twice, there and back.
+pub(crate) fn graph(edges: f64) -> f64 {
+    8.0 * edges
+}
+
 /// Refuses what needs more memory than there is, with its size.
 pub(crate) fn check(what: &str, bytes: f64, available: Option<u64>) -> Result<()> {
     match available {

@@ -1,8 +1,10 @@
 //! The vault: private data goes in, and comes out only through an accounted mechanism.
 //!
 //! There is no getter for what is private. At edge level that is the graph; at node level it is the graph and the
-//! rows of the nodes (features and labels). What leaves the vault is a noisy aggregate ([`Vault::aggregate`]) or a
-//! noisy sum of clipped gradients ([`Vault::gradient`]), and each of them is recorded as an [`Event`]. So the list of
+//! rows of the nodes (features and labels). What leaves the vault is a noisy aggregate ([`Vault::aggregate`]), a
+//! noisy sum of clipped gradients ([`Vault::gradient`], [`Vault::subgraph_gradient`]) or a noisy graph
+//! ([`Vault::noisy_graph`]), and each of them is recorded as an [`Event`]. What measures or predicts without protection
+//! is called `unprotected_...`, is for the data's holder alone, and never trains anything. So the list of
 //! events is the list of queries in the proof, and code that never holds a vault is post-processing by construction.
 //!
 //! A method cannot read an edge:
@@ -284,8 +286,8 @@ impl<S: Source> Vault<S> {
     /// same: nothing is asked twice.
     ///
     /// # Errors
-    /// A graph that would not fit in memory: said by its noisy size, which is private already.
-    pub fn noisy_graph(&mut self, settings: &Settings, plan: &Plan) -> Result<Graph> {
+    /// A graph that would not fit in the available bytes: said by its noisy size, which is private already.
+    pub fn noisy_graph(&mut self, settings: &Settings, plan: &Plan, available: Option<u64>) -> Result<Graph> {
         let response =
             plan.response.ok_or(Error::Contradiction("the plan does not pay for a noisy graph"))?;
         let pairs = settings.undirected;
@@ -304,10 +306,9 @@ impl<S: Source> Vault<S> {
             self.record(Senders::All, response.count.event(1.0)?);
             self.record(Senders::All, SparseResponse::event(response.epsilon)?);
         }
-        // Each edge is held twice, there and back.
         let directions = if pairs { 2.0 } else { 1.0 };
-        let bytes = 8.0 * directions * answer.expected(bits as f64, count);
-        memory::check("the noisy graph", bytes, memory::available())?;
+        let bytes = memory::graph(directions * answer.expected(bits as f64, count));
+        memory::check("the noisy graph", bytes, available)?;
         let place = |start: u64, node: u64, sender: u64| {
             start + if pairs || sender < node { sender } else { sender - 1 }
         };

@@ -7,6 +7,8 @@ use progap::method::catalogue::METHODS;
 use progap::plan::{Plan, PublicSizes};
 use progap::settings::{Accounting, Method};
 use progap::{Level, Settings};
+use progap_graph::Ratios;
+use progap_graph::synth::SocialNetwork;
 use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, RdpAccountant};
 
@@ -72,7 +74,8 @@ fn accuracy(settings: &Settings) -> f64 {
 /// a model that knows the features alone.
 #[test]
 fn private_methods_lie_between_features_only_and_their_twins() {
-    let features_only = accuracy(&settings(Method::Mlp, Level::None));
+    // Trained to the end, so that it is the best that features can give.
+    let features_only = accuracy(&Settings { epochs: 100, ..settings(Method::Mlp, Level::None) });
     for entry in METHODS {
         let twin = match entry.method {
             Method::EdgeRand | Method::DpGnn => Method::Sage,
@@ -82,7 +85,12 @@ fn private_methods_lie_between_features_only_and_their_twins() {
         let open = accuracy(&Settings { depth, ..settings(twin, Level::None) });
         for &level in entry.levels.iter().filter(|level| **level != Level::None) {
             let usual = settings(entry.method, level);
-            let epochs = if level == Level::Node { 10 } else { usual.epochs };
+            let epochs = match (entry.method, level) {
+                (Method::DpGnn, _) => 20,
+                (_, Level::Node) => 10,
+                _ => usual.epochs,
+            };
+            let usual = Settings { accounting: Accounting::Rdp, ..usual };
             let at = |epsilon| accuracy(&Settings { epsilon: Some(epsilon), epochs, ..usual.clone() });
             let (quiet, loud) = (at(1000.0), at(if level == Level::Node { 0.05 } else { 0.01 }));
             let what = format!(
@@ -169,7 +177,7 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
         ));
         assert!(graph.is_undirected());
         let mut vault = Vault::new(data, &settings, Randomness::from_seed(3)).expect("a vault");
-        let noisy = vault.noisy_graph(&settings, &plan).expect("a noisy graph");
+        let noisy = vault.noisy_graph(&settings, &plan, None).expect("a noisy graph");
         assert_eq!(noisy.nodes(), graph.nodes());
         assert_eq!((noisy.self_loops(), noisy.repeated_edges()), (0, 0));
         assert_eq!(noisy.is_undirected(), undirected);
@@ -192,6 +200,24 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
             assert!((found as f64 - mean).abs() < allowed, "{epsilon}: {found}, not {mean} +- {allowed}");
         }
     }
+}
+
+/// 10^10 possible edges, of which a few hundred thousand are looked at; and a refusal that says how many they would be.
+#[test]
+fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
+    use progap::vault::Vault;
+    use progap_privacy::noise::Randomness;
+
+    let large = SocialNetwork::new(100_000).edges(300_000).classes(2).seed(2).generate().expect("a network");
+    let large = large.or_random_split(Ratios::default(), 1).expect("a split");
+    let settings = settings(Method::EdgeRand, Level::Edge);
+    let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1 }).expect("a plan");
+    let edges = large.graph().edges() as f64;
+    let vault = || Vault::new(large.clone(), &settings, Randomness::from_seed(4)).expect("a vault");
+    let noisy = vault().noisy_graph(&settings, &plan, Some(100 << 20)).expect("it fits");
+    assert!((noisy.edges() as f64 / edges - 1.0).abs() < 0.02, "{} {edges}", noisy.edges());
+    let refused = vault().noisy_graph(&settings, &plan, Some(1 << 20)).expect_err("too large").to_string();
+    assert!(refused.contains("MB") && refused.contains("noisy graph"), "{refused}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use progap_privacy::noise::{RoundedLaplace, Scale, Source, SparseResponse};
 
 use super::trainer::Trainer;
 use super::{Fitted, sage};
-use crate::Result;
 use crate::plan::Response;
+use crate::{Result, memory};
 
 /// The share of epsilon that is spent on the number of edges.
 const COUNT_SHARE: f64 = 0.1;
@@ -25,6 +25,6 @@ pub(crate) fn response(epsilon: f64) -> Result<(Response, Event)> {
 
 pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     // Drawn again by a resumed run, it is the same graph: its randomness comes from the run's key.
-    let graph = trainer.vault.noisy_graph(trainer.settings, trainer.plan)?;
+    let graph = trainer.vault.noisy_graph(trainer.settings, trainer.plan, memory::available())?;
     sage::fit_along(trainer, &graph)
 }

@@ -25,9 +25,9 @@ use crate::method::trainer::Trainer;
 use crate::method::{self, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
-use crate::settings::{Level, Settings};
+use crate::settings::{Level, Method, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// Trains on a data set and leaves a release in a new folder.
 ///
@@ -110,6 +110,11 @@ fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     }
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
+    }
+    if settings.method == Method::EdgeRand {
+        // The response keeps the number of edges, so this is known before anything is asked; whoever sees it has the data.
+        let bytes = memory::graph(dataset.graph().edges() as f64);
+        memory::check("the noisy graph", bytes, memory::available())?;
     }
     let sizes = PublicSizes { edges: dataset.graph().edges(), train_nodes: split.count(Part::Train) };
     Plan::new(settings, sizes)
