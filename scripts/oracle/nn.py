@@ -210,4 +210,5 @@ def main():
     print(path.name, path.stat().st_size, "bytes,", len(cases), "cases")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -37,6 +37,14 @@ pub enum Error {
         /// What is wrong.
         why: &'static str,
     },
+    /// A list of neighbours that does not make sense.
+    #[error("the list of neighbours of row {row} is broken: {why}")]
+    Neighbours {
+        /// The row, counted from 0.
+        row: usize,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// A row that the inputs do not have.
     #[error("the batch names row {row}, but there are only {rows} rows (counted from 0)")]
     Row {

@@ -101,8 +101,9 @@ pub(crate) fn hidden_padded(hidden: usize) -> usize {
 }
 
 impl Layout {
-    pub fn new(arch: &Architecture) -> Self {
-        let mut layout = Layout {
+    /// Without any parameter yet.
+    pub fn empty() -> Self {
+        Layout {
             tensors: vec![],
             statistics: vec![],
             linears: vec![],
@@ -110,7 +111,11 @@ impl Layout {
             jk: Slots::None,
             parameters: 0,
             sums: 0,
-        };
+        }
+    }
+
+    pub fn new(arch: &Architecture) -> Self {
+        let mut layout = Layout::empty();
         let (hidden, wide) = (arch.hidden, hidden_padded(arch.hidden));
         let mut at = 0;
         for (b, &columns) in arch.inputs.iter().enumerate() {

@@ -11,6 +11,8 @@
 //! - full batches: [`epoch`], [`gradient`]; mini-batches: [`mini_batches`]
 //! - private training: [`clipped_sum`], then [`apply`]
 //! - evaluation: [`accuracy`], [`logits`], [`probabilities`], [`embed`]
+//!
+//! A [`Sage`] also reads its rows' neighbours, through [`Propagate`]: [`sage_epoch`], [`sage_clipped_sum`].
 #![forbid(unsafe_code)]
 
 mod block;
@@ -24,6 +26,7 @@ mod loss;
 mod network;
 mod optim;
 mod pool;
+mod sage;
 mod train;
 
 pub use error::{Error, Result};
@@ -32,6 +35,10 @@ pub use jk::Jk;
 pub use layer::{Activation, Norm};
 pub use network::{Architecture, Network, Tensor};
 pub use optim::{Adam, Optimiser, Sgd};
+pub use sage::{
+    Neighbours, Propagate, Sage, SageArchitecture, SageGradient, sage_clipped_sum, sage_epoch, sage_gradient,
+    sage_sample_norms,
+};
 pub use train::clipped::{clipped_sum, sample_norms};
 pub use train::evaluate::{accuracy, embed, logits, probabilities};
 pub use train::full_batch::{Gradient, epoch, gradient};

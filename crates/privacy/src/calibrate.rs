@@ -339,6 +339,77 @@ impl Plan {
     }
 }
 
+/// The queries of DP-GNN: gradient steps over batches of nodes, each with its neighbours.
+///
+/// # Proof definition
+/// [`SubgraphPlan::event`] is `floor(epochs * N / B)` times a noisy sum over B of the N training nodes' terms, drawn uniformly
+/// without replacement in each step. A term is a gradient clipped to C that reads the node's own record and the records
+/// of its senders; every node sends to at most D others, chosen from its own record. So a record touches its own term and
+/// at most D others, and moves each by at most 2C. It describes a run only if the run asks nothing else of the private data.
+/// See `docs/privacy.md#subgraph-batches`.
+///
+/// ```
+/// use progap_privacy::accountant::RdpAccountant;
+/// use progap_privacy::calibrate::{SubgraphPlan, Target, Training};
+///
+/// let training = Training { train_nodes: 10_000, batch_size: 100, epochs: 5, clip: 1.0 };
+/// let plan = SubgraphPlan::new(training, 10)?;
+/// let noise = plan.calibrate(Target::new(8.0, 1e-5)?, &RdpAccountant::new())?;
+/// assert!(noise.bound.value <= 8.0);
+/// assert!(plan.sigma(noise.multiplier) > 1.0);
+/// # Ok::<(), progap_privacy::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SubgraphPlan {
+    training: Training,
+    max_degree: u64,
+}
+
+impl SubgraphPlan {
+    /// Training in which every node sends to at most `max_degree` others.
+    pub fn new(training: Training, max_degree: u64) -> Result<Self> {
+        training.check()?;
+        if max_degree == 0 {
+            return Err(Error::invalid("max_degree", 0, "at least 1"));
+        }
+        Ok(SubgraphPlan { training, max_degree })
+    }
+
+    /// The most terms that one record touches: its own, and one for each receiver.
+    pub fn max_terms(&self) -> u64 {
+        self.max_degree.saturating_add(1).min(self.training.train_nodes)
+    }
+
+    /// How far a record moves a touched term: from one clipped gradient to any other.
+    pub fn term_sensitivity(&self) -> f64 {
+        2.0 * self.training.clip
+    }
+
+    /// The noise on the sum, for a multiplier of the sensitivity of one term.
+    pub fn sigma(&self, multiplier: f64) -> f64 {
+        multiplier * self.term_sensitivity()
+    }
+
+    /// The run as an event tree.
+    pub fn event(&self, multiplier: f64) -> Result<Event> {
+        let sigma = self.sigma(positive("multiplier", multiplier)?);
+        let Training { train_nodes, batch_size, .. } = self.training;
+        Event::sampled_without_replacement(
+            train_nodes,
+            batch_size,
+            self.max_terms(),
+            sigma,
+            self.term_sensitivity(),
+        )?
+        .repeated(self.training.steps())
+    }
+
+    /// The smallest multiplier that meets a target, see [`calibrate`].
+    pub fn calibrate(&self, target: Target, accountant: &dyn Accountant) -> Result<Calibration> {
+        calibrate(|multiplier| self.event(multiplier), target, accountant)
+    }
+}
+
 /// The event of an edge-level run: `depth` Gaussian aggregations with noise `sigma`.
 pub fn edge_level(depth: u64, sigma: f64, sensitivity: f64) -> Result<Event> {
     let sigma = positive("sigma", sigma)?;

@@ -49,6 +49,7 @@ pub mod calibrate;
 pub mod error;
 pub mod event;
 pub mod noise;
+mod pure;
 pub mod selection;
 pub mod special;
 

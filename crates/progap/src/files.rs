@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use progap_graph::AtomicFile;
-use progap_nn::{Architecture, Network, Tensor};
+use progap_nn::Tensor;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,19 +55,18 @@ pub(crate) struct Tensors {
 const NOTE: &str = "progap";
 
 impl Tensors {
-    /// Adds every tensor of a network under a prefix.
-    pub(crate) fn add_network(&mut self, prefix: &str, network: &Network) {
-        for Tensor { name, shape, values } in network.state() {
+    /// Adds every tensor of a model under a prefix.
+    pub(crate) fn add(&mut self, prefix: &str, state: Vec<Tensor<'_>>) {
+        for Tensor { name, shape, values } in state {
             self.values.insert(format!("{prefix}{name}"), (shape.to_vec(), values.to_vec()));
         }
     }
 
-    /// The network that was added under a prefix.
-    pub(crate) fn network(&self, prefix: &str, architecture: Architecture) -> Result<Network> {
-        let tensors = self.values.iter().filter_map(|(name, (shape, values))| {
+    /// What was added under a prefix.
+    pub(crate) fn under<'t>(&'t self, prefix: &str) -> impl Iterator<Item = Tensor<'t>> {
+        self.values.iter().filter_map(move |(name, (shape, values))| {
             Some(Tensor { name: name.strip_prefix(prefix)?, shape, values })
-        });
-        Ok(Network::from_state(architecture, tensors)?)
+        })
     }
 
     /// Takes out what was added under a prefix.

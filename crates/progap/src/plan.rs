@@ -1,11 +1,12 @@
 //! How much noise: settings and public sizes in, noise and the event tree out.
 
 use progap_privacy::accountant::{Accountant, Best, by_name};
-use progap_privacy::calibrate::{Target, Training, calibrate};
+use progap_privacy::calibrate::{SubgraphPlan, Target, Training, calibrate};
+use progap_privacy::noise::RoundedLaplace;
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Accounting, Bounding, Level, Settings};
+use crate::settings::{Accounting, Bounding, Level, Method, Settings};
 use crate::{Error, Result, method};
 
 /// The public sizes on which noise may depend.
@@ -15,6 +16,15 @@ pub struct PublicSizes {
     pub edges: usize,
     /// Training nodes.
     pub train_nodes: usize,
+}
+
+/// A noisy graph: its number of edges by Laplace noise, then randomised response on every possible edge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Response {
+    /// The noise on the number of edges.
+    pub count: RoundedLaplace,
+    /// What the response to one possible edge may cost.
+    pub epsilon: f64,
 }
 
 /// The noise of a run and what it costs.
@@ -28,6 +38,10 @@ pub struct Plan {
     pub aggregate_multiplier: f64,
     /// Noise of a gradient sum divided by its sensitivity; 0 without noise.
     pub gradient_multiplier: f64,
+    /// The noisy graph, of the method edge-rand.
+    pub response: Option<Response>,
+    /// The most terms of a gradient sum that one record touches.
+    pub max_terms: u64,
     /// Gradient steps in each stage; 0 for full batches.
     pub steps: u64,
     /// The probability with which a training node joins a batch.
@@ -41,6 +55,8 @@ pub struct Plan {
     /// Which accountant says so.
     pub accountant: &'static str,
 }
+
+const NO_EPSILON: Error = Error::Contradiction("a private level needs an epsilon");
 
 /// The delta of the paper: one over the power of ten with as many zeros as the number of units has digits.
 pub fn automatic_delta(units: usize) -> f64 {
@@ -59,6 +75,10 @@ impl Plan {
         let aggregations = method::aggregations(settings) as u64;
         let (unit, units, sensitivity, training) = match settings.level {
             Level::None => return Ok(Plan::without_noise()),
+            Level::Edge if settings.method == Method::EdgeRand => return Plan::response(settings),
+            Level::Node if settings.method == Method::DpGnn => {
+                return Plan::subgraphs(settings, sizes, accountant);
+            }
             Level::Edge if settings.undirected => {
                 (Unit::EdgeUndirected, sizes.edges, 2f64.sqrt().next_up(), None)
             }
@@ -84,7 +104,7 @@ impl Plan {
                 ..Plan::without_noise()
             });
         }
-        let epsilon = settings.epsilon.ok_or(Error::Contradiction("a private level needs an epsilon"))?;
+        let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
         let runs = method::stages(settings) as u64;
         let (steps, rate) = training.map_or((0, 1.0), |training| (training.steps(), training.rate()));
         let event = |multiplier: f64| {
@@ -104,6 +124,8 @@ impl Plan {
             unit: Some(unit),
             sensitivity,
             aggregate_multiplier: calibration.multiplier,
+            response: None,
+            max_terms: 1,
             gradient_multiplier: match settings.level {
                 Level::Node => calibration.multiplier * settings.gradient_noise_ratio,
                 _ => 0.0,
@@ -117,11 +139,49 @@ impl Plan {
         })
     }
 
+    /// A noisy graph, and nothing else: private with a delta of zero.
+    fn response(settings: &Settings) -> Result<Plan> {
+        let asked = settings.epsilon.ok_or(NO_EPSILON)?;
+        let (response, event) = method::edge_rand::response(asked)?;
+        let epsilon = event.pure_epsilon().ok_or(Error::Contradiction("a response has a pure cost"))?;
+        Ok(Plan {
+            unit: Some(if settings.undirected { Unit::EdgeUndirected } else { Unit::Edge }),
+            response: Some(response),
+            event,
+            epsilon,
+            accountant: "pure",
+            ..Plan::without_noise()
+        })
+    }
+
+    /// Noisy sums over nodes with their senders.
+    fn subgraphs(settings: &Settings, sizes: PublicSizes, accountant: &dyn Accountant) -> Result<Plan> {
+        let (training, subgraphs) = subgraphs(settings, sizes)?;
+        let delta = settings.delta.unwrap_or_else(|| automatic_delta(sizes.train_nodes));
+        let target = Target::new(settings.epsilon.ok_or(NO_EPSILON)?, delta)?;
+        let noise = subgraphs.calibrate(target, accountant)?;
+        Ok(Plan {
+            unit: Some(Unit::Node),
+            sensitivity: subgraphs.term_sensitivity(),
+            max_terms: subgraphs.max_terms(),
+            gradient_multiplier: noise.multiplier,
+            steps: training.steps(),
+            rate: training.rate(),
+            event: noise.event,
+            epsilon: noise.bound.value,
+            delta,
+            accountant: noise.bound.accountant,
+            ..Plan::without_noise()
+        })
+    }
+
     fn without_noise() -> Plan {
         Plan {
             unit: None,
             sensitivity: 1.0,
             aggregate_multiplier: 0.0,
+            response: None,
+            max_terms: 1,
             gradient_multiplier: 0.0,
             steps: 0,
             rate: 1.0,
@@ -131,6 +191,12 @@ impl Plan {
             accountant: "none",
         }
     }
+}
+
+/// How DP-GNN draws its batches, and what they can tell.
+pub(crate) fn subgraphs(settings: &Settings, sizes: PublicSizes) -> Result<(Training, SubgraphPlan)> {
+    let training = training(settings, sizes)?;
+    Ok((training, SubgraphPlan::new(training, settings.max_degree.into())?))
 }
 
 fn training(settings: &Settings, sizes: PublicSizes) -> Result<Training> {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use progap_nn::{Network, probabilities};
 
-use crate::Result;
 use crate::files::{self, Tensors};
 use crate::method;
 use crate::model::Model;
 use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
+use crate::{Error, Result};
 
 const MODEL: &str = "model.safetensors";
 const ENCODER: &str = "encoder.";
@@ -34,18 +34,31 @@ impl Predictor {
             }
             None => rows,
         };
-        Ok(probabilities(self.model.network(), &rows.inputs(&self.aggregates)?, nodes)?)
+        match &self.model {
+            Model::Network(network) => Ok(probabilities(network, &rows.inputs(&self.aggregates)?, nodes)?),
+            Model::Sage(sage) if self.aggregates.len() < sage.architecture().convolutions => {
+                Err(Error::Unsuitable(
+                    "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
+                     predictions need it"
+                        .into(),
+                ))
+            }
+            Model::Sage(sage) => {
+                let near: Vec<&[f32]> = self.aggregates.iter().map(|a| &a.values[..]).collect();
+                Ok(sage.probabilities(&rows.own()?, &near, nodes)?)
+            }
+        }
     }
 
     /// Writes the parameters; the aggregates lie in the folder already. Gives the names of all its files.
-    pub fn write(&self, folder: &Path) -> Result<Vec<String>> {
+    pub fn write(&self, folder: &Path, settings: &Settings) -> Result<Vec<String>> {
         let mut tensors = Tensors::default();
         self.model.add_to(&mut tensors, "");
         if let Some(encoder) = &self.encoder {
-            tensors.add_network(ENCODER, encoder);
+            tensors.add(ENCODER, encoder.state());
         }
         tensors.write(&folder.join(MODEL))?;
-        let aggregates = (1..=self.aggregates.len()).map(aggregate_name);
+        let aggregates = (1..=self.aggregates.len()).map(|number| aggregate_name(settings, number));
         Ok(std::iter::once(MODEL.to_string()).chain(aggregates).collect())
     }
 
@@ -56,21 +69,29 @@ impl Predictor {
         let last = method::stages(settings) - 1;
         let encoder = if method::has_encoder(settings) {
             let own = tensors.split_off(ENCODER);
-            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0))?.network().clone())
+            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0))?.network()?.clone())
         } else {
             None
         };
         let model = Model::from(&tensors, "", method::shape(settings, sizes, last))?;
         let mut aggregates = Aggregates::new();
         for (index, width) in method::aggregate_widths(settings, sizes).into_iter().enumerate() {
-            let file = folder.join(aggregate_name(index + 1));
+            let file = folder.join(aggregate_name(settings, index + 1));
+            if !method::aggregates_are_protected(settings) && !file.exists() {
+                // The data's holder may keep it back; then there are no predictions.
+                continue;
+            }
             aggregates.push(Aggregate { values: files::read_matrix(&file, nodes, width)?.into(), width });
         }
         Ok(Predictor { encoder, model, aggregates })
     }
 }
 
-/// The file of the `number`-th aggregate.
-pub(crate) fn aggregate_name(number: usize) -> String {
-    format!("aggregates/{number}.npy")
+/// The file of the `number`-th aggregate; among the private ones if no mechanism protects it.
+pub(crate) fn aggregate_name(settings: &Settings, number: usize) -> String {
+    if method::aggregates_are_protected(settings) {
+        format!("aggregates/{number}.npy")
+    } else {
+        format!("private/aggregates-{number}.npy")
+    }
 }

@@ -62,7 +62,7 @@ impl Rows {
     /// The rows of a data set, every entry of them checked once.
     pub(crate) fn new(features: Features, labels: Buffer<u32>, split: Split, classes: usize) -> Result<Rows> {
         let rows = Rows { features, labels, split, classes };
-        Inputs::new(rows.views(&vec![]))?;
+        Inputs::new(rows.views(&[]))?;
         Ok(rows)
     }
 
@@ -78,7 +78,12 @@ impl Rows {
         Ok(Inputs::checked_before(self.views(aggregates))?)
     }
 
-    fn views<'a>(&'a self, aggregates: &'a Aggregates) -> Vec<Input<'a>> {
+    /// The rows alone.
+    pub fn own(&self) -> Result<Inputs<'_>> {
+        Ok(Inputs::checked_before(self.views(&[]))?)
+    }
+
+    fn views<'a>(&'a self, aggregates: &'a [Aggregate]) -> Vec<Input<'a>> {
         let features = match &self.features {
             Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
             Features::Sparse { columns, offsets, indices, values } => {

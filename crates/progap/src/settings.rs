@@ -27,6 +27,12 @@ pub enum Method {
     Gap,
     /// A perceptron on the features.
     Mlp,
+    /// GraphSAGE, full batch.
+    Sage,
+    /// Randomised response on every possible edge, then GraphSAGE.
+    EdgeRand,
+    /// GraphSAGE with one convolution, by noisy gradients over nodes with their senders.
+    DpGnn,
 }
 
 /// What a node sends to its receivers, in the method progap.
@@ -231,7 +237,16 @@ impl Settings {
         let plain = Settings { method, ..Settings::plain(level) };
         match method {
             Method::Progap => Settings::new(level),
-            Method::Gap => plain,
+            Method::Gap | Method::Sage | Method::EdgeRand => plain,
+            Method::DpGnn => Settings {
+                depth: 1,
+                bounding: Bounding::Sample,
+                max_degree: 10,
+                batch_size: 4096,
+                epochs: 30,
+                learning_rate: 0.02,
+                ..plain
+            },
             Method::Mlp => Settings { depth: 0, layers: 2, ..plain },
         }
     }
@@ -277,6 +292,26 @@ impl Settings {
         }
         if self.method == Method::Mlp && self.depth != 0 {
             return Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0"));
+        }
+        if matches!(self.method, Method::Sage | Method::EdgeRand | Method::DpGnn) {
+            let most = if self.method == Method::DpGnn { 1.0 } else { 5.0 };
+            within("depth", self.depth as f64, 1.0, most)?;
+            if !matches!(self.jk, Combination::Cat | Combination::Sum | Combination::Mean | Combination::Max)
+            {
+                return Err(Error::Contradiction(
+                    "GraphSAGE combines its convolutions without parameters: give --jk cat, sum, mean or max",
+                ));
+            }
+        }
+        if self.method == Method::DpGnn && self.bounding != Bounding::Sample {
+            return Err(Error::Contradiction(
+                "the method dp-gnn bounds how many nodes a record can reach: leave --bounding out, or give sample",
+            ));
+        }
+        if self.method == Method::EdgeRand && self.delta.is_some() {
+            return Err(Error::Contradiction(
+                "the method edge-rand is private with a delta of zero: leave --delta out",
+            ));
         }
         match (self.level, self.epsilon, self.delta) {
             (Level::None, None, None) => {}

@@ -1,8 +1,10 @@
 //! The vault: private data goes in, and comes out only through an accounted mechanism.
 //!
 //! There is no getter for what is private. At edge level that is the graph; at node level it is the graph and the
-//! rows of the nodes (features and labels). What leaves the vault is a noisy aggregate ([`Vault::aggregate`]) or a
-//! noisy sum of clipped gradients ([`Vault::gradient`]), and each of them is recorded as an [`Event`]. So the list of
+//! rows of the nodes (features and labels). What leaves the vault is a noisy aggregate ([`Vault::aggregate`]), a
+//! noisy sum of clipped gradients ([`Vault::gradient`], [`Vault::subgraph_gradient`]) or a noisy graph
+//! ([`Vault::noisy_graph`]), and each of them is recorded as an [`Event`]. What measures or predicts without protection
+//! is called `unprotected_...`, is for the data's holder alone, and never trains anything. So the list of
 //! events is the list of queries in the proof, and code that never holds a vault is post-processing by construction.
 //!
 //! A method cannot read an edge:
@@ -24,22 +26,25 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 use progap_graph::{Dataset, DatasetParts, Graph, Part, aggregate};
-use progap_nn::{Batch, Network, accuracy, clipped_sum};
+use progap_nn::{Batch, Neighbours, Network, Sage, accuracy, clipped_sum, sage_clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{
     Bernoulli, GradientGrid, MessageInt, MessageType, Provenance, Quantiser, Randomness, RoundedGaussian,
-    SenderBound, Source, Summation, choose_scale,
+    SenderBound, Source, SparseResponse, Summation, choose_scale,
 };
 
 use crate::plan::{Plan, influence};
+use crate::propagate;
 pub use crate::rows::{Aggregate, Aggregates, Message, Rows};
-use crate::settings::{Bounding, Level, Settings};
-use crate::{Error, Result};
+use crate::settings::{Bounding, Level, Method, Settings};
+use crate::{Error, Result, memory};
 
 /// Private data, and the randomness that protects it.
 pub struct Vault<S: Source> {
     level: Level,
     graph: Graph,
+    /// Method dp-gnn: all edges, for predictions, which nothing protects.
+    every_edge: Option<Graph>,
     bound: SenderBound,
     out_degrees: Vec<u32>,
     rows: Rows,
@@ -60,6 +65,7 @@ impl<S: Source> Vault<S> {
             (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
             (Level::Node, Bounding::Sample) => SenderBound::Sample { max_edges: settings.max_degree },
         };
+        let every_edge = (settings.method == Method::DpGnn).then(|| graph.clone());
         let graph = match bound {
             SenderBound::Sample { max_edges } => sample_out_edges(&graph, max_edges, &mut randomness)?,
             _ => graph,
@@ -70,6 +76,7 @@ impl<S: Source> Vault<S> {
         Ok(Vault {
             level: settings.level,
             graph,
+            every_edge,
             bound,
             out_degrees,
             rows,
@@ -82,6 +89,11 @@ impl<S: Source> Vault<S> {
     /// The rows, where they are public.
     pub fn public_rows(&self) -> Option<&Rows> {
         (self.level != Level::Node).then_some(&self.rows)
+    }
+
+    /// The graph, where it is public: at level none.
+    pub fn public_graph(&self) -> Option<&Graph> {
+        (self.level == Level::None).then_some(&self.graph)
     }
 
     /// Where the noise comes from.
@@ -251,6 +263,141 @@ impl<S: Source> Vault<S> {
             plan.gradient_multiplier,
             Summation::sequential(terms),
         )?)
+    }
+
+    /// The graph by randomised response: its number of edges with Laplace noise first, then an answer for every possible
+    /// edge, or pair of nodes where friendships are protected. Time and memory follow the edges that come out.
+    ///
+    /// # Proof definition
+    /// In the vault's unit neighbours differ in one bit of the list of possible edges (pairs). The count has
+    /// sensitivity 1, and given the count each bit is answered on its own by [`SparseResponse`] at `response.epsilon`: the
+    /// composition of the plan's two events (docs/privacy.md#pure). Drawn again by a resumed run, the randomness is the
+    /// same: nothing is asked twice.
+    ///
+    /// # Errors
+    /// A graph that would not fit in the available bytes: said by its noisy size, which is private already.
+    pub fn noisy_graph(&mut self, settings: &Settings, plan: &Plan, available: Option<u64>) -> Result<Graph> {
+        let response =
+            plan.response.ok_or(Error::Contradiction("the plan does not pay for a noisy graph"))?;
+        let pairs = settings.undirected;
+        let graph =
+            if pairs { progap_graph::transform::symmetrise(self.graph.clone()) } else { self.graph.clone() };
+        let nodes = graph.nodes() as u64;
+        // The possible senders of a node: all others; of a pair the larger id is the receiver.
+        let row = |node: u64| if pairs { node } else { nodes - 1 };
+        let bits: u64 = (0..nodes).map(row).sum();
+        let ones = if pairs { graph.edges() / 2 } else { graph.edges() };
+        let mut purpose = self.randomness.purpose("noisy graph")?;
+        let noise = response.count.sample(&mut purpose.stream());
+        let count = (ones as i64).saturating_add(noise).clamp(1, bits.max(1) as i64) as f64;
+        let answer = SparseResponse::new(response.epsilon, count / bits.max(1) as f64)?;
+        if self.events.is_empty() {
+            self.record(response.count.event(1.0)?);
+            self.record(SparseResponse::event(response.epsilon)?);
+        }
+        let directions = if pairs { 2.0 } else { 1.0 };
+        let bytes = memory::graph(directions * answer.expected(bits as f64, count));
+        memory::check("the noisy graph", bytes, available)?;
+        let place = |start: u64, node: u64, sender: u64| {
+            start + if pairs || sender < node { sender } else { sender - 1 }
+        };
+        let mut start = 0;
+        let all_ones = (0..nodes).flat_map(|node| {
+            let first = start;
+            start += row(node);
+            let senders = graph.in_neighbours(node as usize).iter().map(|&sender| u64::from(sender));
+            senders
+                .filter(move |&sender| !pairs || sender < node)
+                .map(move |sender| place(first, node, sender))
+        });
+        let (mut offsets, mut senders) = (vec![0u64], Vec::new());
+        let (mut node, mut first) = (0, 0);
+        answer.report(&mut purpose.stream(), bits, all_ones, |bit| {
+            while bit >= first + row(node) {
+                first += row(node);
+                node += 1;
+                offsets.push(senders.len() as u64);
+            }
+            let at = bit - first;
+            senders.push(if pairs || at < node { at } else { at + 1 } as u32);
+        });
+        offsets.resize(nodes as usize + 1, senders.len() as u64);
+        let noisy = Graph::from_rows(offsets, senders)?;
+        Ok(if pairs { progap_graph::transform::symmetrise(noisy) } else { noisy })
+    }
+
+    /// One noisy gradient over a batch of training nodes, drawn uniformly without replacement, each with its senders;
+    /// every sender kept at most `settings.max_degree` of its edges when the vault was locked. Divided by the size of the
+    /// batch.
+    ///
+    /// # Proof definition
+    /// For every model without batch normalisation, whose parameters left this vault before, the result is post-processing
+    /// of a noisy sum of which a record touches at most `plan.max_terms` terms, each moved by at most the grid's
+    /// sensitivity, with multiplier `plan.gradient_multiplier` (docs/privacy.md#subgraph-batches). The batch does not depend on
+    /// the data. Where it holds no touched term the sums are equal to the last bit; where it holds `I` of them,
+    /// `I` times twice the clip and one rounding to the grid are at most `I` times the grid's sensitivity.
+    pub fn subgraph_gradient(
+        &mut self,
+        query: &str,
+        sage: &Sage,
+        grid: &GradientGrid,
+        settings: &Settings,
+        plan: &Plan,
+    ) -> Result<Vec<f32>> {
+        let mut purpose = self.randomness.purpose(query)?;
+        let mut stream = purpose.stream();
+        let mut batch = self.train.clone();
+        let size = settings.batch_size.min(batch.len());
+        for at in 0..size {
+            let left = NonZeroU64::new((batch.len() - at) as u64).expect("at is below the length");
+            batch.swap(at, at + stream.below(left) as usize);
+        }
+        batch.truncate(size);
+        let inputs = self.rows.own()?;
+        let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
+        let senders = Neighbours::new(self.graph.nodes(), self.graph.offsets(), self.graph.senders())?;
+        let sum = sage_clipped_sum(sage, rows, senders, settings.clip)?;
+        let noisy = grid.privatise(&sum, &mut purpose.stream())?;
+        let (population, drawn) = (self.train.len() as u64, size as u64);
+        let event = Event::sampled_without_replacement(
+            population,
+            drawn,
+            plan.max_terms,
+            grid.noise(),
+            grid.sensitivity(),
+        )?;
+        self.record(event);
+        Ok(noisy.value().iter().map(|g| (g / size as f64) as f32).collect())
+    }
+
+    /// The grid for [`Vault::subgraph_gradient`] with so many parameters: a touched term moves from one clipped gradient to any
+    /// other.
+    pub fn subgraph_grid(&self, parameters: usize, settings: &Settings, plan: &Plan) -> Result<GradientGrid> {
+        let terms = Summation::sequential(settings.batch_size as u64);
+        Ok(GradientGrid::new(2.0 * settings.clip, parameters, plan.gradient_multiplier, terms)?)
+    }
+
+    /// What a GraphSAGE's convolution reads of the senders, **without any protection**: for the data's holder alone, and the
+    /// statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on average.
+    pub fn unprotected_aggregates(&self, sage: &Sage) -> Result<Vec<Vec<f32>>> {
+        Ok(sage.aggregates(&self.rows.own()?, &self.senders_on_average())?)
+    }
+
+    /// As [`Vault::unprotected_accuracy`], of a GraphSAGE.
+    pub fn unprotected_sage_accuracy(&self, sage: &Sage, part: Part) -> Result<f64> {
+        let (inputs, nodes) = (self.rows.own()?, self.rows.nodes(part));
+        let batch = Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?;
+        Ok(sage.accuracy_along(batch, &self.senders_on_average())?)
+    }
+
+    fn senders_on_average(&self) -> propagate::Senders<'_> {
+        match (&self.every_edge, self.bound) {
+            (Some(graph), SenderBound::Sample { max_edges }) => {
+                let weight = |degree: u32| (max_edges as f32 / degree.max(1) as f32).min(1.0);
+                propagate::Senders::weighted(graph, graph.out_degrees().into_iter().map(weight).collect())
+            }
+            _ => propagate::Senders::sum(&self.graph),
+        }
     }
 
     /// The accuracy on a part of the nodes, **without any protection**: at node level it is for the data's holder

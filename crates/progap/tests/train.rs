@@ -1,48 +1,22 @@
 //! From a small network to a release, at every level; interrupted, resumed, verified, tampered with.
 
+mod common;
+
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+
+use common::*;
 
 use progap::ledger::Ledger;
 use progap::method::Progress;
 use progap::settings::{Bounding, Selection};
 use progap::{Error, Level, Release, Settings, release, run};
-use progap_graph::synth::SocialNetwork;
-use progap_graph::{Dataset, Ratios};
+use progap_graph::Ratios;
 use progap_privacy::Unit;
 use serde_json::Value;
-
-fn network() -> Dataset {
-    let dataset = SocialNetwork::new(2000).edges(60_000).classes(3).seed(1).generate().expect("a network");
-    dataset.or_random_split(Ratios::default(), 1).expect("a split")
-}
 
 fn settings(level: Level) -> Settings {
     let epochs = if level == Level::Node { 3 } else { 20 };
     Settings { epochs, depth: 2, batch_size: 100, seed: Some(7), ..Settings::new(level) }
-}
-
-fn folder() -> (tempfile::TempDir, PathBuf) {
-    let outer = tempfile::tempdir().expect("a temporary folder");
-    let inner = outer.path().join("release");
-    (outer, inner)
-}
-
-fn train(settings: &Settings, folder: &Path) -> progap::Result<Release> {
-    run::train(network(), settings, folder, None, Value::Null, &mut ())
-}
-
-/// Every file of a release but the metrics, which hold no times and are compared too.
-fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let names = [
-        "model.safetensors",
-        "aggregates/1.npy",
-        "aggregates/2.npy",
-        "privacy.json",
-        "metrics.json",
-        "nodes.progap",
-    ];
-    names.map(|name| (name.to_string(), std::fs::read(folder.join(name)).expect(name))).into()
 }
 
 #[test]
@@ -53,24 +27,11 @@ fn every_level_trains_verifies_and_predicts() {
         let release = train(&Settings { seed: None, ..settings(level) }, &folder).expect("trained");
         assert_eq!(release.statement.private, level != Level::None);
         assert_eq!(release.statement.epsilon.is_some(), level != Level::None);
-        let findings = release::verify(&folder).expect("verified");
-        assert!(findings.iter().all(|finding| finding.ok), "{findings:#?}");
+        assert_verified(&folder);
         for left in ["run.json", "secret.key", "checkpoint.safetensors"] {
             assert!(!folder.join(left).exists(), "{left} is left over");
         }
-        let all: Vec<u32> = (0..2000).collect();
-        let predictions = release.predict(&all).expect("predicted");
-        let data = network();
-        let test = data.split().expect("a split").nodes(progap_graph::Part::Test);
-        let (mut hits, mut total) = (0, 0);
-        for node in test {
-            total += 1;
-            hits += usize::from(predictions.classes[node] == data.labels()[node]);
-        }
-        assert!((hits as f64 / f64::from(total) - release.metrics.test_accuracy).abs() < 1e-9);
-        for row in predictions.probabilities.chunks_exact(3) {
-            assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
-        }
+        assert_predicts_as_measured(&release);
         let names = release.nodes();
         if level == Level::Node {
             assert!(names.labels().iter().all(|&label| label == 0), "labels are private");
@@ -101,22 +62,7 @@ fn the_graph_helps_and_less_noise_helps_more() {
 #[test]
 fn a_stopped_run_goes_on_to_the_same_bits() {
     for level in [Level::Edge, Level::Node] {
-        let settings = settings(level);
-        let (_whole, whole) = folder();
-        train(&settings, &whole).expect("trained");
-        for stop_after in [1, 2, 4] {
-            let (_parts, parts) = folder();
-            let mut epochs = 0;
-            let mut stop = |_: &Progress| {
-                epochs += 1;
-                if epochs == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            };
-            let stopped = run::train(network(), &settings, &parts, None, Value::Null, &mut stop);
-            assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
-            assert!(Release::open(&parts).is_err(), "an unfinished run is no release");
-            run::resume(network(), &parts, &mut ()).expect("resumed");
-            assert_eq!(contents(&parts), contents(&whole), "{level:?} stopped after epoch {stop_after}");
-        }
+        stopped_and_resumed_ends_the_same(&settings(level), &[1, 2, 4]);
     }
 }
 
@@ -124,12 +70,8 @@ fn a_stopped_run_goes_on_to_the_same_bits() {
 fn a_secure_run_that_is_resumed_asks_with_the_same_noise() {
     let settings = Settings { seed: None, ..settings(Level::Edge) };
     let (_keep, folder) = folder();
-    let mut epochs = 0;
-    let mut stop = |_: &Progress| {
-        epochs += 1;
-        if epochs == 30 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    run::train(network(), &settings, &folder, None, Value::Null, &mut stop).expect_err("stopped in stage 1");
+    run::train(network(), &settings, &folder, None, Value::Null, &mut stop_after(30))
+        .expect_err("stopped in stage 1");
     let aggregate = folder.join("aggregates/1.npy");
     let before = std::fs::read(&aggregate).expect("the first aggregate is kept");
     // As after a crash before the state was kept: the query is made again, and must be the same one.

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use progap::assessment::wilson_interval;
 use progap::experiment::mean_interval;
 use progap::method::Progress;
+use progap::method::catalogue::default_level;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
 };
@@ -153,7 +154,7 @@ macro_rules! names {
     };
 }
 
-names!(MethodName => Method { Progap, Gap, Mlp });
+names!(MethodName => Method { Progap, Gap, Mlp, Sage, EdgeRand, DpGnn });
 names!(MessagesName => Messages { Embeddings, Labels });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
@@ -275,8 +276,8 @@ impl Choices {
                 config.settings
             }
             None => {
-                let level = self.level.map_or(Level::Edge, Level::from);
                 let method = self.method.map_or(Method::Progap, Method::from);
+                let level = self.level.map_or_else(|| default_level(method), Level::from);
                 match self.preset.unwrap_or(Preset::Default) {
                     Preset::Default => Settings::of(method, level),
                     Preset::Paper => Settings::paper(method, level),

@@ -237,6 +237,11 @@ impl Moments {
         add(&mut self.within, &other.within);
     }
 
+    /// The number of rows.
+    pub fn count(&self) -> f64 {
+        self.count
+    }
+
     /// Mean and (biased) variance of a column.
     pub fn column(&self, j: usize) -> (f64, f64) {
         let mean = self.means[j] / self.count;

@@ -7,8 +7,9 @@ use crate::kernel::{sum_lanes, vectorised};
 
 const SMALLEST: f32 = 1e-12;
 
+/// The inner product of two rows of a multiple of 16 columns.
 #[inline(always)]
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [[0.0; 8]; 2];
     let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
     for (a, b) in a.iter().zip(b) {

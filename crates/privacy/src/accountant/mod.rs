@@ -151,7 +151,8 @@ pub fn by_name(name: &str) -> Result<&'static dyn Accountant> {
         .ok_or_else(|| crate::Error::invalid("accountant", name, "one of gdp, pld, rdp, theorem"))
 }
 
-/// The tightest of all accountants: asks each one that supports the tree and keeps the smallest answer.
+/// The tightest of all accountants: asks each one that supports the tree and keeps the smallest answer. What is private
+/// with a delta of zero never costs more than that, see [`Event::pure_epsilon`].
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, Best}};
@@ -202,10 +203,18 @@ impl Accountant for Best {
     }
 
     fn epsilon_unchecked(&self, event: &Event, delta: f64) -> Bound {
-        Self::smallest(event, |accountant| accountant.epsilon_unchecked(event, delta))
+        let bound = Self::smallest(event, |accountant| accountant.epsilon_unchecked(event, delta));
+        match event.pure_epsilon().filter(|pure| *pure < bound.value) {
+            Some(value) => Bound { value, error: 0.0, caveat: None, ..bound },
+            None => bound,
+        }
     }
 
     fn delta_unchecked(&self, event: &Event, epsilon: f64) -> Bound {
-        Self::smallest(event, |accountant| accountant.delta_unchecked(event, epsilon))
+        let bound = Self::smallest(event, |accountant| accountant.delta_unchecked(event, epsilon));
+        match event.pure_epsilon().filter(|pure| *pure <= epsilon) {
+            Some(_) => Bound { value: 0.0, error: 0.0, caveat: None, ..bound },
+            None => bound,
+        }
     }
 }

@@ -47,6 +47,14 @@ impl Scale {
         Self::new((scale * denominator as f64).ceil() as u64, denominator)
     }
 
+    /// As [`Scale::at_least`] up to 2^31, beyond which it is 2^31; less finely above 2^15.
+    pub(crate) fn at_least_wide(scale: f64) -> Result<Self> {
+        if scale <= 32768.0 {
+            return Self::at_least(scale);
+        }
+        Self::new((scale.ceil() as u64).min(Self::LARGEST_PART), 1)
+    }
+
     /// The scale as a double, rounded down by at most one unit in the last place.
     pub fn value(self) -> f64 {
         self.numerator.get() as f64 / self.denominator.get() as f64
@@ -57,7 +65,7 @@ impl Scale {
     /// `x = u + numerator v` with `u` uniform below the numerator, kept with probability
     /// `exp(-u / numerator)`, and `v` counting wins of an `exp(-1)` coin, is geometric with ratio
     /// `exp(-1 / numerator)`; dividing by the denominator gives the ratio `exp(-denominator / numerator)`.
-    fn geometric<S: Source>(self, stream: &mut Stream<S>) -> u64 {
+    pub(crate) fn geometric<S: Source>(self, stream: &mut Stream<S>) -> u64 {
         let u = loop {
             let u = stream.below(self.numerator);
             if exp_neg(stream, u, self.numerator) {

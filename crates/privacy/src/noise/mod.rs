@@ -6,6 +6,7 @@
 //! | Gaussian noise on integers | [`RoundedGaussian`] |
 //! | Laplace noise on integers | [`RoundedLaplace`], [`TwoSidedGeometric`] |
 //! | exact coins, randomised response | [`Bernoulli`], [`RandomisedResponse`], [`bernoulli`] |
+//! | randomised response on long lists of bits | [`SparseResponse`] |
 //! | messages as integers | [`Quantiser`], [`SenderBound`] |
 //! | gradient sums as integers | [`GradientGrid`], [`clip_factor`] |
 //! | results that remember their source | [`Noisy`], [`Provenance`] |
@@ -19,6 +20,7 @@ mod gradient;
 mod laplace;
 mod message;
 mod release;
+mod response;
 mod stream;
 
 pub use bernoulli::{Bernoulli, RandomisedResponse};
@@ -27,4 +29,5 @@ pub use gradient::{GradientGrid, Summation, clip_factor};
 pub use laplace::{RoundedLaplace, Scale, TwoSidedGeometric};
 pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choose_scale};
 pub use release::Noisy;
+pub use response::SparseResponse;
 pub use stream::{Provenance, Purpose, Randomness, Reproducible, RunKey, Secure, Source, Stream};

@@ -173,8 +173,9 @@ fn messages(predictor: &Predictor, rows: &Rows, settings: &Settings) -> Result<V
     let encoded = predictor.encoder.as_ref().map(|encoder| rows.encoded(encoder)).transpose()?;
     let rows = encoded.as_ref().unwrap_or(rows);
     let inputs = rows.inputs(&predictor.aggregates)?;
-    let network = predictor.model.network();
     let mut found = Vec::new();
+    // GraphSAGE's models do not tell what was sent.
+    let Ok(network) = predictor.model.network() else { return Ok(found) };
     for (number, aggregate) in predictor.aggregates.iter().enumerate() {
         let input = inputs.as_slice()[number];
         let mut messages = match input {

@@ -42,11 +42,38 @@ pub const METHODS: &[Entry] = &[
         protects: "edges at epsilon 0; each node's record from all others by noisy gradients",
         paper: "Abadi et al. 2016, Deep learning with differential privacy",
     },
+    Entry {
+        method: Method::Sage,
+        levels: &[Level::None],
+        what: "GraphSAGE: rows mixed with the mean of their neighbours', layer by layer",
+        protects: "nothing: it shows what is lost to noise",
+        paper: "Hamilton et al. 2017, Inductive representation learning on large graphs",
+    },
+    Entry {
+        method: Method::EdgeRand,
+        levels: &[Level::Edge],
+        what: "randomised response on every possible edge, then GraphSAGE on the answer",
+        protects: "training and predictions: edges from everyone, with a delta of zero",
+        paper: "Wu et al. 2022, LinkTeller",
+    },
+    Entry {
+        method: Method::DpGnn,
+        levels: &[Level::Node],
+        what: "GraphSAGE with one convolution, by noisy gradients over nodes with their senders",
+        protects: "training alone, each node's record from all others; predictions read the senders as they are",
+        paper: "Daigavane et al. 2021, Node-level differentially private graph neural networks",
+    },
 ];
 
 /// What is known about a method.
 pub fn entry(method: Method) -> &'static Entry {
     METHODS.iter().find(|entry| entry.method == method).expect("every method is listed")
+}
+
+/// The level that a method has where none is asked for: edges, if it can protect them.
+pub fn default_level(method: Method) -> Level {
+    let levels = entry(method).levels;
+    if levels.contains(&Level::Edge) { Level::Edge } else { levels[0] }
 }
 
 /// The methods that have a level, by name.

@@ -31,7 +31,7 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     let mut aggregates = Aggregates::new();
     let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
     trainer.train(0, begin(0), |_| Ok(()), &mut lesson)?;
-    let encoder: Network = trainer.model(0)?.network().clone();
+    let encoder: Network = trainer.model(0)?.network()?.clone();
     trainer.vault.encode(&encoder)?;
     for hop in 0..settings.depth {
         let each_row = |values: &mut [f32], width: usize| values.chunks_exact_mut(width).for_each(normalise);

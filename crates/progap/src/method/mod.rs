@@ -2,9 +2,12 @@
 //! [rails](trainer) that all of them share.
 
 pub mod catalogue;
+mod dp_gnn;
+pub(crate) mod edge_rand;
 mod gap;
 mod mlp;
 mod progap;
+mod sage;
 pub mod trainer;
 
 use std::ops::ControlFlow;
@@ -92,6 +95,9 @@ pub(crate) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
         Method::Progap => progap::fit(trainer),
         Method::Gap => gap::fit(trainer),
         Method::Mlp => mlp::fit(trainer),
+        Method::Sage => sage::fit(trainer),
+        Method::EdgeRand => edge_rand::fit(trainer),
+        Method::DpGnn => dp_gnn::fit(trainer),
     }
 }
 
@@ -100,7 +106,7 @@ pub(crate) fn stages(settings: &Settings) -> usize {
     match settings.method {
         Method::Progap => settings.depth + 1,
         Method::Gap => 2,
-        Method::Mlp => 1,
+        Method::Mlp | Method::Sage | Method::EdgeRand | Method::DpGnn => 1,
     }
 }
 
@@ -108,7 +114,7 @@ pub(crate) fn stages(settings: &Settings) -> usize {
 pub(crate) fn aggregations(settings: &Settings) -> usize {
     match settings.method {
         Method::Progap | Method::Gap => settings.depth,
-        Method::Mlp => 0,
+        Method::Mlp | Method::Sage | Method::EdgeRand | Method::DpGnn => 0,
     }
 }
 
@@ -116,13 +122,26 @@ pub(crate) fn aggregations(settings: &Settings) -> usize {
 pub(crate) fn aggregate_widths(settings: &Settings, sizes: (usize, usize)) -> Vec<usize> {
     match settings.method {
         Method::Progap => vec![progap::width(settings, sizes.1); settings.depth],
-        _ => vec![settings.hidden; aggregations(settings)],
+        _ => vec![settings.hidden; settings.depth],
     }
+}
+
+/// Whether what the last model reads of the graph left the vault through a mechanism, or is as private as the rows.
+pub(crate) fn aggregates_are_protected(settings: &Settings) -> bool {
+    settings.method != Method::DpGnn
 }
 
 /// Whether the first stage trains an encoder, through which the last model sees the rows.
 pub(crate) fn has_encoder(settings: &Settings) -> bool {
     settings.method == Method::Gap
+}
+
+/// Whether the first stage knows the features alone.
+pub(crate) fn has_features_stage(settings: &Settings) -> bool {
+    match settings.method {
+        Method::Progap | Method::Gap | Method::Mlp => true,
+        Method::Sage | Method::EdgeRand | Method::DpGnn => false,
+    }
 }
 
 /// The shape of the model that a stage trains, for (feature columns, classes).
@@ -131,6 +150,8 @@ pub(crate) fn shape(settings: &Settings, sizes: (usize, usize), stage: usize) ->
         Method::Progap => progap::shape(settings, sizes, stage),
         Method::Gap => gap::shape(settings, sizes, stage),
         Method::Mlp => mlp::shape(settings, sizes),
+        Method::Sage | Method::EdgeRand => sage::shape(settings, sizes),
+        Method::DpGnn => dp_gnn::shape(settings, sizes),
     }
 }
 
@@ -139,23 +160,36 @@ fn architecture(settings: &Settings, inputs: Vec<usize>, classes: usize) -> Arch
     Architecture {
         hidden: settings.hidden,
         layers: settings.layers,
-        activation: match settings.activation {
-            Nonlinearity::Selu => Activation::Selu,
-            Nonlinearity::Relu => Activation::Relu,
-            Nonlinearity::Tanh => Activation::Tanh,
-        },
-        norm: if settings.level == Level::Node { Norm::Group } else { Norm::Batch },
+        activation: activation(settings),
+        norm: norm(settings),
         dropout: settings.dropout as f32,
-        jk: match settings.jk {
-            Combination::Cat => Jk::Cat,
-            Combination::Sum => Jk::Sum,
-            Combination::Mean => Jk::Mean,
-            Combination::Max => Jk::Max,
-            Combination::Wsum => Jk::WeightedSum,
-            Combination::Attn => Jk::Attention { heads: 1 },
-            Combination::Lstm => Jk::Lstm,
-        },
+        jk: jk(settings),
         normalise: false,
         ..Architecture::new(inputs, classes)
+    }
+}
+
+fn activation(settings: &Settings) -> Activation {
+    match settings.activation {
+        Nonlinearity::Selu => Activation::Selu,
+        Nonlinearity::Relu => Activation::Relu,
+        Nonlinearity::Tanh => Activation::Tanh,
+    }
+}
+
+/// Batch normalisation mixes rows, which is for public rows only.
+fn norm(settings: &Settings) -> Norm {
+    if settings.level == Level::Node { Norm::Group } else { Norm::Batch }
+}
+
+fn jk(settings: &Settings) -> Jk {
+    match settings.jk {
+        Combination::Cat => Jk::Cat,
+        Combination::Sum => Jk::Sum,
+        Combination::Mean => Jk::Mean,
+        Combination::Max => Jk::Max,
+        Combination::Wsum => Jk::WeightedSum,
+        Combination::Attn => Jk::Attention { heads: 1 },
+        Combination::Lstm => Jk::Lstm,
     }
 }

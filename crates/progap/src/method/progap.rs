@@ -34,7 +34,7 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     for stage in 0..=settings.depth {
         if stage > 0 {
             let before = trainer.model(stage - 1)?.clone();
-            let (network, branch) = (before.network(), stage - 1);
+            let (network, branch) = (before.network()?, stage - 1);
             let message = match settings.messages {
                 Messages::Embeddings => Message::Embedding { network, branch },
                 Messages::Labels => Message::Class { network },
@@ -44,13 +44,13 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
         let begin = |trainer: &Trainer<'_, S>| {
             let mut model = Model::new(shape(settings, trainer.shape, stage), trainer.stage_seed(stage))?;
             if stage > 0 {
-                model.network_mut().copy_branches(trainer.model(stage - 1)?.network(), stage)?;
+                model.network_mut()?.copy_branches(trainer.model(stage - 1)?.network()?, stage)?;
             }
             Ok(model)
         };
         let ready = |model: &mut Model| {
             for branch in 0..stage {
-                model.network_mut().freeze(branch, settings.layerwise)?;
+                model.network_mut()?.freeze(branch, settings.layerwise)?;
             }
             Ok(())
         };

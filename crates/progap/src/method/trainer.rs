@@ -107,6 +107,14 @@ pub(crate) struct Desk<'d, S: Source> {
     pub seed: u64,
 }
 
+impl<S: Source> Desk<'_, S> {
+    /// The gradient steps that belong to the `done`-th epoch.
+    pub fn steps(&self, done: usize) -> std::ops::Range<u64> {
+        let until = |epoch: usize| self.plan.steps * epoch as u64 / self.settings.epochs as u64;
+        until(done - 1)..until(done)
+    }
+}
+
 /// A run in progress.
 pub(crate) struct Trainer<'r, S: Source> {
     pub vault: Vault<S>,
@@ -251,6 +259,17 @@ impl<'r, S: Source> Trainer<'r, S> {
         Ok(Accuracies { train: part(Part::Train)?, val: part(Part::Val)?, test: part(Part::Test)? })
     }
 
+    /// Keeps what the last model reads besides rows, for predictions. On a resumed run it is the same again.
+    pub fn keep(&mut self, aggregates: Vec<Vec<f32>>, width: usize) -> Result<Aggregates> {
+        let numbered = aggregates.into_iter().enumerate();
+        numbered
+            .map(|(index, values)| {
+                let values = self.keeper.keep_aggregate(index + 1, values, width)?;
+                Ok(Aggregate { values, width })
+            })
+            .collect()
+    }
+
     /// What remains when all is done: the vault, the models of all stages, and what happened.
     pub fn finish(self) -> (Vault<S>, State) {
         (self.vault, self.state)
@@ -289,7 +308,7 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
-        let network = model.network_mut();
+        let network = model.network_mut()?;
         let (settings, plan, stage) = (desk.settings, desk.plan, desk.stage);
         if settings.level != Level::Node {
             let rows =
@@ -303,8 +322,7 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
             self.grid = Some(desk.vault.gradient_grid(network.trained_count(), settings, plan)?);
         }
         let grid = self.grid.as_ref().expect("it was put there");
-        let steps = |epoch: usize| plan.steps * epoch as u64 / settings.epochs as u64;
-        for step in steps(done - 1)..steps(done) {
+        for step in desk.steps(done) {
             let query = format!("gradient {stage}/{step}");
             let gradient = desk.vault.gradient(&query, network, self.aggregates, grid, settings, plan)?;
             apply(network, optimiser, &gradient)?;
@@ -313,6 +331,6 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
     }
 
     fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64> {
-        vault.unprotected_accuracy(model.network(), self.aggregates, part)
+        vault.unprotected_accuracy(model.network()?, self.aggregates, part)
     }
 }

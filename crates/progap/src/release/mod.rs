@@ -7,6 +7,7 @@
 //! | `nodes.progap` | ids, class names, split; features and labels where they are public; no edges |
 //! | `private/rows.progap` | node level only: each node's own features, for predictions about that node |
 //! | `private/cost.json` | time and memory of training, which depend on the data; can be taken out |
+//! | `private/aggregates-1.npy` | method dp-gnn only: what predictions read of a node's senders, **not protected** |
 //! | `privacy.json` | the privacy statement |
 //! | `metrics.json` | accuracies and the history of training |
 //! | `config.toml` | the settings, to run it again |
@@ -131,7 +132,7 @@ pub(crate) fn write<S: Source>(
         parts.feature_names = vec![];
     }
     store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
-    let mut names = fitted.predictor.write(folder)?;
+    let mut names = fitted.predictor.write(folder, &run.settings)?;
     let config =
         Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source: run.source.clone() };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
@@ -154,8 +155,8 @@ impl Release {
         let manifest = read_manifest(folder)?;
         for (name, expected) in &manifest.files {
             let file = folder.join(name);
-            // The data's holder may keep the nodes' own rows back; all else must be there.
-            if name == OWN_ROWS && !file.exists() {
+            // The data's holder may keep back what is private; all else must be there.
+            if name.starts_with("private/") && !file.exists() {
                 continue;
             }
             let found = files::checksum(&file)?;

@@ -6,7 +6,7 @@ use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
-use crate::settings::{Bounding, Level, Selection, Settings};
+use crate::settings::{Bounding, Level, Method, Selection, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, method};
 
@@ -16,9 +16,9 @@ use crate::{Error, Result, method};
 pub struct Mechanism {
     /// What was asked.
     pub what: String,
-    /// Standard deviation of the noise.
+    /// Standard deviation of the noise; of a randomised response, that of one answer.
     pub sigma: f64,
-    /// L2 sensitivity.
+    /// L2 sensitivity: how far one record moves the value, one touched term, or the mean of one answer.
     pub sensitivity: f64,
     /// Their ratio.
     pub noise_multiplier: f64,
@@ -113,6 +113,42 @@ pub(super) fn mechanism(event: &Event, count: u64) -> Option<Mechanism> {
             let what = "noisy sum of clipped gradients".into();
             mechanism(event, count).map(|inner| Mechanism { what, sampling_rate: *rate, ..inner })
         }
+        Event::SampledWithoutReplacement { population, batch_size, max_terms, sigma, term_sensitivity } => {
+            Some(Mechanism {
+                what: format!(
+                    "noisy sum of clipped gradients over nodes with their senders, of which a record touches up to \
+                     {max_terms}"
+                ),
+                sigma: *sigma,
+                sensitivity: *term_sensitivity,
+                noise_multiplier: sigma / term_sensitivity,
+                count,
+                sampling_rate: *batch_size as f64 / *population as f64,
+            })
+        }
+        Event::Laplace { scale, sensitivity } => {
+            let sigma = scale * 2f64.sqrt();
+            Some(Mechanism {
+                what: "number of edges with Laplace noise".into(),
+                sigma,
+                sensitivity: *sensitivity,
+                noise_multiplier: sigma / sensitivity,
+                count,
+                sampling_rate: 1.0,
+            })
+        }
+        Event::RandomizedResponse { true_positive, false_positive } => {
+            let sigma = (true_positive * (1.0 - true_positive)).sqrt();
+            let sensitivity = true_positive - false_positive;
+            Some(Mechanism {
+                what: "randomised response on every possible edge".into(),
+                sigma,
+                sensitivity,
+                noise_multiplier: sigma / sensitivity,
+                count,
+                sampling_rate: 1.0,
+            })
+        }
         _ => None,
     }
 }
@@ -130,9 +166,19 @@ fn in_words(settings: &Settings, plan: &Plan, private: bool, provenance: Provena
         return "Not private. The model was trained on the data as it is, without noise.".into();
     }
     let (epsilon, delta) = (plan.epsilon, plan.delta);
-    let promise = format!("with epsilon = {epsilon:.4} and delta = {delta:e} (differential privacy)");
-    match (plan.unit, method::aggregations(settings)) {
-        (Some(Unit::Edge | Unit::EdgeUndirected), 0) => {
+    let delta = if delta == 0.0 { "0".into() } else { format!("{delta:e}") };
+    let promise = format!("with epsilon = {epsilon:.4} and delta = {delta} (differential privacy)");
+    if settings.method == Method::DpGnn {
+        return format!(
+            "Training alone is private; predictions are not. For every node, what everyone else can tell from the trained \
+             parameters is almost the same as if that node's record, that is its features, its label and its own list of \
+             receivers, had been left out, {promise}. A prediction reads the rows of a node's senders as they are, \
+             without noise: give it only to those who may see them. The same holds for the folder private."
+        );
+    }
+    let nothing_asked = plan.event == Event::Composed { events: vec![] };
+    match (plan.unit, nothing_asked) {
+        (Some(Unit::Edge | Unit::EdgeUndirected), true) => {
             "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
         }
         (Some(Unit::Edge), _) => format!(
@@ -166,10 +212,19 @@ fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
         Level::None => {}
         Level::Edge => {
             public.push("features and labels of all nodes".into());
-            if settings.delta.is_none() {
+            if settings.delta.is_none() && plan.delta > 0.0 {
                 public
                     .push("the number of digits of the number of edges, from which delta was chosen".into());
             }
+        }
+        Level::Node if settings.method == Method::DpGnn => {
+            public.push(format!(
+                "at most {} edges of each sender are used, drawn from its own list; the published sampling depends on the \
+                 private degrees of receivers, this one on no other record",
+                settings.max_degree
+            ));
+            public
+                .push(format!("batches of {} training nodes and {} steps", settings.batch_size, plan.steps));
         }
         Level::Node => {
             let how = match settings.bounding {
@@ -191,7 +246,14 @@ fn not_covered(settings: &Settings) -> Vec<String> {
     let cost = "time and memory of training, which depend on the data (file private/cost.json; take it out of what you \
                 hand on)"
         .to_string();
-    match settings.level {
+    let mut not_covered = Vec::new();
+    if !method::aggregates_are_protected(settings) {
+        not_covered.push(
+            "predictions, and the file private/aggregates-1.npy that they read: neighbours' rows as they are, without noise"
+                .to_string(),
+        );
+    }
+    not_covered.extend(match settings.level {
         Level::None => vec!["anything".into()],
         Level::Edge => vec!["features and labels of nodes".into(), cost],
         Level::Node => vec![
@@ -201,22 +263,24 @@ fn not_covered(settings: &Settings) -> Vec<String> {
             "the accuracies in metrics.json, which are computed from private labels without noise".into(),
             cost,
         ],
-    }
+    });
+    not_covered
 }
 
 impl Statement {
     /// The mechanisms recomputed from the event tree, for comparison with those listed.
     pub(super) fn mechanisms_of_event(&self) -> Result<Vec<Mechanism>> {
-        let Event::Composed { events } = &self.event else { return Ok(vec![]) };
-        events
-            .iter()
-            .map(|event| match event {
-                Event::SelfComposed { event, count } => mechanism(event, *count),
-                event => mechanism(event, 1),
-            })
-            .map(|found| {
-                found.ok_or(Error::Contradiction("the event tree holds something that no method asks"))
-            })
-            .collect()
+        list(&self.event)
     }
+}
+
+/// The mechanisms in an event tree.
+pub(super) fn list(event: &Event) -> Result<Vec<Mechanism>> {
+    let Event::Composed { events } = event else { return Ok(vec![]) };
+    let one = |event: &Event| match event {
+        Event::SelfComposed { event, count } => mechanism(event, *count),
+        event => mechanism(event, 1),
+    };
+    let unknown = Error::Contradiction("the event tree holds something that no method asks");
+    events.iter().map(one).collect::<Option<_>>().ok_or(unknown)
 }

@@ -6,9 +6,10 @@ use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, Best, by_name};
 use serde::Serialize;
 
+use super::statement::list;
 use super::{Release, Statement, read_manifest};
-use crate::plan::{Plan, PublicSizes, influence};
-use crate::settings::{Level, Settings};
+use crate::plan::{Plan, PublicSizes, influence, subgraphs};
+use crate::settings::{Level, Method, Settings};
 use crate::{Error, Result, method};
 
 /// Something that was checked.
@@ -30,7 +31,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let release = Release::open(folder)?;
     let kept_back = manifest.files.keys().filter(|name| !folder.join(name).exists()).count();
     let count = manifest.files.len() - kept_back;
-    let note = if kept_back > 0 { "; private/rows.progap was kept back" } else { "" };
+    let note = if kept_back > 0 { "; what is private was kept back" } else { "" };
     let detail = format!("{count} files have the checksums of the manifest, and fit together{note}");
     findings.push(Finding { what: "files".into(), detail, ok: true });
     findings.push(unexpected_files(folder, &manifest.files)?);
@@ -77,6 +78,21 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
         return Ok(Finding { what, detail: "no promise, none claimed".into(), ok });
     }
     let recomputed = statement.mechanisms_of_event()?;
+    let listed = recomputed == statement.mechanisms;
+    match settings.method {
+        Method::EdgeRand => {
+            let plan = Plan::new(settings, PublicSizes { edges: 1, train_nodes: 1 })?;
+            let ok = listed && recomputed == list(&plan.event)?;
+            let detail = "1 noisy number of edges, 1 response for each possible edge".into();
+            return Ok(Finding { what, detail, ok });
+        }
+        Method::DpGnn => {
+            let (steps, ok) = subgraph_steps(&statement.event, settings)?;
+            let detail = format!("{steps} noisy gradient steps over nodes with their senders");
+            return Ok(Finding { what, detail, ok: listed && ok });
+        }
+        _ => {}
+    }
     let aggregations: u64 = recomputed.iter().filter(|m| m.sampling_rate == 1.0).map(|m| m.count).sum();
     let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
     let asked_steps = match settings.level {
@@ -97,13 +113,52 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
     let sensitive =
         recomputed.iter().filter(|m| m.sampling_rate == 1.0).all(|m| m.sensitivity >= sensitivity);
     let clipped = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sensitivity >= settings.clip);
-    let ok = recomputed == statement.mechanisms
+    let ok = listed
         && aggregations == method::aggregations(settings) as u64
         && steps == asked_steps
         && sensitive
         && clipped;
     let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
     Ok(Finding { what, detail, ok })
+}
+
+/// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.
+fn subgraph_steps(event: &Event, settings: &Settings) -> Result<(u64, bool)> {
+    let Event::Composed { events } = event else { return Ok((0, false)) };
+    let [Event::SelfComposed { event, count }] = &events[..] else { return Ok((0, false)) };
+    let Event::SampledWithoutReplacement { population, batch_size, max_terms, term_sensitivity, .. } =
+        **event
+    else {
+        return Ok((0, false));
+    };
+    let sizes = PublicSizes { edges: 1, train_nodes: population as usize };
+    let (training, planned) = subgraphs(settings, sizes)?;
+    let ok = batch_size == training.batch_size
+        && *count == training.steps()
+        && max_terms == planned.max_terms()
+        && term_sensitivity >= planned.term_sensitivity();
+    Ok((*count, ok))
+}
+
+/// The cost with a delta of zero, and by an accountant that knows none.
+fn pure(event: &Event, claimed: f64, delta: f64, asked: f64) -> Result<Vec<Finding>> {
+    let found = event.pure_epsilon().unwrap_or(f64::INFINITY);
+    let exact = Finding {
+        what: "epsilon".into(),
+        detail: format!(
+            "claimed {claimed:.6}, recomputed {found:.6} with a delta of zero, asked for {asked}"
+        ),
+        ok: delta == 0.0 && found <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
+    };
+    let at = 1e-9;
+    let other = by_name("pld")?.epsilon(event, at)?;
+    let second = Finding {
+        what: "epsilon, second opinion".into(),
+        detail: format!("{:.6} at a delta of {at:e}, by privacy loss distributions", other.value),
+        // A delta can only make it smaller; the accountant rounds up.
+        ok: other.value <= claimed * 1.01 + 0.01 && other.value >= 0.5 * claimed,
+    };
+    Ok(vec![exact, second])
 }
 
 /// Epsilon by the tightest accountant and by Renyi divergences, which share no code.
@@ -116,10 +171,13 @@ fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> 
         return Ok(vec![Finding {
             what: "epsilon".into(),
             detail,
-            ok: claimed == 0.0 && method::aggregations(settings) == 0,
+            ok: claimed == 0.0 && method::aggregations(settings) == 0 && settings.method == Method::Mlp,
         }]);
     }
     let asked = settings.epsilon.unwrap_or(0.0);
+    if settings.method == Method::EdgeRand {
+        return pure(&statement.event, claimed, delta, asked);
+    }
     let best = Best.epsilon(&statement.event, delta)?;
     let other = by_name("rdp")?.epsilon(&statement.event, delta)?;
     // Both are upper bounds; the tighter one must not exceed what is claimed, nor the looser one undercut it.

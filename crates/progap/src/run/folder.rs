@@ -221,13 +221,17 @@ impl RunFolder {
     }
 
     fn aggregate_file(&self, number: usize) -> PathBuf {
-        self.path.join(aggregate_name(number))
+        self.path.join(aggregate_name(&self.run.settings, number))
     }
 }
 
 impl Keeper for RunFolder {
     fn keep_aggregate(&mut self, number: usize, values: Vec<f32>, width: usize) -> Result<Buffer<f32>> {
-        files::write_matrix(&self.aggregate_file(number), &values, width)?;
+        let file = self.aggregate_file(number);
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).in_file(folder)?;
+        }
+        files::write_matrix(&file, &values, width)?;
         Ok(values.into())
     }
 

@@ -28,7 +28,7 @@ use crate::method::trainer::Trainer;
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
-use crate::settings::{Level, Settings};
+use crate::settings::{Level, Method, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -115,6 +115,11 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
     }
+    if settings.method == Method::EdgeRand {
+        // The response keeps the number of edges, so this is known before anything is asked; whoever sees it has the data.
+        let bytes = crate::memory::graph(dataset.graph().edges() as f64);
+        crate::memory::check("the noisy graph", bytes, crate::memory::available())?;
+    }
     let sizes = PublicSizes { edges: dataset.graph().edges(), train_nodes: split.count(Part::Train) };
     Plan::new(settings, sizes)
 }
@@ -163,7 +168,11 @@ fn metrics<S: Source>(fitted: &Fitted<S>, settings: &Settings) -> Metrics {
         val_accuracy: fitted.accuracies.val,
         train_accuracy: fitted.accuracies.train,
         unprotected: settings.level == Level::Node,
-        features_only_accuracy: fitted.stage_accuracies.first().copied(),
+        features_only_accuracy: fitted
+            .stage_accuracies
+            .first()
+            .copied()
+            .filter(|_| method::has_features_stage(&settings)),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     }

@@ -1,0 +1,87 @@
+//! A small network, and folders to train in.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use progap::method::Progress;
+use progap::{Error, Release, Settings, release, run};
+use progap_graph::synth::SocialNetwork;
+use progap_graph::{Dataset, Ratios};
+use serde_json::Value;
+
+pub fn network() -> Dataset {
+    let dataset = SocialNetwork::new(2000).edges(60_000).classes(3).seed(1).generate().expect("a network");
+    dataset.or_random_split(Ratios::default(), 1).expect("a split")
+}
+
+pub fn folder() -> (tempfile::TempDir, PathBuf) {
+    let outer = tempfile::tempdir().expect("a temporary folder");
+    let inner = outer.path().join("release");
+    (outer, inner)
+}
+
+pub fn train(settings: &Settings, folder: &Path) -> progap::Result<Release> {
+    run::train(network(), settings, folder, None, Value::Null, &mut ())
+}
+
+/// Every file of a release but the list of their checksums.
+pub fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let (mut found, mut folders) = (vec![], vec![folder.to_path_buf()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| name != "manifest.json") {
+                let name = path.strip_prefix(folder).expect("inside").to_string_lossy().into_owned();
+                found.push((name, std::fs::read(&path).expect("read")));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// An observer that stops after so many epochs.
+pub fn stop_after(epochs: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
+    let mut done = 0;
+    move |_: &Progress| {
+        done += 1;
+        if done == epochs { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Stopped after so many epochs and resumed, a run must end in the same bits.
+pub fn stopped_and_resumed_ends_the_same(settings: &Settings, epochs: &[usize]) {
+    let (_whole, whole) = folder();
+    train(settings, &whole).expect("trained");
+    for &epochs in epochs {
+        let (_parts, parts) = folder();
+        let stopped = run::train(network(), settings, &parts, None, Value::Null, &mut stop_after(epochs));
+        assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
+        assert!(Release::open(&parts).is_err(), "an unfinished run is no release");
+        run::resume(network(), &parts, &mut ()).expect("resumed");
+        assert_eq!(contents(&parts), contents(&whole), "{settings:?} stopped after epoch {epochs}");
+    }
+}
+
+/// Nothing is wrong with a release.
+pub fn assert_verified(folder: &Path) {
+    let findings = release::verify(folder).expect("verified");
+    assert!(findings.iter().all(|finding| finding.ok), "{findings:#?}");
+}
+
+/// What the release predicts for the test nodes is what its metrics say.
+pub fn assert_predicts_as_measured(release: &Release) {
+    let all: Vec<u32> = (0..release.nodes().nodes() as u32).collect();
+    let predictions = release.predict(&all).expect("predicted");
+    let data = network();
+    let test: Vec<usize> = data.split().expect("a split").nodes(progap_graph::Part::Test).collect();
+    let hits = test.iter().filter(|&&node| predictions.classes[node] == data.labels()[node]).count();
+    let accuracy = hits as f64 / test.len() as f64;
+    assert!((accuracy - release.metrics.test_accuracy).abs() < 1e-9);
+    for row in predictions.probabilities.chunks_exact(data.classes()) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+    }
+}

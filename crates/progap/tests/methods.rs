@@ -1,0 +1,245 @@
+//! Every method on the same rails: trained, stopped, resumed, verified, asked.
+
+mod common;
+
+use common::*;
+use progap::method::catalogue::METHODS;
+use progap::plan::{Plan, PublicSizes};
+use progap::settings::{Accounting, Method};
+use progap::{Level, Settings};
+use progap_graph::Ratios;
+use progap_graph::synth::SocialNetwork;
+use progap_privacy::Event;
+use progap_privacy::accountant::{Accountant, RdpAccountant};
+
+fn settings(method: Method, level: Level) -> Settings {
+    let usual = Settings::of(method, level);
+    let epochs = if level == Level::Node { 3 } else { 20 };
+    Settings { epochs, batch_size: 100, seed: Some(7), ..usual }
+}
+
+#[test]
+fn sage_learns_from_the_graph_and_predicts_without_it() {
+    let (_keep, folder) = folder();
+    let release = train(&settings(Method::Sage, Level::None), &folder).expect("trained");
+    assert!(!release.statement.private);
+    assert_verified(&folder);
+    assert_predicts_as_measured(&release);
+    assert_eq!(release.nodes().graph().edges(), 0);
+    let mlp = train(&settings(Method::Mlp, Level::None), &folder.with_extension("mlp")).expect("trained");
+    let (with, without) = (release.metrics.test_accuracy, mlp.metrics.test_accuracy);
+    assert!(with > without + 0.05, "the graph helps: {with} {without}");
+}
+
+#[test]
+fn every_depth_of_sage_is_kept_and_resumed() {
+    for depth in [1, 3] {
+        let settings = Settings { depth, epochs: 4, ..settings(Method::Sage, Level::None) };
+        stopped_and_resumed_ends_the_same(&settings, &[1, 3]);
+    }
+}
+
+#[test]
+fn what_a_method_does_not_have_is_refused_by_name() {
+    let refused = |settings: Settings| {
+        let (_keep, folder) = folder();
+        let error = train(&settings, &folder).expect_err("refused");
+        assert!(!folder.exists(), "{error}: something was written");
+        error.to_string()
+    };
+    let sage = settings(Method::Sage, Level::None);
+    let message = refused(settings(Method::Sage, Level::Edge));
+    assert!(message.contains("sage has no level edge") && message.contains("progap, gap, mlp"), "{message}");
+    assert!(refused(Settings { depth: 6, ..sage.clone() }).contains("1 to 5"));
+    assert!(refused(Settings { depth: 0, ..sage.clone() }).contains("1 to 5"));
+    let message = refused(settings(Method::EdgeRand, Level::Node));
+    assert!(message.contains("progap, gap, mlp, dp-gnn"), "{message}");
+    refused(Settings { delta: Some(1e-5), ..settings(Method::EdgeRand, Level::Edge) });
+    let node = settings(Method::DpGnn, Level::Node);
+    refused(Settings { depth: 2, ..node.clone() });
+    assert!(
+        refused(Settings { bounding: progap::settings::Bounding::Weight, ..node.clone() })
+            .contains("--bounding")
+    );
+    refused(Settings { batch_size: 100_000, ..node });
+    assert!(refused(Settings { jk: progap::settings::Combination::Lstm, ..sage }).contains("--jk"));
+}
+
+fn accuracy(settings: &Settings) -> f64 {
+    let (_keep, folder) = folder();
+    train(settings, &folder).expect("trained").metrics.test_accuracy
+}
+
+/// Without noise a private method is about as good as its twin without privacy, and with nothing but noise no better than
+/// a model that knows the features alone.
+#[test]
+fn private_methods_lie_between_features_only_and_their_twins() {
+    // Trained to the end, so that it is the best that features can give.
+    let features_only = accuracy(&Settings { epochs: 100, ..settings(Method::Mlp, Level::None) });
+    for entry in METHODS {
+        let twin = match entry.method {
+            Method::EdgeRand | Method::DpGnn => Method::Sage,
+            method => method,
+        };
+        let depth = settings(entry.method, entry.levels[0]).depth;
+        let open = accuracy(&Settings { depth, ..settings(twin, Level::None) });
+        for &level in entry.levels.iter().filter(|level| **level != Level::None) {
+            let usual = settings(entry.method, level);
+            let epochs = match (entry.method, level) {
+                (Method::DpGnn, _) => 20,
+                (_, Level::Node) => 10,
+                _ => usual.epochs,
+            };
+            let usual = Settings { accounting: Accounting::Rdp, ..usual };
+            let at = |epsilon| accuracy(&Settings { epsilon: Some(epsilon), epochs, ..usual.clone() });
+            let (quiet, loud) = (at(1000.0), at(if level == Level::Node { 0.05 } else { 0.01 }));
+            let what = format!(
+                "{} at {level}: {loud:.3} to {quiet:.3}, without privacy {open:.3}, features alone {features_only:.3}",
+                entry.method
+            );
+            println!("{what}");
+            assert!(quiet > open - 0.08, "no noise, no loss: {what}");
+            assert!(loud < features_only + 0.06, "all noise, no gain: {what}");
+            // Where rows are public, noise on the graph leaves the features as they are.
+            assert!(level == Level::Node || loud > features_only - 0.12, "features remain: {what}");
+        }
+    }
+}
+
+/// Whatever is asked more often or of more records needs at least as much noise for the same epsilon, and the same noise twice
+/// costs at least as much as once.
+#[test]
+fn asking_more_never_costs_less() {
+    let sizes = PublicSizes { edges: 100_000, train_nodes: 2_000 };
+    for entry in METHODS {
+        for &level in entry.levels.iter().filter(|level| **level != Level::None) {
+            let usual = Settings { accounting: Accounting::Rdp, ..settings(entry.method, level) };
+            let noise = |settings: &Settings| {
+                let plan = Plan::new(settings, sizes).expect("a plan");
+                assert!(plan.epsilon <= settings.epsilon.expect("private") * (1.0 + 1e-12));
+                let aggregations = plan.aggregate_multiplier;
+                let response = plan.response.map_or(0.0, |response| 1.0 / response.epsilon);
+                (plan.event, aggregations + plan.gradient_multiplier + response)
+            };
+            let (event, base) = noise(&usual);
+            let deeper = Settings { depth: usual.depth + 1, ..usual.clone() };
+            let deeper = if deeper.check().is_ok() { deeper } else { usual.clone() };
+            let longer = Settings { epochs: usual.epochs + 5, ..usual.clone() };
+            let broader = Settings { batch_size: 2 * usual.batch_size, ..usual.clone() };
+            let wider = Settings { max_degree: 2 * usual.max_degree, ..usual.clone() };
+            for more in [deeper, longer, broader, wider] {
+                let (_, noise) = noise(&more);
+                assert!(noise >= base * (1.0 - 1e-5), "{more:?}: {noise} after {base}");
+            }
+            if !matches!(&event, Event::Composed { events } if events.is_empty()) {
+                let rdp = RdpAccountant::new();
+                let once = rdp.epsilon(&event, 1e-6).expect("a cost").value;
+                let twice = Event::composed(vec![event.clone(), event]).expect("an event");
+                assert!(rdp.epsilon(&twice, 1e-6).expect("a cost").value > once, "{}", entry.method);
+            }
+        }
+    }
+}
+
+#[test]
+fn edge_rand_protects_edges_and_friendships_with_a_delta_of_zero() {
+    for undirected in [false, true] {
+        let (_keep, folder) = folder();
+        let settings = Settings { undirected, seed: None, ..settings(Method::EdgeRand, Level::Edge) };
+        let release = train(&settings, &folder).expect("trained");
+        let statement = &release.statement;
+        assert!(statement.private && statement.delta == Some(0.0));
+        assert!(statement.epsilon.is_some_and(|epsilon| epsilon <= 1.0 && epsilon > 0.999), "{statement:?}");
+        assert_eq!(statement.mechanisms.len(), 2);
+        assert_verified(&folder);
+        assert_predicts_as_measured(&release);
+    }
+    stopped_and_resumed_ends_the_same(
+        &Settings { epochs: 4, ..settings(Method::EdgeRand, Level::Edge) },
+        &[1, 3],
+    );
+}
+
+/// The share of edges that stay and of others that appear, within 6.2 standard deviations of what the response promises:
+/// each fails by chance less than once in 10^9.
+#[test]
+fn the_noisy_graph_has_the_rates_of_its_response() {
+    use progap::vault::Vault;
+    use progap_privacy::noise::{Randomness, SparseResponse};
+
+    for (undirected, epsilon) in [(false, 1.0), (true, 1.0), (false, 8.0), (true, 0.2)] {
+        let settings =
+            Settings { undirected, epsilon: Some(epsilon), ..settings(Method::EdgeRand, Level::Edge) };
+        let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1 }).expect("a plan");
+        let data = network();
+        let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(
+            data.graph().clone(),
+        ));
+        assert!(graph.is_undirected());
+        let mut vault = Vault::new(data, &settings, Randomness::from_seed(3)).expect("a vault");
+        let noisy = vault.noisy_graph(&settings, &plan, None).expect("a noisy graph");
+        assert_eq!(noisy.nodes(), graph.nodes());
+        assert_eq!((noisy.self_loops(), noisy.repeated_edges()), (0, 0));
+        assert_eq!(noisy.is_undirected(), undirected);
+        let directions = if undirected { 2 } else { 1 };
+        let stayed = noisy
+            .iter_edges()
+            .filter(|&(from, to)| graph.in_neighbours(to as usize).binary_search(&from).is_ok());
+        let (stayed, ones) = (stayed.count() / directions, graph.edges() / directions);
+        let appeared = noisy.edges() / directions - stayed;
+        let bits = graph.nodes() * (graph.nodes() - 1) / directions;
+        // The noise on the count moves the density by a share of 10 / (epsilon * ones) or so.
+        let response = SparseResponse::new(0.9 * epsilon, ones as f64 / bits as f64).expect("a response");
+        for (found, trials, rate) in [
+            (stayed, ones, response.keep_probability()),
+            (appeared, bits - ones, response.flip_probability()),
+        ] {
+            let mean = trials as f64 * rate;
+            let noise_of_count = 25.0 * (10.0 / epsilon) / ones as f64 * mean;
+            let allowed = 6.2 * (mean * (1.0 - rate)).sqrt().max(1.0) + noise_of_count;
+            assert!((found as f64 - mean).abs() < allowed, "{epsilon}: {found}, not {mean} +- {allowed}");
+        }
+    }
+}
+
+/// 10^10 possible edges, of which a few hundred thousand are looked at; and a refusal that says how many they would be.
+#[test]
+fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
+    use progap::vault::Vault;
+    use progap_privacy::noise::Randomness;
+
+    let large = SocialNetwork::new(100_000).edges(300_000).classes(2).seed(2).generate().expect("a network");
+    let large = large.or_random_split(Ratios::default(), 1).expect("a split");
+    let settings = settings(Method::EdgeRand, Level::Edge);
+    let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1 }).expect("a plan");
+    let edges = large.graph().edges() as f64;
+    let vault = || Vault::new(large.clone(), &settings, Randomness::from_seed(4)).expect("a vault");
+    let noisy = vault().noisy_graph(&settings, &plan, Some(100 << 20)).expect("it fits");
+    assert!((noisy.edges() as f64 / edges - 1.0).abs() < 0.02, "{} {edges}", noisy.edges());
+    let refused = vault().noisy_graph(&settings, &plan, Some(1 << 20)).expect_err("too large").to_string();
+    assert!(refused.contains("MB") && refused.contains("noisy graph"), "{refused}");
+}
+
+#[test]
+fn dp_gnn_says_that_predictions_are_not_private() {
+    let (_keep, folder) = folder();
+    let settings = Settings { seed: None, max_degree: 3, ..settings(Method::DpGnn, Level::Node) };
+    let release = train(&settings, &folder).expect("trained");
+    let statement = &release.statement;
+    assert!(
+        statement.private && statement.in_words.contains("predictions are not"),
+        "{}",
+        statement.in_words
+    );
+    assert!(statement.not_covered[0].contains("predictions"), "{:?}", statement.not_covered);
+    assert!(statement.epsilon.is_some_and(|epsilon| epsilon <= 8.0 && epsilon > 7.0));
+    assert_verified(&folder);
+    assert_predicts_as_measured(&release);
+    // What reads neighbours lies among the private files, and can be kept back.
+    assert!(!folder.join("aggregates/1.npy").exists());
+    std::fs::remove_file(folder.join("private/aggregates-1.npy")).expect("removed");
+    assert_verified(&folder);
+    let error = progap::Release::open(&folder).expect("opened").predict(&[0]).expect_err("no neighbours");
+    assert!(error.to_string().contains("private/aggregates-1.npy"), "{error}");
+    stopped_and_resumed_ends_the_same(&Settings { seed: Some(7), ..settings }, &[1, 2]);
+}
