@@ -84,15 +84,16 @@ fn private_methods_lie_between_features_only_and_their_twins() {
         let depth = settings(entry.method, entry.levels[0]).depth;
         let open = accuracy(&Settings { depth, ..settings(twin, Level::None) });
         for &level in entry.levels.iter().filter(|level| **level != Level::None) {
-            let usual = settings(entry.method, level);
-            let epochs = match (entry.method, level) {
-                (Method::DpGnn, _) => 20,
-                (_, Level::Node) => 10,
-                _ => usual.epochs,
-            };
-            let usual = Settings { accounting: Accounting::Rdp, ..usual };
-            let at = |epsilon| accuracy(&Settings { epsilon: Some(epsilon), epochs, ..usual.clone() });
-            let (quiet, loud) = (at(1000.0), at(if level == Level::Node { 0.05 } else { 0.01 }));
+            let usual = Settings { accounting: Accounting::Rdp, ..settings(entry.method, level) };
+            let quiet = Settings { epsilon: Some(1000.0), ..usual.clone() };
+            let loud = Settings { epsilon: Some(if level == Level::Node { 0.05 } else { 0.01 }), ..usual };
+            let quiet = accuracy(&match (entry.method, level) {
+                // A record touches many terms, so that noise remains even now: larger batches drown it.
+                (Method::DpGnn, _) => Settings { epochs: 15, batch_size: 500, ..quiet },
+                (_, Level::Node) => Settings { epochs: 10, ..quiet },
+                _ => quiet,
+            });
+            let loud = accuracy(&loud);
             let what = format!(
                 "{} at {level}: {loud:.3} to {quiet:.3}, without privacy {open:.3}, features alone {features_only:.3}",
                 entry.method
