@@ -242,8 +242,8 @@ impl Settings {
                 depth: 1,
                 bounding: Bounding::Sample,
                 max_degree: 10,
-                batch_size: 4096,
-                epochs: 30,
+                batch_size: 2048,
+                epochs: 20,
                 learning_rate: 0.02,
                 ..plain
             },

@@ -133,7 +133,10 @@ mod tests {
         {
             let bits = 3_000_000u64;
             let every = (1.0 / density).round().max(1.0) as u64;
-            let is_one = |place: u64| if density < 0.5 { place % every == 0 } else { place % 10 != 0 };
+            let is_one = |place: u64| match density < 0.5 {
+                true => place.is_multiple_of(every),
+                false => !place.is_multiple_of(10),
+            };
             let ones: Vec<u64> = (0..bits).filter(|&place| is_one(place)).collect();
             // As in the published recipe.
             let p = 1.0 / (1.0 + (-epsilon).exp());

@@ -9,6 +9,7 @@ use progap::{Error, Release, Settings, release, run};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, Ratios};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 pub fn network() -> Dataset {
     let dataset = SocialNetwork::new(2000).edges(60_000).classes(3).seed(1).generate().expect("a network");
@@ -84,4 +85,22 @@ pub fn assert_predicts_as_measured(release: &Release) {
     for row in predictions.probabilities.chunks_exact(data.classes()) {
         assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
     }
+}
+
+/// Whether a release whose statement was changed, with its checksum repaired, still passes. The statement is put back.
+pub fn survives(folder: &Path, change: &dyn Fn(&mut Value)) -> bool {
+    let (statement, manifest) = (folder.join("privacy.json"), folder.join("manifest.json"));
+    let originals = [&statement, &manifest].map(|file| std::fs::read(file).expect("read"));
+    let mut forged: Value = serde_json::from_slice(&originals[0]).expect("JSON");
+    change(&mut forged);
+    let text = serde_json::to_string_pretty(&forged).expect("JSON");
+    let sum: String = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+    let mut list: Value = serde_json::from_slice(&originals[1]).expect("JSON");
+    list["files"]["privacy.json"] = sum.into();
+    std::fs::write(&statement, &text).expect("written");
+    std::fs::write(&manifest, list.to_string()).expect("written");
+    let passes = release::verify(folder).is_ok_and(|findings| findings.iter().all(|finding| finding.ok));
+    std::fs::write(&statement, &originals[0]).expect("written");
+    std::fs::write(&manifest, &originals[1]).expect("written");
+    passes
 }
