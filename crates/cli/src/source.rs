@@ -57,10 +57,11 @@ pub struct Source {
     /// Number columns that are categories all the same
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
     categorical: Vec<String>,
-    /// The graph is undirected: check that, and add the edges back where each edge is listed once
+    /// The graph is undirected: check that, and add the edges back where each edge is listed once; edge level then protects
+    /// friendships
     #[arg(long, conflicts_with = "symmetrise", help_heading = "Graph")]
     undirected: bool,
-    /// Add the edge back to every edge that has none
+    /// Add the edge back to every edge that has none; edge level then protects friendships
     #[arg(long, help_heading = "Graph")]
     symmetrise: bool,
     /// Seed of the random split, where the data has none of its own
@@ -117,8 +118,8 @@ impl Source {
     }
 
     /// Whether the user says that the graph is undirected.
-    pub fn is_undirected(&self) -> bool {
-        self.undirected
+    pub fn has_friendships(&self) -> bool {
+        self.undirected || self.symmetrise
     }
 
     /// The seed that the user gave.

@@ -184,7 +184,12 @@ impl<S: Source> Vault<S> {
             return Ok(sums);
         }
         let noise = plan.aggregate_multiplier * plan.sensitivity;
-        let largest = self.out_degrees.iter().map(|&d| weight(self.bound, d)).fold(1.0, f64::max);
+        // The largest weight there could be, not the largest there is: the scale shows in every value, and which degrees
+        // occur is private.
+        let largest = match self.bound {
+            SenderBound::Weight { bound } => bound.max(1.0),
+            _ => 1.0,
+        };
         let purpose = self.randomness.purpose(query)?;
         let threads = rayon::current_num_threads();
         let few = self.graph.max_in_degree() <= i16::MAX as usize;
@@ -414,16 +419,6 @@ impl<S: Source> Vault<S> {
     }
 }
 
-/// The weight of a sender's messages.
-fn weight(bound: SenderBound, out_degree: u32) -> f64 {
-    let root = f64::from(out_degree.max(1)).sqrt();
-    match bound {
-        SenderBound::Edge | SenderBound::Sample { .. } => 1.0,
-        SenderBound::Weight { bound } => bound / root,
-        SenderBound::Cap { bound } => (bound / root).min(1.0),
-    }
-}
-
 /// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone.
 fn sample_out_edges<S: Source>(
     graph: &Graph,
@@ -510,28 +505,52 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_record_moves_an_aggregate_by_its_bound_at_most() {
-        for bounding in [Bounding::Weight, Bounding::Cap, Bounding::Sample] {
-            let settings = Settings { batch_size: 50, max_degree: 9, bounding, ..Settings::new(Level::Node) };
-            for message in all_messages() {
-                let mut parts = data().into_parts();
-                let (mut sources, mut targets) = (vec![], vec![]);
-                for node in 0..300 {
-                    for &sender in parts.graph.in_neighbours(node).iter().filter(|&&sender| sender != 7) {
-                        sources.push(sender);
-                        targets.push(node as u32);
-                    }
-                }
-                parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
-                let without = aggregate(Dataset::new(parts).expect("a data set"), &settings, message);
-                // With sampling the samples of later senders are drawn anew: there the bound is the number of edges.
-                if bounding != Bounding::Sample {
-                    let moved = distance(&aggregate(data(), &settings, message), &without);
-                    assert!(moved > 1.0 && moved <= 3.0 + 1e-5, "{bounding:?}: {moved}");
-                }
+    fn without_sender(sender: u32) -> Dataset {
+        let mut parts = data().into_parts();
+        let (mut sources, mut targets) = (vec![], vec![]);
+        for node in 0..300 {
+            for &other in parts.graph.in_neighbours(node).iter().filter(|&&other| other != sender) {
+                sources.push(other);
+                targets.push(node as u32);
             }
         }
+        parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+        Dataset::new(parts).expect("a data set")
+    }
+
+    #[test]
+    fn a_record_moves_an_aggregate_by_its_bound_at_most() {
+        // With sampling no sender has more edges than are kept, so that the samples are the same with and without.
+        for (bounding, max_degree) in [(Bounding::Weight, 9), (Bounding::Cap, 9), (Bounding::Sample, 299)] {
+            let settings = Settings { batch_size: 50, max_degree, bounding, ..Settings::new(Level::Node) };
+            for message in all_messages() {
+                let without = aggregate(without_sender(7), &settings, message);
+                let moved = distance(&aggregate(data(), &settings, message), &without);
+                let bound = f64::from(max_degree).sqrt();
+                assert!(moved > 1.0 && moved <= bound + 1e-5, "{bounding:?}: {moved}");
+            }
+        }
+    }
+
+    /// Values are multiples of one over the scale, which must not tell which degrees there are.
+    #[test]
+    fn the_scale_does_not_depend_on_degrees() {
+        let settings = Settings { batch_size: 50, ..Settings::new(Level::Node) };
+        let plan = Plan::new(&settings, PublicSizes { edges: 6000, train_nodes: 225 }).expect("a plan");
+        let noise = plan.aggregate_multiplier * plan.sensitivity;
+        let scale = choose_scale(noise, influence(&settings)).expect("a scale").1 as f32;
+        let are_multiples = |data: Dataset| {
+            let values = aggregate(data, &settings, all_messages()[1]);
+            values.iter().map(|value| value * scale).all(|steps| (steps - steps.round()).abs() < 0.01)
+        };
+        let everyone = {
+            let mut parts = data().into_parts();
+            let pairs = (0..300u32).flat_map(|a| (0..300u32).filter(move |&b| a != b).map(move |b| (a, b)));
+            let (sources, targets): (Vec<u32>, Vec<u32>) = pairs.unzip();
+            parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+            Dataset::new(parts).expect("a data set")
+        };
+        assert!(are_multiples(data()) && are_multiples(everyone));
     }
 
     #[test]

@@ -86,7 +86,9 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
     }));
     rows.extend(statement.public.iter().map(|text| ("taken as public", text.clone())));
     rows.extend(statement.not_covered.iter().map(|text| ("not covered", text.clone())));
-    rows.push(("test accuracy", percent(metrics.test_accuracy)));
+    if metrics.test_accuracy.is_finite() {
+        rows.push(("test accuracy", percent(metrics.test_accuracy)));
+    }
     ui::print(&ui::facts(&format!("release {}", folder.display()), &rows))
 }
 

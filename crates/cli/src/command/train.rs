@@ -44,7 +44,7 @@ pub struct Choices {
     /// Probability that the promise fails, or `auto` [default: auto, below one over the number of private units]
     #[arg(long, value_parser = parse_delta)]
     delta: Option<Delta>,
-    /// Number of aggregations over the graph [default: 2; 1 for label messages at node level]
+    /// Number of aggregations over the graph [default: 2; for progap at node level 1; other methods: `progap methods`]
     #[arg(long, short = 'k', help_heading = "Model")]
     depth: Option<usize>,
     /// What a node sends, in the method progap [default: labels; embeddings in the preset paper]
@@ -74,13 +74,13 @@ pub struct Choices {
     /// Epochs in each stage [default: 100; 10 at node level]
     #[arg(long, help_heading = "Training")]
     epochs: Option<usize>,
-    /// Learning rate [default: 0.01; 0.02 with label messages at node level]
+    /// Learning rate [default: 0.01; 0.02 for progap at node level and for dp-gnn]
     #[arg(long, visible_alias = "lr", help_heading = "Training")]
     learning_rate: Option<f64>,
-    /// Weight decay [default: 0.001 with label messages but at node level, else 0]
+    /// Weight decay [default: 0.001 for progap, but at node level, else 0]
     #[arg(long, help_heading = "Training")]
     weight_decay: Option<f64>,
-    /// Expected batch size at node level [default: 512 with label messages, else 256]
+    /// Expected batch size at node level [default: 512 for progap, 2048 for dp-gnn, else 256]
     #[arg(long, help_heading = "Training")]
     batch_size: Option<usize>,
     /// Norm to which gradients are clipped at node level [default: 1]
@@ -95,7 +95,7 @@ pub struct Choices {
     /// Square of a sender's largest influence at node level; with sampling its largest number of edges [default: 100]
     #[arg(long, help_heading = "Privacy")]
     max_degree: Option<u32>,
-    /// Noise of gradients relative to that of aggregations at node level [default: 2 with label messages, else 1]
+    /// Noise of gradients relative to that of aggregations at node level [default: 2 for progap, else 1]
     #[arg(long, help_heading = "Privacy")]
     gradient_noise_ratio: Option<f64>,
     /// By which theorem noise is chosen [default: best]
@@ -285,7 +285,13 @@ impl Choices {
             }
         };
         if let Some(method) = self.method.map(Method::from).filter(|&method| method != settings.method) {
-            settings = Settings { seed: settings.seed, ..Settings::of(method, settings.level) };
+            settings = Settings {
+                seed: settings.seed,
+                epsilon: settings.epsilon,
+                delta: settings.delta.filter(|_| method != Method::EdgeRand),
+                undirected: settings.undirected,
+                ..Settings::of(method, settings.level)
+            };
         }
         if let Some(level) = self.level.map(Level::from).filter(|&level| level != settings.level) {
             let fresh = Settings::of(settings.method, level);
@@ -321,8 +327,8 @@ impl Choices {
         set(&mut settings.gradient_noise_ratio, self.gradient_noise_ratio);
         set(&mut settings.accounting, self.accounting);
         settings.layerwise |= self.layerwise;
-        // Who says that the graph is undirected wants friendships protected, not one direction of them.
-        settings.undirected |= self.source.is_undirected() && settings.level == Level::Edge;
+        // Where an edge of the data is two in the graph, friendships are protected, not one direction of them.
+        settings.undirected |= self.source.has_friendships() && settings.level == Level::Edge;
         settings.epsilon = self.epsilon.or(settings.epsilon);
         match self.delta {
             None => {}

@@ -9,7 +9,7 @@
 //! | `private/cost.json` | time and memory of training, which depend on the data; can be taken out |
 //! | `private/aggregates-1.npy` | method dp-gnn only: what predictions read of a node's senders, **not protected** |
 //! | `privacy.json` | the privacy statement |
-//! | `metrics.json` | accuracies and the history of training |
+//! | `metrics.json` | accuracies and the history of training; at node level `private/metrics.json`, as labels are private there |
 //! | `config.toml` | the settings, to run it again |
 //! | `manifest.json` | the checksum of every other file; written last |
 
@@ -43,6 +43,7 @@ const NODES: &str = "nodes.progap";
 const OWN_ROWS: &str = "private/rows.progap";
 const STATEMENT: &str = "privacy.json";
 const METRICS: &str = "metrics.json";
+const OWN_METRICS: &str = "private/metrics.json";
 const CONFIG: &str = "config.toml";
 const VERSION: u32 = 1;
 
@@ -141,12 +142,33 @@ pub(crate) fn write<S: Source>(
         &folder.join(STATEMENT),
         &Statement::new(&run.settings, plan, &fitted.vault, dataset)?,
     )?;
-    files::write_json(&folder.join(METRICS), metrics)?;
-    names.extend([NODES, STATEMENT, METRICS, CONFIG].map(String::from));
+    let metrics_file = metrics_file(&run.settings);
+    files::write_json(&folder.join(metrics_file), metrics)?;
+    names.extend([NODES, STATEMENT, metrics_file, CONFIG].map(String::from));
     names.extend(node_level.then(|| OWN_ROWS.to_string()));
     let sums = names.into_iter().map(|name| Ok((name.clone(), files::checksum(&folder.join(&name))?)));
     let manifest = Manifest { version: VERSION, files: sums.collect::<Result<_>>()? };
     files::write_json(&folder.join(MANIFEST), &manifest)
+}
+
+/// Where the accuracies lie: at node level they come from private labels, and the data's holder may keep them back.
+fn metrics_file(settings: &Settings) -> &'static str {
+    if settings.level == Level::Node { OWN_METRICS } else { METRICS }
+}
+
+impl Metrics {
+    fn kept_back() -> Metrics {
+        let unknown = f64::NAN;
+        Metrics {
+            test_accuracy: unknown,
+            val_accuracy: unknown,
+            train_accuracy: unknown,
+            unprotected: true,
+            features_only_accuracy: None,
+            stage_test_accuracies: vec![],
+            history: vec![],
+        }
+    }
 }
 
 impl Release {
@@ -181,7 +203,11 @@ impl Release {
         let nodes = Dataset::new(parts)?;
         let sizes = (statement.feature_columns, nodes.classes());
         let predictor = Predictor::open(folder, settings, sizes, nodes.nodes())?;
-        let metrics = files::read_json(&folder.join(METRICS))?;
+        let file = folder.join(metrics_file(settings));
+        let metrics = match settings.level == Level::Node && !file.exists() {
+            true => Metrics::kept_back(),
+            false => files::read_json(&file)?,
+        };
         Ok(Release { folder: folder.to_path_buf(), config, statement, metrics, nodes, predictor })
     }
 

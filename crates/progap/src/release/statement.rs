@@ -79,8 +79,8 @@ impl Statement {
             }
         };
         let private = plan.unit.is_some() && vault.provenance().is_private();
-        Ok(Statement {
-            in_words: in_words(settings, plan, private, vault.provenance()),
+        let mut statement = Statement {
+            in_words: String::new(),
             private,
             unit: plan.unit,
             epsilon: plan.unit.map(|_| plan.epsilon),
@@ -94,7 +94,14 @@ impl Statement {
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),
             nodes: dataset.nodes(),
-        })
+        };
+        statement.in_words = statement.words(settings);
+        Ok(statement)
+    }
+
+    /// What the numbers say, in plain words; also for comparison with the words that are there.
+    pub(super) fn words(&self, settings: &Settings) -> String {
+        in_words(settings, self)
     }
 }
 
@@ -153,19 +160,21 @@ pub(super) fn mechanism(event: &Event, count: u64) -> Option<Mechanism> {
     }
 }
 
-fn in_words(settings: &Settings, plan: &Plan, private: bool, provenance: Provenance) -> String {
-    if let Provenance::Reproducible { seed } = provenance
-        && plan.unit.is_some()
+fn in_words(settings: &Settings, statement: &Statement) -> String {
+    if let Provenance::Reproducible { seed } = statement.randomness
+        && statement.unit.is_some()
     {
         return format!(
             "Not private. The noise is reproducible (seed {seed}): anyone who knows the seed can remove it. For \
              experiments only."
         );
     }
-    if !private {
+    if !statement.private {
         return "Not private. The model was trained on the data as it is, without noise.".into();
     }
-    let (epsilon, delta) = (plan.epsilon, plan.delta);
+    let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
+    // Rounded up, so that the words never promise more than the number.
+    let epsilon = (epsilon * 1e4 - 1e-6).ceil() / 1e4;
     let delta = if delta == 0.0 { "0".into() } else { format!("{delta:e}") };
     let promise = format!("with epsilon = {epsilon:.4} and delta = {delta} (differential privacy)");
     if settings.method == Method::DpGnn {
@@ -176,8 +185,8 @@ fn in_words(settings: &Settings, plan: &Plan, private: bool, provenance: Provena
              without noise: give it only to those who may see them. The same holds for the folder private."
         );
     }
-    let nothing_asked = plan.event == Event::Composed { events: vec![] };
-    match (plan.unit, nothing_asked) {
+    let nothing_asked = statement.event == Event::Composed { events: vec![] };
+    match (statement.unit, nothing_asked) {
         (Some(Unit::Edge | Unit::EdgeUndirected), true) => {
             "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
         }
@@ -202,7 +211,11 @@ fn in_words(settings: &Settings, plan: &Plan, private: bool, provenance: Provena
 
 fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
     let mut public = vec![
-        format!("the node ids and their number, {}", dataset.nodes()),
+        format!(
+            "which nodes there are ({}), with their ids; also where preparation left some out (nodes without edges, rare \
+             classes)",
+            dataset.nodes()
+        ),
         format!("the {} classes and the {} feature columns", dataset.classes(), dataset.features().columns()),
         "which nodes are training, validation and test nodes".into(),
         format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs),
@@ -242,7 +255,7 @@ fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
     public
 }
 
-fn not_covered(settings: &Settings) -> Vec<String> {
+pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
     let cost = "time and memory of training, which depend on the data (file private/cost.json; take it out of what you \
                 hand on)"
         .to_string();
@@ -260,7 +273,8 @@ fn not_covered(settings: &Settings) -> Vec<String> {
             "a node's own row: predictions about a node use its own features (file private/rows.progap)"
                 .into(),
             "what other nodes' records say about a node, such as their edges to it".into(),
-            "the accuracies in metrics.json, which are computed from private labels without noise".into(),
+            "the accuracies in private/metrics.json, which are computed from private labels without noise (take it out of what \
+             you hand on)".into(),
             cost,
         ],
     });

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use progap_privacy::Event;
+use progap_graph::Part;
 use progap_privacy::accountant::{Accountant, Best, by_name};
+use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
-use super::statement::list;
+use super::statement::{list, not_covered};
 use super::{Release, Statement, read_manifest};
 use crate::plan::{Plan, PublicSizes, influence, subgraphs};
 use crate::settings::{Level, Method, Settings};
@@ -37,7 +38,9 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     findings.push(unexpected_files(folder, &manifest.files)?);
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
-    findings.push(queries(statement, settings)?);
+    findings.push(words(statement, settings));
+    let train_nodes = release.nodes().split().map_or(0, |split| split.count(Part::Train));
+    findings.push(queries(statement, settings, train_nodes)?);
     findings.extend(epsilons(statement, settings)?);
     let seeded = settings.seed.is_some();
     let ok = statement.randomness.is_private() != seeded
@@ -70,8 +73,25 @@ fn unexpected_files(folder: &Path, known: &std::collections::BTreeMap<String, St
     Ok(Finding { what: "files that do not belong".into(), detail, ok })
 }
 
+/// What the statement says in words, against what its numbers and the settings say.
+fn words(statement: &Statement, settings: &Settings) -> Finding {
+    let unit = match settings.level {
+        Level::None => None,
+        Level::Edge if settings.undirected => Some(Unit::EdgeUndirected),
+        Level::Edge => Some(Unit::Edge),
+        Level::Node => Some(Unit::Node),
+    };
+    let ok = statement.unit == unit
+        && statement.selection == settings.selection
+        && statement.not_covered == not_covered(settings)
+        && statement.in_words == statement.words(settings)
+        && settings.delta.is_none_or(|delta| unit.is_none() || statement.delta == Some(delta));
+    let detail = unit.map_or("no unit is protected".into(), |unit| format!("one record is: {unit}"));
+    Finding { what: "words and unit".into(), detail, ok }
+}
+
 /// The listed queries against the event tree and the settings.
-fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
+fn queries(statement: &Statement, settings: &Settings, train_nodes: usize) -> Result<Finding> {
     let what = "list of queries".to_string();
     if settings.level == Level::None {
         let ok = statement.event == Event::NonPrivate && statement.epsilon.is_none();
@@ -87,7 +107,7 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
             return Ok(Finding { what, detail, ok });
         }
         Method::DpGnn => {
-            let (steps, ok) = subgraph_steps(&statement.event, settings)?;
+            let (steps, ok) = subgraph_steps(&statement.event, settings, train_nodes)?;
             let detail = format!("{steps} noisy gradient steps over nodes with their senders");
             return Ok(Finding { what, detail, ok: listed && ok });
         }
@@ -95,16 +115,14 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
     }
     let aggregations: u64 = recomputed.iter().filter(|m| m.sampling_rate == 1.0).map(|m| m.count).sum();
     let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
-    let asked_steps = match settings.level {
-        // One training node more or less than the rate says cannot hide: it would change the number of steps.
+    let (asked_steps, rate) = match settings.level {
         Level::Node => {
-            let rate = recomputed.iter().map(|m| m.sampling_rate).fold(1.0, f64::min);
-            let train_nodes = (settings.batch_size as f64 / rate).round() as usize;
             let plan = Plan::new(settings, PublicSizes { edges: 1, train_nodes })?;
-            plan.steps * method::stages(settings) as u64
+            (plan.steps * method::stages(settings) as u64, plan.rate)
         }
-        _ => 0,
+        _ => (0, 1.0),
     };
+    let sampled = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sampling_rate >= rate);
     let sensitivity = match settings.level {
         Level::Node => influence(settings),
         _ if settings.undirected => 2f64.sqrt(),
@@ -117,13 +135,14 @@ fn queries(statement: &Statement, settings: &Settings) -> Result<Finding> {
         && aggregations == method::aggregations(settings) as u64
         && steps == asked_steps
         && sensitive
-        && clipped;
+        && clipped
+        && sampled;
     let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
     Ok(Finding { what, detail, ok })
 }
 
 /// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.
-fn subgraph_steps(event: &Event, settings: &Settings) -> Result<(u64, bool)> {
+fn subgraph_steps(event: &Event, settings: &Settings, train_nodes: usize) -> Result<(u64, bool)> {
     let Event::Composed { events } = event else { return Ok((0, false)) };
     let [Event::SelfComposed { event, count }] = &events[..] else { return Ok((0, false)) };
     let Event::SampledWithoutReplacement { population, batch_size, max_terms, term_sensitivity, .. } =
@@ -131,9 +150,10 @@ fn subgraph_steps(event: &Event, settings: &Settings) -> Result<(u64, bool)> {
     else {
         return Ok((0, false));
     };
-    let sizes = PublicSizes { edges: 1, train_nodes: population as usize };
+    let sizes = PublicSizes { edges: 1, train_nodes };
     let (training, planned) = subgraphs(settings, sizes)?;
-    let ok = batch_size == training.batch_size
+    let ok = population == train_nodes as u64
+        && batch_size == training.batch_size
         && *count == training.steps()
         && max_terms == planned.max_terms()
         && term_sensitivity >= planned.term_sensitivity();
@@ -171,7 +191,7 @@ fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> 
         return Ok(vec![Finding {
             what: "epsilon".into(),
             detail,
-            ok: claimed == 0.0 && method::aggregations(settings) == 0 && settings.method == Method::Mlp,
+            ok: claimed == 0.0 && method::aggregations(settings) == 0 && settings.method != Method::EdgeRand,
         }]);
     }
     let asked = settings.epsilon.unwrap_or(0.0);

@@ -28,7 +28,7 @@ use crate::method::trainer::Trainer;
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
-use crate::settings::{Level, Method, Settings};
+use crate::settings::{Level, Messages, Method, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -115,6 +115,14 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
     }
+    let labels = settings.method == Method::Progap && settings.messages == Messages::Labels;
+    if labels && settings.depth > 0 && dataset.classes() > progap_graph::aggregate::MAX_WIDTH {
+        return Err(Error::Unsuitable(format!(
+            "label messages have one number per class, at most {}, and there are {}: use --messages embeddings",
+            progap_graph::aggregate::MAX_WIDTH,
+            dataset.classes()
+        )));
+    }
     if settings.method == Method::EdgeRand {
         // The response keeps the number of edges, so this is known before anything is asked; whoever sees it has the data.
         let bytes = crate::memory::graph(dataset.graph().edges() as f64);
@@ -172,7 +180,7 @@ fn metrics<S: Source>(fitted: &Fitted<S>, settings: &Settings) -> Metrics {
             .stage_accuracies
             .first()
             .copied()
-            .filter(|_| method::has_features_stage(&settings)),
+            .filter(|_| method::has_features_stage(settings)),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     }
