@@ -25,9 +25,9 @@ pub use evidence::{Claim, Evidence, Finding, Trial, judge};
 use progap_graph::Dataset;
 use progap_privacy::noise::Randomness;
 
-use crate::method::Observer;
+use crate::method::{self, Observer};
 use crate::release::Release;
-use crate::settings::Settings;
+use crate::settings::{Method, Settings};
 use crate::{Error, Result, run};
 use attack::Attack;
 
@@ -48,6 +48,12 @@ impl Auditor<'_> {
     /// # Errors
     /// Settings or data that cannot be trained with.
     pub fn mechanism(&self) -> Result<Vec<Trial>> {
+        if matches!(self.settings.method, Method::EdgeRand | Method::DpGnn) {
+            return Err(Error::Unsuitable(format!(
+                "there are no canaries for the queries of {} yet: audit --parts attacks",
+                self.settings.method
+            )));
+        }
         let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
         let plan = run::prepare(dataset, settings)?;
         match settings.seed {
@@ -63,6 +69,12 @@ impl Auditor<'_> {
     /// # Errors
     /// Settings or data that cannot be trained with.
     pub fn training(&self, observer: &mut dyn Observer) -> Result<Trial> {
+        if !method::aggregates_are_protected(self.settings) {
+            return Err(Error::Unsuitable(format!(
+                "predictions of {} are not protected, so there is no claim about them to test: audit --parts attacks",
+                self.settings.method
+            )));
+        }
         let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
         match settings.seed {
             Some(seed) => training::audit(dataset, settings, canaries, Randomness::from_seed(seed), observer),
