@@ -175,7 +175,8 @@ pub fn audit<S: Source>(
             let mut vault = |canaries| ask_vault(canaries, settings, plan, fresh());
             let evidence = world.experiment(&mut fresh(), &mut vault)?;
             let many = if at == 0 { "" } else { " with many receivers" };
-            let what = format!("{}{many} through {rounds} aggregates", unit_in_words(settings));
+            let aggregates = if rounds == 1 { "aggregate" } else { "aggregates" };
+            let what = format!("{}{many} through {rounds} {aggregates}", unit_in_words(settings));
             trials.push(Trial { what, evidence, claim });
         }
     }
