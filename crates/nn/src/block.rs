@@ -32,41 +32,13 @@ impl<'n> Prepared<'n> {
     /// For evaluation: batch normalisation by running statistics, no dropout. `gradients` adds what a backward pass
     /// needs.
     pub fn new(network: &'n Network, gradients: bool) -> Self {
-        let layout = &network.layout;
-        let linears = layout.linears.iter().map(|slot| {
-            let (inputs, outputs) = (slot.inputs_padded, slot.outputs_padded);
-            let weights = &network.parameters[slot.weight.clone()];
-            let mut w = vec![0.0; inputs * outputs];
-            let transpose = gradients && slot.needs_transposed;
-            let mut transposed = vec![0.0; if transpose { inputs * slot.outputs } else { 0 }];
-            for (column, row) in slot.input_rows() {
-                let from = &weights[row * slot.outputs..][..slot.outputs];
-                w[column * outputs..][..slot.outputs].copy_from_slice(from);
-                if transpose {
-                    for (k, &value) in from.iter().enumerate() {
-                        transposed[k * inputs + column] = value;
-                    }
-                }
-            }
-            let b = pad(&network.parameters[slot.bias.clone()], outputs, 0.0);
-            Weights { w, b, transposed, inputs, outputs }
-        });
-        let wide = hidden_padded(network.architecture().hidden);
-        let norms = layout.vectors.chunks_exact(2).enumerate().filter(|(_, pair)| pair[0].branch.is_some());
-        let norms = norms.map(|(i, pair)| {
-            let [gamma, beta] = [0, 1].map(|k| pad(&network.parameters[pair[k].range.clone()], wide, 0.0));
-            let mut columns = Columns { gamma, beta, ..Columns::default() };
-            if let Some([mean, variance]) =
-                layout.statistics.get(2 * i..2 * i + 2).and_then(|s| s.first_chunk())
-            {
-                columns.mean = pad(&network.statistics[mean.range.clone()], wide, 0.0);
-                let variance = network.statistics[variance.range.clone()].iter();
-                let inverse: Vec<f32> =
-                    variance.map(|&v| (1.0 / (f64::from(v) + batch_norm::EPSILON).sqrt()) as f32).collect();
-                columns.inverse = pad(&inverse, wide, 0.0);
-            }
-            columns
-        });
+        let (arch, values) = (network.architecture(), &network.values);
+        let linears = (0..values.layout.linears.len()).map(|slot| values.weights(slot, gradients));
+        let norms = match arch.norm {
+            Norm::None => 0,
+            _ => arch.inputs.len() * arch.layers,
+        };
+        let norms = (0..norms).map(|layer| values.norm(layer));
         Prepared { network, linears: linears.collect(), norms: norms.collect(), dropout: None }
     }
 
@@ -79,12 +51,6 @@ impl<'n> Prepared<'n> {
         let seed = self.dropout.filter(|_| arch.dropout > 0.0 && !self.network.is_frozen(branch))?;
         Some(Mask::new(arch.dropout, seed, branch * arch.layers + layer))
     }
-}
-
-fn pad(values: &[f32], length: usize, with: f32) -> Vec<f32> {
-    let mut padded = vec![with; length];
-    padded[..values.len()].copy_from_slice(values);
-    padded
 }
 
 /// The rows of a block.
@@ -168,7 +134,7 @@ impl Scratch {
         let arch = network.architecture();
         let (hops, layers, wide) = (arch.inputs.len(), arch.layers, hidden_padded(arch.hidden));
         let (combined_wide, combined) = if arch.jk == Jk::Cat { (hops * wide, 0) } else { (wide, wide) };
-        let classes_wide = network.layout.linears.last().expect("there is a head").outputs_padded;
+        let classes_wide = network.values.layout.linears.last().expect("there is a head").outputs_padded;
         let block = |columns: usize| vec![0.0; BLOCK * columns];
         Scratch {
             hidden: arch.hidden,
@@ -189,7 +155,7 @@ impl Scratch {
             da: block(wide),
             d_gamma: block(wide),
             delta: block(3 * wide),
-            jk: arch.jk.cache(&network.layout.jk, BLOCK, hops),
+            jk: arch.jk.cache(&network.values.layout.jk, BLOCK, hops),
         }
     }
 

@@ -74,7 +74,6 @@ pub(crate) struct Vector {
     pub range: Range<usize>,
     pub padded: usize,
     sums: usize,
-    pub branch: Option<usize>,
 }
 
 impl Vector {
@@ -182,7 +181,7 @@ impl Layout {
     pub fn vector(&mut self, name: &str, length: usize, start: Start, branch: Option<usize>) -> usize {
         let range = self.tensor(name.into(), vec![length], start, branch);
         let padded = hidden_padded(length);
-        self.vectors.push(Vector { range, padded, sums: self.sums, branch });
+        self.vectors.push(Vector { range, padded, sums: self.sums });
         self.sums += padded;
         self.vectors.len() - 1
     }

@@ -28,6 +28,7 @@ mod optim;
 mod pool;
 mod sage;
 mod train;
+mod values;
 
 pub use error::{Error, Result};
 pub use input::{Batch, Input, Inputs};

@@ -2,16 +2,14 @@
 
 use std::ops::Range;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
-
 use crate::block::{Scratch, Trace};
-use crate::error::{Error, Result, check_length, check_setting};
+use crate::error::{Result, check_length, check_setting};
 use crate::input::Inputs;
 use crate::jk::Jk;
 use crate::layer::{Activation, Norm};
-use crate::layout::{Layout, Start};
+use crate::layout::Layout;
 use crate::pool::{Lent, Pool};
+use crate::values::Values;
 
 /// The shape of a network.
 ///
@@ -98,9 +96,7 @@ pub struct Tensor<'a> {
 #[derive(Debug, Clone)]
 pub struct Network {
     architecture: Architecture,
-    pub(crate) layout: Layout,
-    pub(crate) parameters: Vec<f32>,
-    pub(crate) statistics: Vec<f32>,
+    pub(crate) values: Values,
     frozen: Vec<bool>,
     scratch: Pool<Scratch>,
     traces: Pool<Trace>,
@@ -111,33 +107,11 @@ impl Network {
     /// A network whose parameters start as PyTorch's do, drawn with a generator that is not secret.
     pub fn new(architecture: Architecture, seed: u64) -> Result<Self> {
         architecture.check()?;
-        let layout = Layout::new(&architecture);
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut parameters = vec![0.0; layout.parameters];
-        for tensor in &layout.tensors {
-            for value in &mut parameters[tensor.range.clone()] {
-                *value = match tensor.start {
-                    Start::Constant(value) => value,
-                    Start::Uniform(bound) => {
-                        // 24 bits in [-1, 1).
-                        let unit = (rng.next_u64() >> 40) as f32 / 8_388_608.0 - 1.0;
-                        unit * bound
-                    }
-                };
-            }
-        }
-        let mut statistics = vec![0.0; layout.statistics.last().map_or(0, |t| t.range.end)];
-        for tensor in &layout.statistics {
-            if let Start::Constant(value) = tensor.start {
-                statistics[tensor.range.clone()].fill(value);
-            }
-        }
+        let values = Values::new(Layout::new(&architecture), seed);
         let frozen = vec![false; architecture.inputs.len()];
         Ok(Network {
             architecture,
-            layout,
-            parameters,
-            statistics,
+            values,
             frozen,
             scratch: Pool::default(),
             traces: Pool::default(),
@@ -162,22 +136,22 @@ impl Network {
 
     /// All parameters, frozen ones too.
     pub fn parameters(&self) -> &[f32] {
-        &self.parameters
+        &self.values.parameters
     }
 
     /// As [`Network::parameters`], to write to.
     pub fn parameters_mut(&mut self) -> &mut [f32] {
-        &mut self.parameters
+        &mut self.values.parameters
     }
 
     /// The running mean and variance of every batch normalisation.
     pub fn statistics(&self) -> &[f32] {
-        &self.statistics
+        &self.values.statistics
     }
 
     /// The number of parameters, frozen ones too.
     pub fn parameter_count(&self) -> usize {
-        self.parameters.len()
+        self.values.parameters.len()
     }
 
     /// The number of parameters that are trained.
@@ -189,7 +163,7 @@ impl Network {
     /// order, without gaps.
     pub fn trained(&self) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = vec![];
-        for tensor in &self.layout.tensors {
+        for tensor in &self.values.layout.tensors {
             if tensor.branch.is_some_and(|b| self.frozen[b]) {
                 continue;
             }
@@ -220,38 +194,17 @@ impl Network {
 
     /// Every parameter and running statistic, by name.
     pub fn state(&self) -> Vec<Tensor<'_>> {
-        let parts = [(&self.layout.tensors, &self.parameters), (&self.layout.statistics, &self.statistics)];
-        parts
-            .into_iter()
-            .flat_map(|(tensors, values)| {
-                tensors.iter().map(|t| Tensor {
-                    name: &t.name,
-                    shape: &t.shape,
-                    values: &values[t.range.clone()],
-                })
-            })
-            .collect()
+        self.values.tensors()
     }
 
     /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
     pub fn load_state<'a>(&mut self, state: impl IntoIterator<Item = Tensor<'a>>) -> Result<()> {
-        let mut loaded = self.clone();
-        let mut missing: std::collections::BTreeSet<String> =
-            self.state().iter().map(|t| t.name.to_string()).collect();
-        for tensor in state {
-            loaded.store(&tensor)?;
-            missing.remove(tensor.name);
-        }
-        if let Some(name) = missing.pop_first() {
-            return Err(Error::MissingTensor(name));
-        }
-        *self = loaded;
-        Ok(())
+        self.values.load(state)
     }
 
     /// Takes over the first `branches` branches of another network: those of the stage before.
     pub fn copy_branches(&mut self, from: &Network, branches: usize) -> Result<()> {
-        let mut loaded = self.clone();
+        let mut loaded = self.values.clone();
         for b in 0..branches {
             self.check_branch(b)?;
             from.check_branch(b)?;
@@ -260,23 +213,7 @@ impl Network {
                 loaded.store(tensor)?;
             }
         }
-        *self = loaded;
-        Ok(())
-    }
-
-    fn store(&mut self, tensor: &Tensor<'_>) -> Result<()> {
-        let named = |tensors: &'_ [crate::layout::Tensor]| tensors.iter().position(|t| t.name == tensor.name);
-        let (place, values) = match (named(&self.layout.tensors), named(&self.layout.statistics)) {
-            (Some(i), _) => (&self.layout.tensors[i], &mut self.parameters),
-            (_, Some(i)) => (&self.layout.statistics[i], &mut self.statistics),
-            _ => return Err(Error::UnknownTensor(tensor.name.into())),
-        };
-        if place.shape != tensor.shape {
-            let (found, expected) = (tensor.shape.to_vec(), place.shape.clone());
-            return Err(Error::Shape { name: tensor.name.into(), found, expected });
-        }
-        check_length(format_args!("tensor {:?}", tensor.name), tensor.values.len(), place.range.len())?;
-        values[place.range.clone()].copy_from_slice(tensor.values);
+        self.values = loaded;
         Ok(())
     }
 

@@ -177,6 +177,9 @@ fn a_forged_statement_is_found_by_recomputing() {
     assert!(!forge(&|s| s["mechanisms"][0]["sigma"] = 99.0.into()), "another noise in the list");
     assert!(!forge(&|s| s["event"]["events"][0]["count"] = 1.into()), "fewer queries");
     assert!(!forge(&|s| s["private"] = true.into()), "seeded noise called private");
+    assert!(!forge(&|s| s["unit"] = "node".into()), "another unit");
+    assert!(!forge(&|s| s["in_words"] = "Private.".into()), "other words");
+    assert!(!forge(&|s| s["not_covered"] = Value::Array(vec![])), "nothing left uncovered");
     assert!(
         !forge(&|s| s["event"]["events"][0]["event"]["sensitivity"] = 0.5.into()),
         "a smaller sensitivity"

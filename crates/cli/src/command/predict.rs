@@ -12,7 +12,7 @@ use progap_graph::write::table::{ColumnValues, write_columns};
 use super::Outcome;
 use crate::ui;
 
-/// Predict classes and their probabilities from a release; needs no graph and costs no privacy
+/// Predict classes and their probabilities from a release, without the graph; `progap inspect` says who may see them
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

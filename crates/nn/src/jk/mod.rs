@@ -107,7 +107,7 @@ pub(crate) fn forward(
     cache: &mut Cache,
 ) {
     let network = prepared.network;
-    match (network.architecture().jk, &network.layout.jk, cache) {
+    match (network.architecture().jk, &network.values.layout.jk, cache) {
         (Jk::Sum, ..) => sum::forward(sizes, 1.0, hops, out),
         (Jk::Mean, ..) => mean::forward(sizes, hops, out),
         (Jk::Max, ..) => max::forward(sizes, hops, out),
@@ -134,7 +134,7 @@ pub(crate) fn backward<'a>(
     sink: &mut impl Sink<'a>,
 ) {
     let network = prepared.network;
-    match (network.architecture().jk, &network.layout.jk, cache) {
+    match (network.architecture().jk, &network.values.layout.jk, cache) {
         (Jk::Sum, ..) => sum::backward(sizes, 1.0, d_out, d_hops),
         (Jk::Mean, ..) => mean::backward(sizes, d_out, d_hops),
         (Jk::Max, ..) => max::backward(sizes, hops, d_out, d_hops),

@@ -15,7 +15,7 @@ pub(crate) fn slot(layout: &mut Layout, hops: usize) -> usize {
 
 fn weights(prepared: &Prepared<'_>, slot: usize) -> Vec<f32> {
     let network = prepared.network;
-    let mut weights = network.parameters[network.layout.vectors[slot].range.clone()].to_vec();
+    let mut weights = network.values.parameters[network.values.layout.vectors[slot].range.clone()].to_vec();
     softmax(&mut weights);
     weights
 }
@@ -44,7 +44,7 @@ pub(crate) fn backward<'a>(
     sink: &mut impl Sink<'a>,
 ) {
     let weights = weights(prepared, slot);
-    let padded = prepared.network.layout.vectors[slot].padded;
+    let padded = prepared.network.values.layout.vectors[slot].padded;
     let mut own = vec![0.0; sizes.rows * padded];
     let stride = sizes.hops * sizes.wide;
     for r in 0..sizes.rows {

@@ -39,7 +39,7 @@ pub fn sage_epoch(
 ) -> Result<EpochStats> {
     let gradient = sage_gradient(sage, batch, propagate, seed)?;
     sage.apply(optimiser, &gradient.values)?;
-    sage.state.statistics = gradient.statistics;
+    sage.values.statistics = gradient.statistics;
     Ok(gradient.stats)
 }
 
@@ -67,7 +67,7 @@ pub fn sage_gradient(
         input: batch.inputs.as_slice()[0],
         chunk: chunks(&rows)[0].len(),
         rows: &rows,
-        statistics: sage.state.statistics.clone(),
+        statistics: sage.values.statistics.clone(),
         values: vec![0.0; sage.parameter_count()],
     };
     let blocks = sage.architecture.blocks();
@@ -174,7 +174,7 @@ impl Step<'_> {
             total.merge(part);
         }
         let norm = &mut self.ready.norms[block];
-        let running = &self.ready.sage.state.layout.statistics[2 * block..2 * block + 2];
+        let running = &self.ready.sage.values.layout.statistics[2 * block..2 * block + 2];
         for j in 0..running[0].range.len() {
             let (mean, variance) = total.column(j);
             norm.mean[j] = mean as f32;
@@ -368,7 +368,7 @@ impl Step<'_> {
 
     /// Adds up a linear layer's sums and stores them as its gradient.
     fn take_linear<'p>(&mut self, slot: usize, parts: impl Iterator<Item = &'p [f32]>) {
-        let slot = &self.ready.sage.state.layout.linears[slot];
+        let slot = &self.ready.sage.values.layout.linears[slot];
         let totals = total((slot.inputs_padded + 1) * slot.outputs_padded, parts);
         let places = slot.input_rows().map(|(column, row)| (column, slot.weight.start + row * slot.outputs));
         for (row, start) in places.chain([(slot.inputs_padded, slot.bias.start)]) {
@@ -380,7 +380,7 @@ impl Step<'_> {
     }
 
     fn take_vector<'p>(&mut self, slot: usize, parts: impl Iterator<Item = &'p [f32]>) -> Vec<f64> {
-        let slot = &self.ready.sage.state.layout.vectors[slot];
+        let slot = &self.ready.sage.values.layout.vectors[slot];
         let totals = total(slot.padded, parts);
         for (value, total) in self.values[slot.range.clone()].iter_mut().zip(&totals) {
             *value = *total as f32;

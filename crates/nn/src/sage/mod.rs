@@ -20,8 +20,8 @@
 mod evaluate;
 mod full_batch;
 mod layer;
+mod layout;
 mod pass;
-mod state;
 mod subgraph;
 
 pub use full_batch::{SageGradient, sage_epoch, sage_gradient};
@@ -34,7 +34,7 @@ use crate::layer::{Activation, Norm};
 use crate::network::Tensor;
 use crate::optim::Optimiser;
 use crate::pool::Pool;
-use state::State;
+use crate::values::Values;
 
 /// A linear map of rows along a graph, and its transpose.
 ///
@@ -204,7 +204,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 pub struct Sage {
     architecture: SageArchitecture,
-    state: State,
+    values: Values,
     tapes: Pool<full_batch::Tape>,
 }
 
@@ -212,8 +212,8 @@ impl Sage {
     /// A model whose parameters start as PyTorch's do, drawn with a generator that is not secret.
     pub fn new(architecture: SageArchitecture, seed: u64) -> Result<Self> {
         architecture.check()?;
-        let state = State::new(state::layout(&architecture), seed);
-        Ok(Sage { architecture, state, tapes: Pool::default() })
+        let values = Values::new(layout::layout(&architecture), seed);
+        Ok(Sage { architecture, values, tapes: Pool::default() })
     }
 
     /// A model with a given state; every tensor must be there, and no other.
@@ -233,39 +233,39 @@ impl Sage {
 
     /// All parameters.
     pub fn parameters(&self) -> &[f32] {
-        &self.state.parameters
+        &self.values.parameters
     }
 
     /// As [`Sage::parameters`], to write to.
     pub fn parameters_mut(&mut self) -> &mut [f32] {
-        &mut self.state.parameters
+        &mut self.values.parameters
     }
 
     /// The running mean and variance of every batch normalisation.
     pub fn statistics(&self) -> &[f32] {
-        &self.state.statistics
+        &self.values.statistics
     }
 
     /// The number of parameters.
     pub fn parameter_count(&self) -> usize {
-        self.state.parameters.len()
+        self.values.parameters.len()
     }
 
     /// Every parameter and running statistic, by name.
     pub fn state(&self) -> Vec<Tensor<'_>> {
-        self.state.tensors()
+        self.values.tensors()
     }
 
     /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
     pub fn load_state<'a>(&mut self, state: impl IntoIterator<Item = Tensor<'a>>) -> Result<()> {
-        self.state.load(state)
+        self.values.load(state)
     }
 
     /// One step of the optimiser with a gradient by all parameters.
     pub fn apply(&mut self, optimiser: &mut Optimiser, gradient: &[f32]) -> Result<()> {
         let count = self.parameter_count();
         check_length("gradient", gradient.len(), count)?;
-        optimiser.step(&mut self.state.parameters, std::slice::from_ref(&(0..count)), gradient);
+        optimiser.step(&mut self.values.parameters, std::slice::from_ref(&(0..count)), gradient);
         Ok(())
     }
 

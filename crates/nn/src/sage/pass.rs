@@ -84,8 +84,8 @@ impl<'m> Ready<'m> {
         let blocks = sage.architecture.blocks();
         Ready {
             sage,
-            weights: (0..=blocks).map(|slot| sage.state.weights(slot, gradients)).collect(),
-            norms: (0..blocks).map(|block| sage.state.norm(block)).collect(),
+            weights: (0..=blocks).map(|slot| sage.values.weights(slot, gradients)).collect(),
+            norms: (0..blocks).map(|block| sage.values.norm(block)).collect(),
             dropout: None,
             wide: hidden_padded(sage.architecture.hidden),
         }

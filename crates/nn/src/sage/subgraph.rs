@@ -203,7 +203,7 @@ impl<'r> Sample<'r> {
     }
 
     fn slot(&self, linear: usize) -> &'r Linear {
-        &self.ready.sage.state.layout.linears[linear]
+        &self.ready.sage.values.layout.linears[linear]
     }
 
     /// Forgets the last sample.
@@ -310,7 +310,7 @@ impl<'r> Sample<'r> {
         ready.to_linear(block, count, &pre[range], inverse, &g, &mut self.scratch);
         if ready.sage.architecture.norm == Norm::Group {
             for (slot, values) in [(2 * block, &self.scratch.d_gamma), (2 * block + 1, &g)] {
-                let range = ready.sage.state.layout.vectors[slot].range.clone();
+                let range = ready.sage.values.layout.vectors[slot].range.clone();
                 for row in values.chunks_exact(wide).take(count) {
                     let sums = self.gradient[range.clone()].iter_mut().zip(row);
                     sums.for_each(|(sum, value)| *sum += f64::from(*value));

@@ -64,18 +64,18 @@ pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec
     check_setting(clip.is_finite() && clip > 0.0, "the clip", clip, "a finite number above 0")?;
     let mut parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
         part.resize(network.parameter_count(), 0.0);
-        let norms = norms(kept, &network.layout);
+        let norms = norms(kept, &network.values.layout);
         for r in (0..kept.rows).filter(|&r| !norms[r].is_finite()) {
             kept.leave_out(r);
         }
         let factor = |norm: &f64| if norm.is_finite() { f64::min(1.0, clip / norm) } else { 0.0 };
         let factors: Vec<f64> = norms.iter().map(factor).collect();
         for (kept, slot) in
-            kept.linears.iter().zip(&network.layout.linears).filter(|(kept, _)| kept.steps > 0)
+            kept.linears.iter().zip(&network.values.layout.linears).filter(|(kept, _)| kept.steps > 0)
         {
             add_linear(kept, slot, &factors, part);
         }
-        for (gradients, slot) in kept.vectors.iter().zip(&network.layout.vectors) {
+        for (gradients, slot) in kept.vectors.iter().zip(&network.values.layout.vectors) {
             for (own, &factor) in gradients.chunks_exact(slot.padded).zip(&factors) {
                 add(factor, own, &mut part[slot.range.clone()]);
             }
@@ -96,7 +96,7 @@ pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec
 /// where the sample would contribute zero.
 pub fn sample_norms(network: &Network, batch: Batch<'_>) -> Result<Vec<f64>> {
     let parts = per_sample(network, batch, |part: &mut Vec<f64>, kept| {
-        part.extend(norms(kept, &network.layout));
+        part.extend(norms(kept, &network.values.layout));
     })?;
     Ok(parts.concat())
 }
@@ -112,7 +112,7 @@ fn per_sample<T: Default + Send>(
         return Err(Error::BatchNormPerSample);
     }
     let prepared = Prepared::new(network, true);
-    let start = |_| (T::default(), Kept::new(&network.layout));
+    let start = |_| (T::default(), Kept::new(&network.values.layout));
     let mut parts: Vec<_> = chunks(batch.rows).iter().map(start).collect();
     Traces::Recomputed.pass(network, batch.rows, &mut parts, |scratch, trace, rows, (part, kept)| {
         kept.rows = rows.len();

@@ -59,7 +59,7 @@ pub fn epoch(
 ) -> Result<EpochStats> {
     let gradient = gradient(network, batch, seed)?;
     apply(network, optimiser, &gradient.values)?;
-    network.statistics = gradient.statistics;
+    network.values.statistics = gradient.statistics;
     Ok(gradient.stats)
 }
 
@@ -82,7 +82,7 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
     }
     let mut prepared = Prepared::new(network, true);
     prepared.dropout = Some(seed);
-    let mut statistics = network.statistics.clone();
+    let mut statistics = network.values.statistics.clone();
     let (tally, values) = match norm {
         Norm::Batch => {
             let mut traces = Traces::new(network, batch.rows, most);
@@ -131,7 +131,7 @@ fn batch_statistics(
         }
         let i = b * arch.layers + layer;
         let norm = &mut prepared.norms[i];
-        let running = &network.layout.statistics[2 * i..2 * i + 2];
+        let running = &network.values.layout.statistics[2 * i..2 * i + 2];
         let n = batch.len() as f64;
         for j in 0..arch.hidden {
             let (mean, variance) = total.column(j);
@@ -180,11 +180,11 @@ impl<'n> Parts<'n> {
     }
 
     fn vector(&self, slot: usize) -> Vec<f64> {
-        self.total(self.network.layout.vectors[slot].sums(self.planes))
+        self.total(self.network.values.layout.vectors[slot].sums(self.planes))
     }
 
     fn copy_vector(&self, slot: usize, values: &mut [f32]) {
-        let range = self.network.layout.vectors[slot].range.clone();
+        let range = self.network.values.layout.vectors[slot].range.clone();
         for (value, sum) in values[range].iter_mut().zip(self.vector(slot)) {
             *value = sum as f32;
         }
@@ -192,7 +192,7 @@ impl<'n> Parts<'n> {
 
     /// Writes the gradient of a linear layer, each row of which `combine` makes of a row of sums.
     fn copy_linear(&self, slot: usize, values: &mut [f32], combine: impl Fn(usize, &[f64]) -> f64) {
-        let slot = &self.network.layout.linears[slot];
+        let slot = &self.network.values.layout.linears[slot];
         let (sums, columns) = (self.total(slot.sums(self.planes)), slot.columns(self.planes));
         let mut copy = |row: usize, start: usize| {
             let sums = &sums[row * columns..][..columns];
@@ -208,7 +208,7 @@ impl<'n> Parts<'n> {
 
     /// Writes all gradients but those of the branches' linear layers, which `linear` may want.
     fn copy(&self, values: &mut [f32], linear: impl Fn(Option<usize>) -> bool) {
-        let layout = &self.network.layout;
+        let layout = &self.network.values.layout;
         for slot in (0..layout.linears.len()).filter(|&slot| linear(layout.linears[slot].branch)) {
             self.copy_linear(slot, values, |j, sums| sums[j]);
         }
@@ -290,7 +290,7 @@ fn plane_by_plane(prepared: &mut Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<
         for i in (0..arch.inputs.len()).map(|b| b * arch.layers + layer) {
             parts.copy_vector(2 * i, &mut values);
             parts.copy_vector(2 * i + 1, &mut values);
-            let (norm, wide) = (&prepared.norms[i], network.layout.linears[i].outputs_padded);
+            let (norm, wide) = (&prepared.norms[i], network.values.layout.linears[i].outputs_padded);
             parts.copy_linear(i, &mut values, |j, sums| {
                 let [g, one, x] = [0, 1, 2].map(|plane| sums[plane * wide + j]);
                 let centred = g - f64::from(norm.mean_g[j]) * one - f64::from(norm.mean_gx[j]) * x;

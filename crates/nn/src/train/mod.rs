@@ -89,6 +89,6 @@ pub struct EpochStats {
 pub fn apply(network: &mut Network, optimiser: &mut Optimiser, gradient: &[f32]) -> Result<()> {
     check_length("gradient", gradient.len(), network.trained_count())?;
     let ranges = network.trained();
-    optimiser.step(&mut network.parameters, &ranges, gradient);
+    optimiser.step(&mut network.values.parameters, &ranges, gradient);
     Ok(())
 }

@@ -41,8 +41,8 @@ impl<'n> Sums<'n> {
     pub fn new(network: &'n Network, planes: usize) -> Self {
         let mut values = network.sums.lend(Vec::new);
         values.clear();
-        values.resize(network.layout.sums(planes), 0.0);
-        Sums { layout: &network.layout, planes, values }
+        values.resize(network.values.layout.sums(planes), 0.0);
+        Sums { layout: &network.values.layout, planes, values }
     }
 }
 

@@ -235,7 +235,8 @@ impl Release {
         &self.predictor
     }
 
-    /// What the model says about some nodes. No edge is read, and no privacy is spent.
+    /// What the model says about some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also
+    /// what was kept of its senders' rows, which its statement says.
     pub fn predict(&self, nodes: &[u32]) -> Result<Predictions> {
         if self.nodes.features().columns() != self.statement.feature_columns {
             return Err(Error::file(

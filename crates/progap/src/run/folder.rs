@@ -57,13 +57,12 @@ impl RunFile {
         ledger: Option<&Path>,
         source: serde_json::Value,
     ) -> Result<RunFile> {
-        let mut random = [0u8; 16];
-        getrandom::fill(&mut random).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
+        let random: [u8; 8] = super::random_bytes()?;
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let seed = u64::from_le_bytes(random[..8].try_into().expect("eight bytes"));
+        let seed = u64::from_le_bytes(super::random_bytes()?);
         let mut run = RunFile {
             version: VERSION,
-            run_id: hex(&random[8..]),
+            run_id: hex(&random),
             dataset: dataset.name().into(),
             fingerprint: dataset.fingerprint(),
             settings: settings.clone(),

@@ -13,7 +13,7 @@ use progap_graph::{Buffer, Dataset, Part};
 use progap_privacy::noise::{Randomness, RunKey, Source};
 use serde_json::Value;
 
-use super::{metrics, prepare};
+use super::{metrics, prepare, random_bytes};
 use crate::method::trainer::{Keeper, State, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::Plan;
@@ -129,8 +129,8 @@ pub fn fit_in_memory(
         }
         None => {
             let key = RunKey::from_os()?;
-            let seed = key.as_bytes()[..8].iter().fold(0, |seed, &byte| seed << 8 | u64::from(byte));
-            let model_seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            // Initial values show in a model: they have a seed of their own, not one that tells of the key.
+            let model_seed = u64::from_le_bytes(random_bytes()?);
             fit(dataset, settings, &plan, model_seed, Memory::alone(), Randomness::from_key(key), observer)
         }
     }

@@ -185,3 +185,10 @@ fn metrics<S: Source>(fitted: &Fitted<S>, settings: &Settings) -> Metrics {
         history: fitted.history.clone(),
     }
 }
+
+/// Bytes of the operating system's, for what is not secret; never part of a run's key.
+fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
+    Ok(bytes)
+}
