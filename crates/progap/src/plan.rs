@@ -2,7 +2,7 @@
 
 use progap_privacy::accountant::{Accountant, Best, by_name};
 use progap_privacy::calibrate::{SubgraphPlan, Target, Training, calibrate};
-use progap_privacy::noise::RoundedLaplace;
+use progap_privacy::noise::{RoundedLaplace, tables};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,18 @@ use crate::settings::{Accounting, Bounding, Level, Method, Settings};
 use crate::{Error, Result, method};
 
 /// The public sizes on which noise may depend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicSizes {
     /// Directed edges; at edge level only their number of digits is used, for the default delta.
     pub edges: usize,
     /// Training nodes.
     pub train_nodes: usize,
+    /// All nodes.
+    pub nodes: usize,
+    /// Feature columns.
+    pub columns: usize,
+    /// Classes.
+    pub classes: usize,
 }
 
 /// A noisy graph: its number of edges by Laplace noise, then randomised response on every possible edge.
@@ -46,6 +52,8 @@ pub struct Plan {
     pub steps: u64,
     /// The probability with which a training node joins a batch.
     pub rate: f64,
+    /// The most values of noise that are drawn from tables.
+    pub noise_values: u64,
     /// Everything that will be asked.
     pub event: Event,
     /// What it costs at delta: at most what was asked for.
@@ -119,7 +127,9 @@ impl Plan {
             }
             Event::composed(events)
         };
-        let calibration = calibrate(event, Target::new(epsilon, delta)?, accountant)?;
+        let noise_values = noise_values(settings, sizes, runs * steps);
+        check_tables(settings, noise_values, epsilon, delta)?;
+        let calibration = calibrate(event, Target::new(epsilon, tables::provable(delta))?, accountant)?;
         Ok(Plan {
             unit: Some(unit),
             sensitivity,
@@ -132,6 +142,7 @@ impl Plan {
             },
             steps,
             rate,
+            noise_values,
             event: calibration.event,
             epsilon: calibration.bound.value,
             delta,
@@ -158,8 +169,10 @@ impl Plan {
     fn subgraphs(settings: &Settings, sizes: PublicSizes, accountant: &dyn Accountant) -> Result<Plan> {
         let (training, subgraphs) = subgraphs(settings, sizes)?;
         let delta = settings.delta.unwrap_or_else(|| automatic_delta(sizes.train_nodes));
-        let target = Target::new(settings.epsilon.ok_or(NO_EPSILON)?, delta)?;
-        let noise = subgraphs.calibrate(target, accountant)?;
+        let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
+        let noise_values = noise_values(settings, sizes, training.steps());
+        check_tables(settings, noise_values, epsilon, delta)?;
+        let noise = subgraphs.calibrate(Target::new(epsilon, tables::provable(delta))?, accountant)?;
         Ok(Plan {
             unit: Some(Unit::Node),
             sensitivity: subgraphs.term_sensitivity(),
@@ -167,6 +180,7 @@ impl Plan {
             gradient_multiplier: noise.multiplier,
             steps: training.steps(),
             rate: training.rate(),
+            noise_values,
             event: noise.event,
             epsilon: noise.bound.value,
             delta,
@@ -185,12 +199,45 @@ impl Plan {
             gradient_multiplier: 0.0,
             steps: 0,
             rate: 1.0,
+            noise_values: 0,
             event: Event::NonPrivate,
             epsilon: f64::INFINITY,
             delta: 0.0,
             accountant: "none",
         }
     }
+}
+
+/// An upper bound on the values of noise that a run with so many gradient steps draws from tables.
+fn noise_values(settings: &Settings, sizes: PublicSizes, steps: u64) -> u64 {
+    let widest = settings.hidden.max(sizes.classes);
+    let aggregates = method::aggregations(settings) * sizes.nodes * widest;
+    // Every branch may read the widest input, have all layers, and twice over, as convolutions do.
+    let (branches, hidden) = (settings.depth + 1, settings.hidden);
+    let combined = branches * hidden + 1;
+    let first = (sizes.columns.max(widest) + 1) * hidden;
+    let further = (settings.layers + settings.encoder_layers) * (hidden + 3) * hidden;
+    let parameters = 2 * branches * (first + further) + 16 * combined * combined + combined * sizes.classes;
+    (aggregates as u64).saturating_add(steps.saturating_mul(parameters as u64))
+}
+
+/// Refuses a promise that noise from tables cannot keep. Reproducible noise promises nothing.
+fn check_tables(settings: &Settings, values: u64, epsilon: f64, delta: f64) -> Result<()> {
+    if settings.seed.is_some() || tables::fit(values, epsilon, delta) {
+        return Ok(());
+    }
+    let most = (1..=(10.0 * epsilon) as u32)
+        .map(|tenths| f64::from(tenths) / 10.0)
+        .take_while(|&smaller| tables::fit(values, smaller, delta))
+        .last();
+    Err(Error::Setting {
+        name: "epsilon",
+        value: format!("{epsilon} at delta {delta:e}"),
+        expected: match most {
+            Some(most) => format!("at most {most}, which tables of noise can still keep, or a larger delta"),
+            None => "a larger delta, which tables of noise can still keep".into(),
+        },
+    })
 }
 
 /// How DP-GNN draws its batches, and what they can tell.

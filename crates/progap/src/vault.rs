@@ -51,6 +51,8 @@ pub struct Vault<S: Source> {
     train: Vec<u32>,
     randomness: Randomness<S>,
     events: Vec<(Event, u64)>,
+    /// Values of noise drawn from tables.
+    drawn: u64,
 }
 
 impl<S: Source> Vault<S> {
@@ -83,6 +85,7 @@ impl<S: Source> Vault<S> {
             train,
             randomness,
             events: vec![],
+            drawn: 0,
         })
     }
 
@@ -141,6 +144,15 @@ impl<S: Source> Vault<S> {
         }
     }
 
+    /// Counts values of noise before they are drawn: the plan's delta pays for so many and no more.
+    fn draw(&mut self, values: usize, plan: &Plan) -> Result<()> {
+        self.drawn += values as u64;
+        if self.drawn > plan.noise_values {
+            return Err(Error::Contradiction("more noise would be drawn than the plan pays for"));
+        }
+        Ok(())
+    }
+
     /// The number of nodes, which is public.
     pub fn nodes(&self) -> usize {
         self.graph.nodes()
@@ -183,6 +195,7 @@ impl<S: Source> Vault<S> {
             self.record_aggregation(plan)?;
             return Ok(sums);
         }
+        self.draw(messages.len(), plan)?;
         let noise = plan.aggregate_multiplier * plan.sensitivity;
         // The largest weight there could be, not the largest there is: the scale shows in every value, and which degrees
         // occur is private.
@@ -253,6 +266,7 @@ impl<S: Source> Vault<S> {
         let inputs = self.rows.inputs(aggregates)?;
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, settings.clip)?;
+        self.draw(sum.len(), plan)?;
         let noisy = grid.privatise(&sum, &mut purpose.stream())?;
         self.record(grid.event().poisson_sampled(plan.rate)?);
         let expected = settings.batch_size as f64;
@@ -362,6 +376,7 @@ impl<S: Source> Vault<S> {
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let senders = Neighbours::new(self.graph.nodes(), self.graph.offsets(), self.graph.senders())?;
         let sum = sage_clipped_sum(sage, rows, senders, settings.clip)?;
+        self.draw(sum.len(), plan)?;
         let noisy = grid.privatise(&sum, &mut purpose.stream())?;
         let (population, drawn) = (self.train.len() as u64, size as u64);
         let event = Event::sampled_without_replacement(
@@ -451,6 +466,9 @@ mod tests {
     use super::*;
     use crate::plan::PublicSizes;
 
+    const SIZES: PublicSizes =
+        PublicSizes { edges: 6000, train_nodes: 225, nodes: 300, columns: 500, classes: 3 };
+
     fn data() -> Dataset {
         let dataset = SocialNetwork::new(300).edges(6000).classes(3).seed(5).generate().expect("a network");
         dataset.or_random_split(Ratios::default(), 5).expect("a split")
@@ -462,8 +480,7 @@ mod tests {
         settings: &Settings,
         message: impl Fn(&Network) -> Message<'_>,
     ) -> Vec<f32> {
-        let sizes = PublicSizes { edges: 6000, train_nodes: 225 };
-        let plan = Plan::new(settings, sizes).expect("a plan");
+        let plan = Plan::new(settings, SIZES).expect("a plan");
         let inputs = vec![dataset.features().columns()];
         let network = Network::new(Architecture::new(inputs, dataset.classes()), 1).expect("a network");
         let mut vault = Vault::new(dataset, settings, Randomness::from_seed(3)).expect("a vault");
@@ -536,7 +553,7 @@ mod tests {
     #[test]
     fn the_scale_does_not_depend_on_degrees() {
         let settings = Settings { batch_size: 50, ..Settings::new(Level::Node) };
-        let plan = Plan::new(&settings, PublicSizes { edges: 6000, train_nodes: 225 }).expect("a plan");
+        let plan = Plan::new(&settings, SIZES).expect("a plan");
         let noise = plan.aggregate_multiplier * plan.sensitivity;
         let scale = choose_scale(noise, influence(&settings)).expect("a scale").1 as f32;
         let are_multiples = |data: Dataset| {

@@ -16,7 +16,8 @@ use progap_privacy::noise::Randomness;
 
 /// Honest mechanisms are accused with probability at most 0.001 by each call of [`judge`].
 const CONFIDENCE: f64 = 0.999;
-const SIZES: PublicSizes = PublicSizes { edges: 30_000, train_nodes: 5000 };
+const SIZES: PublicSizes =
+    PublicSizes { edges: 30_000, train_nodes: 5000, nodes: 6000, columns: 100, classes: 10 };
 
 fn network() -> Dataset {
     let dataset = SocialNetwork::new(1000).edges(20_000).classes(3).seed(1).generate().expect("a network");
@@ -132,7 +133,7 @@ fn a_sigma_off_by_a_fifth_is_found() {
     for claimed in UNITS.iter() {
         let (settings, honest) = claimed;
         let weak = Plan { aggregate_multiplier: honest.aggregate_multiplier / 1.2, ..honest.clone() };
-        assert!(refuted(&audit_aggregates(claimed, (settings, &weak), 8000, 6)), "{settings:?}");
+        assert!(refuted(&audit_aggregates(claimed, (settings, &weak), 20_000, 6)), "{settings:?}");
     }
 }
 
@@ -152,7 +153,7 @@ fn a_bound_that_is_not_kept_is_found() {
 #[test]
 fn weak_noise_on_gradients_is_found() {
     let (settings, plan) = unit(2);
-    let gradients = Gradients::new(&settings, 8000).expect("canaries");
+    let gradients = Gradients::new(&settings, 20_000).expect("canaries");
     let honest = Plan { rate: 1.0, ..plan };
     let claim = Event::gaussian(honest.gradient_multiplier, 1.0).expect("an event");
     let claim = Claim::of(&claim, honest.delta).expect("a claim");

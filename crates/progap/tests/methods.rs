@@ -111,7 +111,7 @@ fn private_methods_lie_between_features_only_and_their_twins() {
 /// costs at least as much as once.
 #[test]
 fn asking_more_never_costs_less() {
-    let sizes = PublicSizes { edges: 100_000, train_nodes: 2_000 };
+    let sizes = PublicSizes { edges: 100_000, train_nodes: 2_000, ..PublicSizes::default() };
     for entry in METHODS {
         for &level in entry.levels.iter().filter(|level| **level != Level::None) {
             let usual = Settings { accounting: Accounting::Rdp, ..settings(entry.method, level) };
@@ -171,7 +171,8 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
     for (undirected, epsilon) in [(false, 1.0), (true, 1.0), (false, 8.0), (true, 0.2)] {
         let settings =
             Settings { undirected, epsilon: Some(epsilon), ..settings(Method::EdgeRand, Level::Edge) };
-        let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1 }).expect("a plan");
+        let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() })
+            .expect("a plan");
         let data = network();
         let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(
             data.graph().clone(),
@@ -212,7 +213,8 @@ fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
     let large = SocialNetwork::new(100_000).edges(300_000).classes(2).seed(2).generate().expect("a network");
     let large = large.or_random_split(Ratios::default(), 1).expect("a split");
     let settings = settings(Method::EdgeRand, Level::Edge);
-    let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1 }).expect("a plan");
+    let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() })
+        .expect("a plan");
     let edges = large.graph().edges() as f64;
     let vault = || Vault::new(large.clone(), &settings, Randomness::from_seed(4)).expect("a vault");
     let noisy = vault().noisy_graph(&settings, &plan, Some(100 << 20)).expect("it fits");

@@ -209,6 +209,21 @@ fn bad_settings_and_data_are_refused_before_anything_is_written() {
     assert!(message.contains("--level"), "{message}");
 }
 
+/// Noise from tables is a little off; a promise for which that is too much is not made, and a run draws no more than its plan
+/// pays for.
+#[test]
+fn promises_that_tables_cannot_keep_are_refused() {
+    for level in [Level::Edge, Level::Node] {
+        let (_keep, folder) = folder();
+        let secure = Settings { seed: None, epochs: 2, ..settings(level) };
+        let error = train(&Settings { epsilon: Some(70.0), ..secure.clone() }, &folder).expect_err("refused");
+        assert!(!folder.exists() && error.to_string().contains("tables"), "{error}");
+        let error = train(&Settings { delta: Some(1e-28), ..secure.clone() }, &folder).expect_err("refused");
+        assert!(error.to_string().contains("a larger delta"), "{error}");
+        train(&Settings { epsilon: Some(30.0), ..secure }, &folder).expect("trained");
+    }
+}
+
 #[test]
 fn resuming_with_other_data_is_refused() {
     let (_keep, folder) = folder();

@@ -28,9 +28,9 @@ pub const MAX_SIGMA: f64 = 131_072.0;
 /// # Proof definition
 /// For `1 <= sigma <= 131072` (`sigma` exactly the double given) and a stream of uniform bits, samples are
 /// independent, and the distribution of one sample is within [`total_variation`](Self::total_variation)
-/// (below 1e-30 everywhere, 8e-35 at `sigma = 2000`) of `round(Y)`, `Y ~ Normal(0, sigma^2)`. Adding
+/// (below [`tables::DISTANCE`](super::tables::DISTANCE) everywhere, 8e-35 at `sigma = 2000`) of `round(Y)`, `Y ~ Normal(0, sigma^2)`. Adding
 /// samples to integers is therefore post-processing of the Gaussian mechanism (docs/privacy.md#rounding), up
-/// to the `delta` of [`delta_slack`](Self::delta_slack). The number of words read depends on random words
+/// to the `delta` of [`tables::slack`](super::tables::slack). The number of words read depends on random words
 /// alone, never on the data that the noise is added to.
 ///
 /// ```
@@ -152,12 +152,6 @@ impl RoundedGaussian {
     /// An upper bound on the total variation distance between one sample and the true rounded Gaussian.
     pub fn total_variation(&self) -> f64 {
         self.total_variation
-    }
-
-    /// The `delta` to add for drawing `samples` values from this table in place of true Gaussians when a
-    /// mechanism is claimed to be `(epsilon, delta)`-private: `samples * tv * (1 + e^epsilon)`.
-    pub fn delta_slack(&self, samples: u64, epsilon: f64) -> f64 {
-        samples as f64 * self.total_variation * (1.0 + epsilon.exp()) * (1.0 + 1e-9)
     }
 
     /// The largest magnitude that can be drawn.

@@ -45,8 +45,8 @@ impl Summation {
 /// For sums computed as [`Summation`] says, over records whose contributions have norm at most `clip` (for instance
 /// by [`clip_factor`]), the rounded sums of neighbouring data sets differ by at most [`sensitivity`](Self::sensitivity)
 /// `= clip + sqrt(parameters) step + 2 error` in L2 norm. [`privatise`](Self::privatise) is then post-processing of
-/// the Gaussian mechanism with that sensitivity and standard deviation `noise_multiplier * sensitivity`, up to the
-/// table's `delta_slack`. See docs/privacy.md#gradient-sums.
+/// the Gaussian mechanism with that sensitivity and standard deviation `noise_multiplier * sensitivity`, up to
+/// [`tables::slack`](super::tables::slack). See docs/privacy.md#gradient-sums.
 #[derive(Debug, Clone)]
 pub struct GradientGrid {
     step: f64,

@@ -8,6 +8,7 @@
 //! | exact coins, randomised response | [`Bernoulli`], [`RandomisedResponse`], [`bernoulli`] |
 //! | randomised response on long lists of bits | [`SparseResponse`] |
 //! | messages as integers | [`Quantiser`], [`SenderBound`] |
+//! | what tables of noise cost | [`tables`] |
 //! | gradient sums as integers | [`GradientGrid`], [`clip_factor`] |
 //! | results that remember their source | [`Noisy`], [`Provenance`] |
 //!
@@ -22,6 +23,7 @@ mod message;
 mod release;
 mod response;
 mod stream;
+pub mod tables;
 
 pub use bernoulli::{Bernoulli, RandomisedResponse};
 pub use gaussian::{MAX_SIGMA, NoisySum, RoundedGaussian};

@@ -71,7 +71,7 @@ impl RoundedGaussian {
     /// # Proof definition
     /// For integer sums that move by at most `Delta * scale` in L2 norm between neighbours, the result is
     /// post-processing of the Gaussian mechanism with standard deviation `sigma / scale` and sensitivity `Delta`
-    /// (docs/privacy.md#rounding), up to [`delta_slack`](Self::delta_slack). Block `b` of the values uses stream `b`
+    /// (docs/privacy.md#rounding), up to [`tables::slack`](super::tables::slack). Block `b` of the values uses stream `b`
     /// of the purpose, whatever the number of threads (0 counts as 1), and the purpose is used up.
     pub fn release<T: NoisySum + Into<i64> + Send, S: Source>(
         &self,

@@ -147,6 +147,8 @@ pub fn ask_vault<S: Source>(
     let negated = dataset.features().to_dense(dataset.nodes()).iter().map(|v| -v).collect::<Vec<f32>>();
     let aggregates = vec![Aggregate { values: negated.into(), width }];
     let mut vault = Vault::new(dataset, settings, randomness)?;
+    // The world of canaries is larger than the data that the plan was made for.
+    let plan = &Plan { noise_values: u64::MAX, ..plan.clone() };
     (0..method::aggregations(settings))
         .map(|round| {
             let query = format!("aggregate {}", round + 1);
@@ -183,7 +185,7 @@ pub fn audit<S: Source>(
     if settings.level == Level::Node {
         let gradients = Gradients::new(settings, canaries.unwrap_or(GRADIENTS).min(CANARIES))?;
         // A record is protected better than this when it is not always in the batch; here it always is.
-        let plan = Plan { rate: 1.0, ..plan.clone() };
+        let plan = Plan { rate: 1.0, noise_values: u64::MAX, ..plan.clone() };
         let evidence = gradients
             .experiment(settings, &mut fresh(), &mut |data| gradients.ask(data, settings, &plan, fresh()))?;
         let noise = plan.gradient_multiplier * settings.clip;

@@ -97,7 +97,11 @@ pub fn outcome(experiment: &Experiment, cell: &Cell, results: &HashMap<String, S
         outcome.stages.push(finished.stages.clone());
         outcome.chosen = Some(Settings { seed: None, ..job.settings.clone() });
         if outcome.budget.is_none() && experiment.tuning == Tuning::Private {
-            let sizes = PublicSizes { edges: finished.edges, train_nodes: finished.train_nodes };
+            let sizes = PublicSizes {
+                edges: finished.edges,
+                train_nodes: finished.train_nodes,
+                ..PublicSizes::default()
+            };
             outcome.budget = budget(&cell.candidates, sizes)?;
         }
     }

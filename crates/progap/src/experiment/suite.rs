@@ -414,7 +414,7 @@ struct Variant {
 
 /// Whether a method asks nothing of the graph, whatever its budget.
 fn touches_no_edge(settings: &Settings) -> bool {
-    let sizes = PublicSizes { edges: 1_000_000, train_nodes: 100_000 };
+    let sizes = PublicSizes { edges: 1_000_000, train_nodes: 100_000, ..PublicSizes::default() };
     Plan::new(settings, sizes).is_ok_and(|plan| plan.epsilon == 0.0)
 }
 

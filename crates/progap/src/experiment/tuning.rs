@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn tuning_costs_more_than_a_run_and_less_than_all_of_them() {
-        let sizes = PublicSizes { edges: 1_000_000, train_nodes: 10_000 };
+        let sizes = PublicSizes { edges: 1_000_000, train_nodes: 10_000, ..PublicSizes::default() };
         for level in [Level::Edge, Level::Node] {
             let candidates = [1, 5].map(|depth| Settings { depth, epochs: 2, ..Settings::new(level) });
             let budget = budget(&candidates, sizes).expect("accounted").expect("private");

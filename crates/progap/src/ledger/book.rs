@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use progap_privacy::noise::tables;
 use progap_privacy::{Event, Unit};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -18,9 +19,27 @@ const RECOMPUTED: f64 = 1.0 - 1e-4;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Body {
-    Register { name: String, unit: Unit, epsilon: f64, delta: f64 },
-    Budget { epsilon: f64, delta: f64, reason: String },
-    Charge { unit: Unit, note: String, epsilon: f64, total: f64, delta: f64, accountant: String },
+    Register {
+        name: String,
+        unit: Unit,
+        epsilon: f64,
+        delta: f64,
+    },
+    Budget {
+        epsilon: f64,
+        delta: f64,
+        reason: String,
+    },
+    Charge {
+        unit: Unit,
+        note: String,
+        epsilon: f64,
+        total: f64,
+        delta: f64,
+        accountant: String,
+        #[serde(default)]
+        noise_values: u64,
+    },
 }
 
 /// A data set with its budget and everything that was charged to it.
@@ -38,6 +57,15 @@ impl Account {
     pub(super) fn events(&self) -> Vec<&Event> {
         self.runs.iter().map(|run| &run.event).collect()
     }
+
+    /// Whether a budget can be kept with the noise tables of all runs and of `more` values.
+    pub(super) fn tables_fit(&self, more: u64, epsilon: f64, delta: f64) -> Result<(), Error> {
+        let values = self.runs.iter().fold(more, |sum, run| sum.saturating_add(run.noise_values));
+        if tables::fit(values, epsilon, delta) {
+            return Ok(());
+        }
+        Err(Error::Tables { dataset: self.name.clone(), epsilon, delta })
+    }
 }
 
 /// A run that was charged.
@@ -50,6 +78,8 @@ pub struct Charged {
     pub note: String,
     /// What was asked of the data.
     pub event: Event,
+    /// The most values of noise drawn from tables.
+    pub noise_values: u64,
 }
 
 /// How thoroughly a ledger is read.
@@ -134,7 +164,7 @@ impl Book {
                 }
                 (account.epsilon, account.delta) = (epsilon, delta);
             }
-            (Body::Charge { unit, note, epsilon, total, delta, accountant }, Some(account)) => {
+            (Body::Charge { unit, note, epsilon, total, delta, accountant, noise_values }, Some(account)) => {
                 if unit != account.unit {
                     return Err(format!("it charges the unit {unit} to a budget for {}", account.unit));
                 }
@@ -179,6 +209,7 @@ impl Book {
                     },
                     note,
                     event,
+                    noise_values,
                 });
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, Best, GdpAccountant, PldAccountant};
+use progap_privacy::noise::tables;
 
 use super::error::Result;
 
@@ -27,12 +28,12 @@ pub(super) fn composed(events: &[&Event]) -> Result<Event> {
     parts.into_event()
 }
 
-/// Epsilon of all events at a delta, by the tightest accountant that handles them, and that accountant's name.
+/// Epsilon of all events at a delta, less what of it is kept for noise tables, by the tightest accountant that handles them, and that accountant's name.
 pub(super) fn epsilon(events: &[&Event], delta: f64) -> Result<(f64, &'static str)> {
     if events.is_empty() {
         return Ok((0.0, GdpAccountant.name()));
     }
-    let bound = Best.epsilon(&composed(events)?, delta)?;
+    let bound = Best.epsilon(&composed(events)?, tables::provable(delta))?;
     Ok((bound.value, bound.accountant))
 }
 
@@ -51,6 +52,7 @@ pub(super) fn largest_query(events: &[&Event], budget: f64, delta: f64) -> Resul
     if events.is_empty() {
         return Ok(budget);
     }
+    let delta = tables::provable(delta);
     let spent = composed(events)?;
     let coarse = PldAccountant::with_tolerance(1e-3)?;
     let (precision, accountant): (f64, &dyn Accountant) = if GdpAccountant.obstacle(&spent).is_none() {
@@ -192,7 +194,8 @@ mod tests {
     fn gaussians_cost_what_the_exact_formula_says() {
         let runs: Vec<Event> = (0..500).map(|i| gaussian(40.0 + f64::from(i))).collect();
         let (found, accountant) = epsilon(&runs.iter().collect::<Vec<_>>(), 1e-7).unwrap();
-        let plain = GdpAccountant.epsilon(&Event::composed(runs).unwrap(), 1e-7).unwrap().value;
+        let plain =
+            GdpAccountant.epsilon(&Event::composed(runs).unwrap(), tables::provable(1e-7)).unwrap().value;
         assert_eq!(accountant, "gdp");
         assert!(found >= plain && found <= plain * (1.0 + 1e-9), "{found} {plain}");
     }
@@ -253,7 +256,7 @@ mod tests {
         let (budget, delta) = (4.0, 1e-7);
         let left = largest_query(&events, budget, delta).unwrap();
         for (factor, fits) in [(1.0, true), (1.01, false)] {
-            let sigma = progap_privacy_sigma(left * factor, delta);
+            let sigma = progap_privacy_sigma(left * factor, tables::provable(delta));
             let query = gaussian(sigma);
             let total = epsilon(&[&spent[0], &spent[1], &query], delta).unwrap().0;
             assert_eq!(total <= budget, fits, "{left} {factor} {total}");

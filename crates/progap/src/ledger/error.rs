@@ -154,6 +154,19 @@ pub enum Error {
         /// The new epsilon.
         asked: f64,
     },
+    /// The error of noise from tables would be more than the part of delta that is kept for it.
+    #[error(
+        "a budget of epsilon {epsilon} at delta {delta:e} is more than the noise tables of {dataset}'s runs can keep: \
+         give it a larger delta or a smaller epsilon"
+    )]
+    Tables {
+        /// The data set's name.
+        dataset: String,
+        /// The budget's epsilon.
+        epsilon: f64,
+        /// The budget's delta.
+        delta: f64,
+    },
     /// The events cannot be accounted for.
     #[error("this cannot be accounted for: {0}")]
     Accounting(#[from] progap_privacy::Error),

@@ -80,17 +80,31 @@ pub struct Charge {
     pub event: Event,
     /// A few words for whoever reads the ledger.
     pub note: String,
+    /// The most values of noise that it draws from tables, whose small error is a part of delta.
+    pub noise_values: u64,
 }
 
 impl Charge {
     /// A charge without a note.
     pub fn new(run_id: impl Into<String>, fingerprint: impl Into<String>, unit: Unit, event: Event) -> Self {
-        Charge { run_id: run_id.into(), fingerprint: fingerprint.into(), unit, event, note: String::new() }
+        Charge {
+            run_id: run_id.into(),
+            fingerprint: fingerprint.into(),
+            unit,
+            event,
+            note: String::new(),
+            noise_values: 0,
+        }
     }
 
     /// The same charge with a note.
     pub fn with_note(self, note: impl Into<String>) -> Self {
         Charge { note: note.into(), ..self }
+    }
+
+    /// The same charge for a run that draws so many values of noise from tables.
+    pub fn with_noise_values(self, noise_values: u64) -> Self {
+        Charge { noise_values, ..self }
     }
 }
 
@@ -233,6 +247,7 @@ impl Ledger {
                 let dataset = account.name.clone();
                 return Err(Error::BudgetBelowSpent { dataset, spent, delta, asked: epsilon });
             }
+            account.tables_fit(0, epsilon, delta)?;
             let body = Body::Budget { epsilon, delta, reason: reason.to_owned() };
             append(path, tx, &book, Draft { fingerprint, run_id: None, event: None, body: json(&body)? })?;
             Ok(())
@@ -248,7 +263,7 @@ impl Ledger {
     /// last step of the commit failed, the charge stands: the ledger may then count too much, never too little. The
     /// decision depends on the parameters of events only, not on private data.
     pub fn charge(&mut self, charge: Charge) -> Result<Receipt> {
-        let Charge { run_id, fingerprint, unit, event, note } = &charge;
+        let Charge { run_id, fingerprint, unit, event, note, noise_values } = &charge;
         let (run_id, fingerprint) = (text("the run id", run_id, 200)?, &hex(fingerprint)?);
         if note.len() > 2000 {
             return Err(Error::invalid(
@@ -278,6 +293,7 @@ impl Ledger {
             if !fits(total, account.epsilon) {
                 return Ok(Verdict::Refused(account.clone(), total));
             }
+            account.tables_fit(*noise_values, account.epsilon, account.delta)?;
             let (epsilon, _) = compose::epsilon(&[event], account.delta)?;
             let (delta, accountant) = (account.delta, accountant.to_owned());
             let body = Body::Charge {
@@ -287,6 +303,7 @@ impl Ledger {
                 total,
                 delta,
                 accountant: accountant.clone(),
+                noise_values: *noise_values,
             };
             let draft =
                 Draft { fingerprint, run_id: Some(run_id), event: Some(&event_json), body: json(&body)? };
@@ -398,7 +415,7 @@ fn settled(account: &Account, run: &Charged, charge: &Charge, fingerprint: &str)
     if account.unit != charge.unit {
         return changed("in another unit");
     }
-    if run.event != charge.event {
+    if run.event != charge.event || run.noise_values != charge.noise_values {
         return changed("with another event");
     }
     Ok(run.receipt.clone())
@@ -544,6 +561,7 @@ mod tests {
             total: 0.4471,
             delta: 1e-7,
             accountant: "gdp".into(),
+            noise_values: 0,
         };
         let forged = |change: fn(&mut Body)| {
             let mut body = honest.clone();

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use progap_graph::Part;
 use progap_privacy::accountant::{Accountant, Best, by_name};
+use progap_privacy::noise::tables;
 use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
@@ -39,8 +40,16 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
     findings.push(words(statement, settings));
-    let train_nodes = release.nodes().split().map_or(0, |split| split.count(Part::Train));
-    findings.push(queries(statement, settings, train_nodes)?);
+    let nodes = release.nodes();
+    let sizes = PublicSizes {
+        // Edges decide a default delta alone, which the statement has.
+        edges: 1,
+        train_nodes: nodes.split().map_or(0, |split| split.count(Part::Train)),
+        nodes: nodes.graph().nodes(),
+        columns: nodes.features().columns(),
+        classes: nodes.classes(),
+    };
+    findings.push(queries(statement, settings, sizes)?);
     findings.extend(epsilons(statement, settings)?);
     let seeded = settings.seed.is_some();
     let ok = statement.randomness.is_private() != seeded
@@ -91,7 +100,7 @@ fn words(statement: &Statement, settings: &Settings) -> Finding {
 }
 
 /// The listed queries against the event tree and the settings.
-fn queries(statement: &Statement, settings: &Settings, train_nodes: usize) -> Result<Finding> {
+fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Finding> {
     let what = "list of queries".to_string();
     if settings.level == Level::None {
         let ok = statement.event == Event::NonPrivate && statement.epsilon.is_none();
@@ -101,13 +110,13 @@ fn queries(statement: &Statement, settings: &Settings, train_nodes: usize) -> Re
     let listed = recomputed == statement.mechanisms;
     match settings.method {
         Method::EdgeRand => {
-            let plan = Plan::new(settings, PublicSizes { edges: 1, train_nodes: 1 })?;
+            let plan = Plan::new(settings, sizes)?;
             let ok = listed && recomputed == list(&plan.event)?;
             let detail = "1 noisy number of edges, 1 response for each possible edge".into();
             return Ok(Finding { what, detail, ok });
         }
         Method::DpGnn => {
-            let (steps, ok) = subgraph_steps(&statement.event, settings, train_nodes)?;
+            let (steps, ok) = subgraph_steps(&statement.event, settings, sizes)?;
             let detail = format!("{steps} noisy gradient steps over nodes with their senders");
             return Ok(Finding { what, detail, ok: listed && ok });
         }
@@ -117,7 +126,7 @@ fn queries(statement: &Statement, settings: &Settings, train_nodes: usize) -> Re
     let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
     let (asked_steps, rate) = match settings.level {
         Level::Node => {
-            let plan = Plan::new(settings, PublicSizes { edges: 1, train_nodes })?;
+            let plan = Plan::new(settings, sizes)?;
             (plan.steps * method::stages(settings) as u64, plan.rate)
         }
         _ => (0, 1.0),
@@ -142,7 +151,7 @@ fn queries(statement: &Statement, settings: &Settings, train_nodes: usize) -> Re
 }
 
 /// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.
-fn subgraph_steps(event: &Event, settings: &Settings, train_nodes: usize) -> Result<(u64, bool)> {
+fn subgraph_steps(event: &Event, settings: &Settings, sizes: PublicSizes) -> Result<(u64, bool)> {
     let Event::Composed { events } = event else { return Ok((0, false)) };
     let [Event::SelfComposed { event, count }] = &events[..] else { return Ok((0, false)) };
     let Event::SampledWithoutReplacement { population, batch_size, max_terms, term_sensitivity, .. } =
@@ -150,9 +159,8 @@ fn subgraph_steps(event: &Event, settings: &Settings, train_nodes: usize) -> Res
     else {
         return Ok((0, false));
     };
-    let sizes = PublicSizes { edges: 1, train_nodes };
     let (training, planned) = subgraphs(settings, sizes)?;
-    let ok = population == train_nodes as u64
+    let ok = population == sizes.train_nodes as u64
         && batch_size == training.batch_size
         && *count == training.steps()
         && max_terms == planned.max_terms()
@@ -198,8 +206,9 @@ fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> 
     if settings.method == Method::EdgeRand {
         return pure(&statement.event, claimed, delta, asked);
     }
-    let best = Best.epsilon(&statement.event, delta)?;
-    let other = by_name("rdp")?.epsilon(&statement.event, delta)?;
+    let provable = tables::provable(delta);
+    let best = Best.epsilon(&statement.event, provable)?;
+    let other = by_name("rdp")?.epsilon(&statement.event, provable)?;
     // Both are upper bounds; the tighter one must not exceed what is claimed, nor the looser one undercut it.
     let tight = Finding {
         what: "epsilon".into(),

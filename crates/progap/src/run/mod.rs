@@ -128,7 +128,13 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
         let bytes = crate::memory::graph(dataset.graph().edges() as f64);
         crate::memory::check("the noisy graph", bytes, crate::memory::available())?;
     }
-    let sizes = PublicSizes { edges: dataset.graph().edges(), train_nodes: split.count(Part::Train) };
+    let sizes = PublicSizes {
+        edges: dataset.graph().edges(),
+        train_nodes: split.count(Part::Train),
+        nodes: dataset.graph().nodes(),
+        columns: dataset.features().columns(),
+        classes: dataset.classes(),
+    };
     Plan::new(settings, sizes)
 }
 
@@ -154,7 +160,8 @@ fn go_with<S: Source>(
     if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
         // The same run is charged once, however often it is resumed.
         let data = dataset.content_fingerprint();
-        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone());
+        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone())
+            .with_noise_values(plan.noise_values);
         Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
     }
     let shape = (dataset.features().columns(), dataset.classes());

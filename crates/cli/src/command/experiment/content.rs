@@ -6,6 +6,7 @@ use progap::experiment::{self, Curve, Experiment, Name, Options, Outcome, Stored
 use progap::settings::{Level, Method, Settings};
 use progap_graph::summary::Summary;
 
+use super::findings::findings;
 use super::plan::tuning_warning;
 use crate::report::{
     Axis, Block, Border, Cell, Figure, Lines, Plot, Point, Reference, Report, Section, Series, Table, Tone,
@@ -58,7 +59,8 @@ fn section(id: &str, heading: &str, blocks: Vec<Block>) -> Section {
 }
 
 fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section {
-    let mut blocks = Vec::new();
+    let mut blocks: Vec<Block> =
+        findings(experiment.name, outcomes).into_iter().map(Block::Paragraph).collect();
     let level_panels = |figure: &dyn Fn(&str, Level) -> Option<Figure>, blocks: &mut Vec<Block>| {
         for level in [Level::None, Level::Edge, Level::Node] {
             let panels: Vec<Figure> =
@@ -623,7 +625,9 @@ pub fn terminal(report: &Report) -> String {
                 text +=
                     &format!("\n{}\n{}\n", ui::wrap(&table.caption, 100, 0), ui::wide_table(&header, rows));
             }
-            Block::Notice(_, notice) => text += &format!("\n{}\n", ui::wrap(notice, 100, 0)),
+            Block::Notice(_, sentence) | Block::Paragraph(sentence) => {
+                text += &format!("\n{}\n", ui::wrap(sentence, 100, 0));
+            }
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 
 mod collect;
 mod content;
+mod findings;
 mod jobs;
 mod plan;
 mod watch;

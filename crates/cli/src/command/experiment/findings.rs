@@ -1,0 +1,175 @@
+//! What an experiment shows, in sentences that are made of its figures: does the paper's claim hold here?
+
+use progap::experiment::{self, Name, Outcome, mean, mean_interval};
+use progap::settings::{Level, Method};
+
+type Pair<'o> = (&'o experiment::Cell, &'o Outcome);
+
+/// The claims that the experiment can tell something about, and what it tells.
+pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<String> {
+    let pairs: Vec<Pair<'_>> = outcomes.iter().map(|(cell, outcome)| (*cell, outcome)).collect();
+    let training = |cell: &experiment::Cell| variant(cell, "training").map(String::from);
+    let claims = match name {
+        Name::Table2 | Name::Tradeoff => vec![compare(
+            "ProGAP is more accurate than GAP",
+            &pairs,
+            |cell| cell.method == Method::Progap,
+            |cell| cell.method == Method::Gap,
+        )],
+        Name::Layerwise => vec![compare(
+            "Progressive training is at least as accurate as layerwise training",
+            &pairs,
+            |cell| training(cell).as_deref() == Some("progressive"),
+            |cell| training(cell).as_deref() == Some("layerwise"),
+        )],
+        Name::Depth => vec![deeper(&pairs)],
+        Name::Convergence | Name::Ablation | Name::Custom => vec![],
+    };
+    claims.into_iter().flatten().collect()
+}
+
+fn variant<'c>(cell: &'c experiment::Cell, name: &str) -> Option<&'c str> {
+    cell.variant.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
+/// Where two cells are compared: data set, level and budget.
+fn place(cell: &experiment::Cell) -> String {
+    let level = match cell.level {
+        Level::None => "not private".to_string(),
+        level => format!("{level} level"),
+    };
+    let budget = cell.epsilon.map_or(String::new(), |epsilon| format!(" at epsilon {epsilon}"));
+    format!("{}, {level}{budget}", cell.data.name)
+}
+
+/// One side against the other wherever both were run, split by split.
+fn compare(
+    claim: &str,
+    pairs: &[Pair<'_>],
+    left: impl Fn(&experiment::Cell) -> bool,
+    right: impl Fn(&experiment::Cell) -> bool,
+) -> Option<String> {
+    let (mut better, mut clearly, mut worse, mut all) = (0, 0, Vec::new(), 0);
+    for (cell, outcome) in pairs.iter().filter(|(cell, _)| left(cell)) {
+        let same = |other: &&Pair<'_>| {
+            right(other.0)
+                && other.0.data.name == cell.data.name
+                && (other.0.level, other.0.epsilon) == (cell.level, cell.epsilon)
+        };
+        let Some((_, other)) = pairs.iter().find(same) else { continue };
+        // The same splits, unless a run is missing.
+        if outcome.values.is_empty() || outcome.values.len() != other.values.len() {
+            continue;
+        }
+        let gains: Vec<f64> = outcome.values.iter().zip(&other.values).map(|(a, b)| a - b).collect();
+        let (gain, [low, high]) = (mean(&gains), mean_interval(&gains));
+        let certain = gains.len() > 1;
+        all += 1;
+        if gain >= 0.0 {
+            better += 1;
+            clearly += usize::from(certain && low > 0.0);
+        } else {
+            let beyond = if certain && high < 0.0 { "" } else { ", within chance" };
+            worse.push(format!("{} ({:.1} points{beyond})", place(cell), 100.0 * gain));
+        }
+    }
+    if all == 0 {
+        return None;
+    }
+    let but = match worse.as_slice() {
+        [] => String::new(),
+        worse => format!(" Not so: {}.", worse.join("; ")),
+    };
+    Some(format!(
+        "{claim}: so in {better} of {all} comparisons, in {clearly} of them beyond chance (the 95 % bootstrap interval of \
+         the difference, split by split).{but}"
+    ))
+}
+
+/// Whether the best depth grows with the budget.
+fn deeper(pairs: &[Pair<'_>]) -> Option<String> {
+    let mut groups: Vec<(String, Level)> = Vec::new();
+    for (cell, _) in pairs {
+        let group = (cell.data.name.clone(), cell.level);
+        if cell.epsilon.is_some() && !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    let (mut holds, mut all, mut told) = (0, 0, Vec::new());
+    for (data, level) in groups {
+        let of_group = || pairs.iter().filter(|(c, _)| c.data.name == data && c.level == level);
+        let mut budgets: Vec<f64> = of_group().filter_map(|(cell, _)| cell.epsilon).collect();
+        budgets.sort_by(f64::total_cmp);
+        budgets.dedup();
+        let best = |epsilon: f64| {
+            of_group()
+                .filter(|(cell, _)| cell.epsilon == Some(epsilon))
+                .filter_map(|(cell, outcome)| {
+                    Some((variant(cell, "depth")?.parse::<usize>().ok()?, outcome.mean()?))
+                })
+                .max_by(|a, b| a.1.total_cmp(&b.1))
+                .map(|(depth, _)| depth)
+        };
+        let depths: Vec<usize> = budgets.iter().filter_map(|&epsilon| best(epsilon)).collect();
+        if depths.len() < 2 || depths.len() != budgets.len() {
+            continue;
+        }
+        all += 1;
+        holds += usize::from(depths.last() >= depths.first());
+        let steps: Vec<String> =
+            budgets.iter().zip(&depths).map(|(epsilon, depth)| format!("{depth} at {epsilon}")).collect();
+        told.push(format!("{data}, {level} level: {}", steps.join(", ")));
+    }
+    (all > 0).then(|| {
+        format!(
+            "Deeper is better at larger epsilons: the best depth at the largest budget is at least that at the smallest in \
+             {holds} of {all} cases. Best depths: {}.",
+            told.join("; ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(method: Method, epsilon: f64, variant: &[(&str, &str)]) -> experiment::Cell {
+        let data = experiment::DataSpec {
+            name: "school".into(),
+            content: serde_json::Value::Null,
+            place: serde_json::Value::Null,
+        };
+        let variant = variant.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let (level, epsilon) = (Level::Edge, Some(epsilon));
+        experiment::Cell { data, method, level, epsilon, variant, candidates: vec![] }
+    }
+
+    fn told(name: Name, cells: &[(experiment::Cell, Vec<f64>)]) -> Vec<String> {
+        let outcome = |values: &Vec<f64>| Outcome { values: values.clone(), ..Outcome::default() };
+        let outcomes: Vec<_> = cells.iter().map(|(cell, values)| (cell, outcome(values))).collect();
+        findings(name, &outcomes)
+    }
+
+    #[test]
+    fn claims_are_counted_and_contradictions_named() {
+        let cells = [
+            (cell(Method::Progap, 1.0, &[]), vec![0.8, 0.7, 0.9]),
+            (cell(Method::Gap, 1.0, &[]), vec![0.7, 0.6, 0.8]),
+            (cell(Method::Progap, 2.0, &[]), vec![0.6, 0.9, 0.7]),
+            (cell(Method::Gap, 2.0, &[]), vec![0.8, 0.8, 0.75]),
+            (cell(Method::Progap, 4.0, &[]), vec![0.9]),
+        ];
+        let text = told(Name::Tradeoff, &cells).remove(0);
+        assert!(text.contains("so in 1 of 2 comparisons, in 1 of them beyond chance"), "{text}");
+        assert!(text.contains("school, edge level at epsilon 2 (-5.0 points, within chance)"), "{text}");
+        assert!(told(Name::Ablation, &cells).is_empty());
+    }
+
+    #[test]
+    fn depths_are_compared_between_budgets() {
+        let at = |epsilon, depth, value| (cell(Method::Progap, epsilon, &[("depth", depth)]), vec![value]);
+        let cells = [at(1.0, "1", 0.7), at(1.0, "2", 0.6), at(4.0, "1", 0.7), at(4.0, "2", 0.8)];
+        let text = told(Name::Depth, &cells).remove(0);
+        assert!(text.contains("in 1 of 1 cases") && text.contains("1 at 1, 2 at 4"), "{text}");
+    }
+}
