@@ -24,7 +24,7 @@ use crate::ui;
     group = ArgGroup::new("question").required(true).args(["level", "events"]),
     group = ArgGroup::new("given").args(["epsilon", "sigma", "events"]),
     after_help = "\
-Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1; at node level it is the
+Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1; at node level it is the \
 noise multiplier of aggregations and gradients, that is the noise divided by the sensitivity.
 
 Examples:

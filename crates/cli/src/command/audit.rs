@@ -29,7 +29,7 @@ Examples:
   progap audit --level none --parts attacks               what leaks without protection
   progap audit --parts mechanism --canaries 1000000       a sharper look at the noise alone
 
-The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is
+The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is \
 for the data's holder alone, and no ledger is charged.")]
 pub struct Audit {
     #[command(flatten)]

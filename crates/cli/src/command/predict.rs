@@ -20,9 +20,10 @@ Examples:
   progap predict release/ --nodes ann,bob
   progap predict release/ --nodes ids.txt --out predictions.parquet
 
-Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level a prediction about a
-node uses its own row: it is for that node, or for the data's holder. With the method dp-gnn the guarantee is about the model
-alone: predictions read the rows of a node's senders as they are. `progap inspect release/` says what is covered.")]
+Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
+a prediction about a node uses its own row: it is for that node, or for the data's holder. With the \
+method dp-gnn the guarantee is about the model alone: predictions read the rows of a node's senders as \
+they are. `progap inspect release/` says what is covered.")]
 pub struct Predict {
     /// The folder of a release
     release: PathBuf,
