@@ -141,6 +141,31 @@ def gradients(network):
     return {name: listed(t.grad, flip) for name, t, flip in network.named() if t.grad is not None}
 
 
+def sample_norms(model, rows, loss):
+    """The norm of the gradient of each row's loss."""
+    norms = []
+    for row in rows:
+        model.zero_grad()
+        loss(row).backward()
+        norms.append(sum(p.grad.square().sum() for p in model.parameters()).sqrt())
+    return listed(torch.stack(norms))
+
+
+def descent(optimiser, steps, loss, gradients, state):
+    """The gradient before the first step, the loss before each, and where they lead."""
+    found, losses = {}, []
+    for step in range(steps):
+        optimiser.zero_grad()
+        losses.append(loss())
+        losses[-1].backward()
+        if step == 0:
+            found["gradient"] = gradients()
+        optimiser.step()
+    found["losses"] = listed(torch.stack(losses))
+    found["trained"] = {name: tensor["values"] for name, tensor in state().items()}
+    return found
+
+
 def run(case, xs, labels):
     torch.manual_seed(case["seed"])
     network = Network(case)
@@ -154,12 +179,8 @@ def run(case, xs, labels):
     network.eval()
     result["logits"] = listed(network(xs))
     if case["norm"] != "batch":
-        norms = []
-        for r in range(ROWS):
-            network.zero_grad()
-            F.cross_entropy(network([x[r : r + 1] for x in xs]), labels[r : r + 1]).backward()
-            norms.append(sum(p.grad.square().sum() for p in network.parameters()).sqrt())
-        result["norms"] = listed(torch.stack(norms))
+        loss = lambda r: F.cross_entropy(network([x[r : r + 1] for x in xs]), labels[r : r + 1])
+        result["norms"] = sample_norms(network, range(ROWS), loss)
     network.train()
     network.freeze()
     trained = [p for p in network.parameters() if p.requires_grad]
@@ -168,17 +189,8 @@ def run(case, xs, labels):
         optimiser = torch.optim.Adam(trained, lr=0.05, eps=1e-3, weight_decay=case["weight_decay"])
     else:
         optimiser = torch.optim.SGD(trained, lr=0.05, momentum=0.9, weight_decay=case["weight_decay"])
-    losses = []
-    for step in range(case["steps"]):
-        optimiser.zero_grad()
-        loss = F.cross_entropy(network(xs), labels)
-        loss.backward()
-        if step == 0:
-            result["gradient"] = gradients(network)
-        optimiser.step()
-        losses.append(loss)
-    result["losses"] = listed(torch.stack(losses))
-    result["trained"] = {name: tensor["values"] for name, tensor in state(network).items()}
+    loss = lambda: F.cross_entropy(network(xs), labels)
+    result |= descent(optimiser, case["steps"], loss, lambda: gradients(network), lambda: state(network))
     del result["seed"]
     return result
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nn import listed
+from nn import descent, listed, sample_norms
 
 NODES, COLUMNS, CLASSES = 60, 7, 3
 
@@ -109,26 +109,13 @@ def run(case, x, labels, rows, mean, total):
     model.eval()
     result["logits"] = listed(model(x, adjacency))
     if case["convolutions"] == 1 and case["norm"] != "batch":
-        norms = []
-        for row in rows.tolist():
-            model.zero_grad()
-            F.cross_entropy(model(x, adjacency)[row : row + 1], labels[row : row + 1]).backward()
-            norms.append(sum(p.grad.square().sum() for p in model.parameters()).sqrt())
-        result["norms"] = listed(torch.stack(norms))
+        loss = lambda row: F.cross_entropy(model(x, adjacency)[row : row + 1], labels[row : row + 1])
+        result["norms"] = sample_norms(model, rows.tolist(), loss)
     model.train()
     # A large epsilon: a gradient that is zero but for rounding must not become a step of full size.
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02, eps=1e-3)
-    losses = []
-    for step in range(5):
-        optimiser.zero_grad()
-        loss = F.cross_entropy(model(x, adjacency)[rows], labels[rows])
-        loss.backward()
-        if step == 0:
-            result["gradient"] = gradients(model)
-        optimiser.step()
-        losses.append(loss)
-    result["losses"] = listed(torch.stack(losses))
-    result["trained"] = {name: tensor["values"] for name, tensor in state(model).items()}
+    loss = lambda: F.cross_entropy(model(x, adjacency)[rows], labels[rows])
+    result |= descent(optimiser, 5, loss, lambda: gradients(model), lambda: state(model))
     del result["seed"]
     return result
 

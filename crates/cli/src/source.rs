@@ -6,6 +6,7 @@ use clap::Args;
 use progap_graph::read::{self, Direction, LoadOptions};
 use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::transforms::Transforms;
 
@@ -64,7 +65,8 @@ pub struct Source {
     /// Add the edge back to every edge that has none; edge level then protects friendships
     #[arg(long, help_heading = "Graph")]
     symmetrise: bool,
-    /// Seed of the random split, where the data has none of its own
+    /// Seed of the random split, where the data has none of its own; in training also of the noise, for experiments: the
+    /// release then is not private
     #[arg(long, help_heading = "Graph")]
     #[serde(skip)]
     seed: Option<u64>,
@@ -106,6 +108,11 @@ impl Source {
         Source { folder: folder.clone(), ..self }
     }
 
+    /// Where data sets are looked for by name.
+    pub fn data_folder(&self) -> &DataFolder {
+        &self.folder
+    }
+
     /// What the user called it.
     pub fn name(&self) -> &str {
         &self.dataset
@@ -139,9 +146,62 @@ impl Source {
         Source { dataset: dataset.into(), ..self.clone() }
     }
 
-    /// The same data set, found from any folder.
+    /// What a run keeps of where its data is: what a release may tell others, and, under `private`, which stays out of it,
+    /// what finds the data again from any folder.
+    pub fn keep(&self) -> Value {
+        json!({ "source": self.published(), "seed": self.seed, "private": { "source": self.absolute() } })
+    }
+
+    /// The source that a run kept, or a release published.
+    pub fn kept(kept: &Value) -> serde_json::Result<Source> {
+        let source = kept.pointer("/private/source").or_else(|| kept.get("source"));
+        let source: Source = source.map_or_else(|| Ok(Source::default()), Source::deserialize)?;
+        Ok(Source { seed: kept["seed"].as_u64(), ..source })
+    }
+
+    /// This source for what a release published about its own. Where the user named nothing that is the release's; where
+    /// the user says where the same data lies, the release's with that place. Folders that the release does not name
+    /// are the user's.
     #[must_use]
-    pub fn absolute(&self) -> Source {
+    pub fn or_published(&self, published: Source) -> Source {
+        let folder = match published.folder.data_dir == Path::new(DEFAULT_FOLDER) {
+            true => self.folder.clone(),
+            false => published.folder.clone(),
+        };
+        let published = Source { folder, ..published };
+        let name = |dataset: &str| Path::new(dataset).file_name().map(|name| name.to_os_string());
+        if self.dataset == Source::default().dataset {
+            published
+        } else if name(&self.dataset) == name(&published.dataset) {
+            let edges = self.edges.clone().or(published.edges);
+            Source { dataset: self.dataset.clone(), edges, ..published }
+        } else {
+            self.clone()
+        }
+    }
+
+    /// Whether there is neither a file nor a name like this.
+    pub fn is_missing(&self) -> bool {
+        !Path::new(&self.dataset).exists() && !named::is_name(&self.dataset)
+    }
+
+    /// As the user gave it, but of absolute paths the last name alone: nobody else needs to know the holder's folders.
+    fn published(&self) -> Source {
+        let name = |path: &Path| match path.is_absolute() {
+            true => path.file_name().map_or_else(PathBuf::new, PathBuf::from),
+            false => path.to_path_buf(),
+        };
+        let mut source = self.clone();
+        source.dataset = name(Path::new(&self.dataset)).to_string_lossy().into_owned();
+        source.edges = self.edges.as_deref().map(name);
+        if self.folder.data_dir.is_absolute() {
+            source.folder = Source::default().folder;
+        }
+        source
+    }
+
+    /// The same data set, found from any folder.
+    fn absolute(&self) -> Source {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let mut source = self.clone();
         if Path::new(&source.dataset).exists() {

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use progap::plan::{Plan, PublicSizes};
+use progap::{Level, Settings};
 use serde_json::Value;
 
 fn account(arguments: &str) -> Output {
@@ -64,7 +66,7 @@ fn edge_noise_is_that_of_the_specification() {
 #[test]
 fn node_noise_is_that_of_the_specification() {
     for (depth, sigma) in [(1, 0.791), (2, 0.988), (5, 1.470)] {
-        let answer = json(&format!("{NODE} --depth {depth} --epsilon 8"), "");
+        let answer = json(&format!("{NODE} --ratio 1 --depth {depth} --epsilon 8"), "");
         assert!((number(&answer["sigma"]) - sigma).abs() < 0.00051, "{answer}");
         assert_eq!(answer["accountant"], "pld");
         let accountants = &answer["accountants"];
@@ -73,6 +75,19 @@ fn node_noise_is_that_of_the_specification() {
         assert!(accountants.get("gdp").is_none());
         assert!(answer["notes"]["gdp"].as_str().is_some_and(|note| note.contains("poisson-sampled")));
     }
+}
+
+/// What is not said is as in training: the noise of a run with the defaults of its level is what is shown here.
+#[test]
+fn defaults_are_those_of_training() {
+    let usual = Settings { batch_size: 256, epochs: 10, delta: Some(1e-5), ..Settings::new(Level::Node) };
+    let plan = Plan::new(&usual, PublicSizes { edges: 0, train_nodes: 19804 }).expect("a plan");
+    let epsilon = usual.epsilon.expect("a budget");
+    let answer = json(&format!("{NODE} --depth {} --epsilon {epsilon}", usual.depth), "");
+    let close = |key: &str, value: f64| (number(&answer[key]) / value - 1.0).abs() < 1e-5;
+    assert!(close("sigma", plan.aggregate_multiplier), "{answer} {plan:?}");
+    assert!(close("gradient_multiplier", plan.gradient_multiplier), "{answer} {plan:?}");
+    assert!(close("sensitivity", plan.sensitivity), "{answer} {plan:?}");
 }
 
 #[test]

@@ -52,6 +52,29 @@ fn a_release_is_audited_with_its_own_settings_and_data() {
     assert!((1.9..=2.0).contains(&claimed), "{claimed}");
 }
 
+/// Methods with queries of their own: a noisy graph, and sums over nodes with their senders, whose predictions claim nothing.
+#[test]
+fn every_method_is_audited() {
+    let place = workplace();
+    let audit = |method: &str, more: &[&str]| {
+        let run = ["audit", "g.progap", "--method", method, "--epochs", "1", "--canaries", "1000"];
+        progap_in(place.path(), &[&run[..], &["--seed", "1", "--json"], more].concat())
+    };
+    for (method, more, words, tests) in [
+        ("edge-rand", [].as_slice(), ["a noisy graph", "a sparse noisy graph", "training"].as_slice(), 5),
+        ("dp-gnn", &["--batch-size", "100"], &["nodes with their senders", "many receivers"], 4),
+    ] {
+        let report = audit(method, more).json();
+        let findings = report["findings"].as_array().expect("findings");
+        assert_eq!((findings.len(), &report["refuted"]), (tests, &false.into()), "{report}");
+        for words in words {
+            let named = |finding: &serde_json::Value| finding["what"].to_string().contains(words);
+            assert!(findings.iter().any(named), "{words:?} is not in {report}");
+        }
+    }
+    audit("dp-gnn", &["--batch-size", "100", "--parts", "training"]).refused(&["not protected"]);
+}
+
 #[test]
 fn nonsense_is_refused_in_one_sentence() {
     let place = workplace();

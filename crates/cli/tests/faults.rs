@@ -8,23 +8,15 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
 use common::runs::{charges, contents, make_ledger, resume, start, train, wait_for, workplace};
-use common::{Run, progap_in, text};
+use common::{Run, outcome, progap_in, text};
 
 /// Embeddings make files of a size that does not depend on the number of classes: the sizes of disks below rely on it.
 const SETTINGS: [&str; 10] =
     ["--epochs", "150", "--hidden", "8", "--messages", "embeddings", "--seed", "5", "--ledger", "budget.db"];
-
-fn outcome(output: Output) -> Run {
-    Run {
-        success: output.status.success(),
-        stdout: String::from_utf8(output.stdout).expect("text"),
-        stderr: String::from_utf8(output.stderr).expect("text"),
-    }
-}
 
 /// The network, a ledger, and the files of a run to which nothing happened.
 fn workplace_with_ledger() -> (tempfile::TempDir, std::collections::BTreeMap<String, Vec<u8>>) {

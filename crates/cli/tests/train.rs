@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::progap_in;
 use common::runs::{aggregates, contents, workplace};
+use common::{progap_in, text};
 
 #[test]
 fn train_predict_verify_and_inspect() {
@@ -82,4 +82,113 @@ fn repeats_give_a_mean_and_an_interval() {
     assert_eq!(runs.len(), 3);
     assert!((report["test_accuracy"].as_f64().expect("a mean") - mean).abs() < 1e-12);
     assert_eq!(report["private"], false, "a seed makes noise removable");
+    // Noise is added up, not epsilon: three runs of epsilon 1 at delta 1e-5 cost 1.83, not 3.
+    let all = report["epsilon_all_runs"].as_f64().expect("an epsilon");
+    assert!((1.8..1.9).contains(&all) && report["delta_all_runs"] == report["delta"], "{report}");
+    assert!(runs.iter().all(|run| run.get("epsilon_all_runs").is_none()), "{report}");
+}
+
+/// With a delta of zero costs add up; without a promise there is none.
+#[test]
+fn what_repeats_cost_together() {
+    let place = workplace();
+    let twice = |method: &str, more: &[&str]| {
+        let run =
+            ["train", "g.progap", "--method", method, "--epochs", "1", "--repeats", "2", "--out", method];
+        progap_in(place.path(), &[&run[..], more].concat())
+    };
+    let report = twice("edge-rand", &["--json"]).json();
+    let (one, all) = (report["epsilon"].as_f64(), report["epsilon_all_runs"].as_f64());
+    assert!(one.zip(all).is_some_and(|(one, all)| (all / one - 2.0).abs() < 1e-9), "{report}");
+    assert_eq!(report["delta_all_runs"], 0.0);
+    assert!(twice("sage", &["--json"]).json()["epsilon_all_runs"].is_null());
+    let shown = twice("gap", &[]).ok();
+    assert!(
+        shown.contains("for each run alone") && shown.contains("the 2 releases cost together"),
+        "{shown}"
+    );
+}
+
+/// The defaults are those of the kind of message; flags win.
+#[test]
+fn embeddings_start_from_their_own_defaults() {
+    let place = workplace();
+    let at = place.path();
+    let settings = |name: &str, flags: &[&str]| -> progap::Settings {
+        let run = ["train", "g.progap", "--epochs", "1", "--out", name, "--quiet"];
+        progap_in(at, &[&run[..], flags].concat()).ok();
+        progap::Release::open(&at.join(name)).expect("a release").config.settings
+    };
+    let embeddings = ["--messages", "embeddings"];
+    for (level, name) in [(progap::Level::Edge, "edge"), (progap::Level::Node, "node")] {
+        let usual = progap::Settings { epochs: 1, ..progap::Settings::plain(level) };
+        assert_eq!(settings(name, &[&embeddings[..], &["--level", name]].concat()), usual);
+    }
+    let flags = ["--weight-decay", "0.5", "--depth", "3"];
+    let chosen = settings("flags", &[&embeddings[..], &flags].concat());
+    assert_eq!((chosen.weight_decay, chosen.depth), (0.5, 3));
+    let labels = settings("labels", &["--messages", "labels"]);
+    assert_eq!(labels, progap::Settings { epochs: 1, ..progap::Settings::new(progap::Level::Edge) });
+}
+
+#[test]
+fn predictions_that_no_guarantee_covers_come_with_a_caution() {
+    let place = workplace();
+    let at = place.path();
+    let run = [
+        "train",
+        "g.progap",
+        "--method",
+        "dp-gnn",
+        "--level",
+        "node",
+        "--epochs",
+        "1",
+        "--batch-size",
+        "100",
+    ];
+    progap_in(at, &[&run[..], &["--out", "r", "--quiet"]].concat()).ok();
+    let predicted = progap_in(at, &["predict", "r", "--nodes", "3"]);
+    assert!(predicted.success && predicted.stdout.lines().count() == 2);
+    assert_eq!(predicted.stderr.lines().count(), 1);
+    assert!(predicted.stderr.starts_with("caution: the guarantee of dp-gnn does not cover predictions"));
+}
+
+/// A release names its data as the user did, and no folder of the data's holder: not the one it was trained in, and of an
+/// absolute path the last name alone. The holder runs it again all the same.
+#[test]
+fn a_release_does_not_tell_where_the_data_lies() {
+    let place = workplace();
+    let at = place.path();
+    let secret = at.join("secret");
+    std::fs::create_dir_all(secret.join("data")).expect("a folder");
+    progap_in(at, &["data", "convert", "g.progap", "secret/school", "--format", "csv"]).ok();
+    let (tables, folder) = (secret.join("school"), secret.join("data"));
+    let (tables, folder) = (text(&tables), text(&folder));
+    let train = |data: &[&str], out: &str| {
+        let run = ["train", "--epochs", "1", "--seed", "5", "--quiet", "--data-dir", folder, "--out", out];
+        progap_in(at, &[&run[..], data].concat()).ok();
+        for (name, bytes) in contents(&at.join(out)) {
+            let told = String::from_utf8_lossy(&bytes).contains(text(at));
+            assert!(!told, "{name} of {out} tells where the data lies");
+        }
+        std::fs::read_to_string(at.join(out).join("config.toml")).expect("settings")
+    };
+    assert!(train(&["secret/school"], "relative").contains("dataset = \"secret/school\"\n"));
+    let config = train(&[tables, "--id", "id", "--undirected"], "absolute");
+    assert!(config.contains("dataset = \"school\"\n") && !config.contains("secret"), "{config}");
+    let (nodes, edges) = (format!("{tables}/nodes.csv"), format!("{tables}/edges.csv"));
+    assert!(!train(&[&nodes, "--edges", &edges], "files").contains("secret"));
+
+    // The same settings again, in the same folder; from another one the holder says where the data is.
+    let again = ["train", "--quiet", "--config"];
+    progap_in(at, &[&again[..], &["relative/config.toml", "--out", "relative-2"]].concat()).ok();
+    assert!(contents(&at.join("relative")) == contents(&at.join("relative-2")));
+    let config = ["absolute/config.toml", "--out", "absolute-2"];
+    progap_in(at, &[&again[..], &config].concat()).refused(&["\"school\" is not here", "say where it lies"]);
+    progap_in(at, &[&again[..], &config, &[tables]].concat()).ok();
+    assert!(contents(&at.join("absolute")) == contents(&at.join("absolute-2")));
+    let audit = ["audit", "absolute", "--parts", "attacks", "--json"];
+    progap_in(at, &audit).refused(&["\"school\" is not here", "--data"]);
+    progap_in(at, &[&audit[..], &["--data", tables]].concat()).json();
 }

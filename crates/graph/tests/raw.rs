@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use common::npz::{archive, array, assert_is, expected, fixture, floats, integers, sorted_edges};
@@ -214,64 +214,4 @@ fn damaged_copies_never_panic() {
     for copy in mutate::mutations(num_nodes, 100, 4) {
         let _ = ogbn::read_tables(Tables { num_nodes: &copy, num_edges: &copy, ..good });
     }
-}
-
-/// Time and memory at size, on tables like those of ogbn-products; run with
-/// `cargo test --release --test raw -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement, not a check"]
-fn speed_on_generated_tables() {
-    let (nodes, edges, columns) = (300_000u64, 6_000_000u64, 100);
-    let folder = tempfile::tempdir().unwrap();
-    let mut state = 1u64;
-    let mut next = move || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        state >> 33
-    };
-    let write = |name: &str, rows: u64, row: &mut dyn FnMut() -> String| {
-        let file = std::fs::File::create(folder.path().join(format!("{name}.csv.gz"))).unwrap();
-        let mut gzip =
-            flate2::write::GzEncoder::new(std::io::BufWriter::new(file), flate2::Compression::new(6));
-        let mut bytes = 0;
-        for _ in 0..rows {
-            let row = row();
-            gzip.write_all(row.as_bytes()).unwrap();
-            bytes += row.len();
-        }
-        gzip.finish().unwrap().flush().unwrap();
-        bytes as f64 / 1e6
-    };
-    write("num-node-list", 1, &mut || format!("{nodes}\n"));
-    write("num-edge-list", 1, &mut || format!("{edges}\n"));
-    write("node-label", nodes, &mut || format!("{}\n", next() % 47));
-    let edge_mb = write("edge", edges, &mut || format!("{},{}\n", next() % nodes, next() % nodes));
-    let mut value = || format!("{}", (next() as f32 / (1u64 << 31) as f32 - 0.5) * 0.3);
-    let feature_mb = write("node-feat", nodes, &mut || {
-        let row: Vec<String> = (0..columns).map(|_| value()).collect();
-        row.join(",") + "\n"
-    });
-    // The floor: the same bytes decompressed and thrown away.
-    let start = std::time::Instant::now();
-    for name in ["edge", "node-feat"] {
-        let file = std::fs::File::open(folder.path().join(format!("{name}.csv.gz"))).unwrap();
-        std::io::copy(
-            &mut flate2::bufread::MultiGzDecoder::new(std::io::BufReader::new(file)),
-            &mut std::io::sink(),
-        )
-        .unwrap();
-    }
-    let floor = start.elapsed().as_secs_f64();
-    let start = std::time::Instant::now();
-    let dataset = ogbn::read(folder.path()).unwrap();
-    let seconds = start.elapsed().as_secs_f64();
-    assert_eq!((dataset.nodes(), dataset.graph().edges()), (nodes as usize, 2 * edges as usize));
-    let peak = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = peak.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("no VmHWM").to_string();
-    let total = edge_mb + feature_mb;
-    eprintln!(
-        "{edge_mb:.0} MB of edges and {feature_mb:.0} MB of features: {seconds:.2} s, {:.0} MB/s of text; \
-         decompression alone {floor:.2} s; data set {:.0} MB; {peak}",
-        total / seconds,
-        dataset.bytes() as f64 / 1e6
-    );
 }

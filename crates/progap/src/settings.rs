@@ -196,8 +196,8 @@ impl Settings {
         }
     }
 
-    /// What the methods have in common.
-    fn plain(level: Level) -> Settings {
+    /// What the methods have in common; of progap, the settings for embeddings as messages.
+    pub fn plain(level: Level) -> Settings {
         let node = level == Level::Node;
         Settings {
             method: Method::Progap,

@@ -4,10 +4,13 @@
 use std::sync::LazyLock;
 
 use progap::audit::mechanism::{Canary, Gradients, World, aggregation_claim, ask_vault, receivers};
+use progap::audit::response::{Pairs, response_claim};
+use progap::audit::subgraph::{Subgraphs, subgraph_claim};
 use progap::audit::{Auditor, Claim, Finding, Trial, evidence, judge, mechanism};
 use progap::method::catalogue::METHODS;
 use progap::plan::{Plan, PublicSizes};
 use progap::settings::{Bounding, Messages, Method, Selection};
+use progap::vault::Vault;
 use progap::{Level, Settings};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, Graph, Ratios};
@@ -222,6 +225,70 @@ fn degree_sampling_on_the_hub_graph_is_found() {
     // With records as the unit the lists of the others name the hub in any case, and the same sampling is sound.
     let record = audit_world(&hubs(200, false), claim, 10, &mut sampled);
     assert!(!refuted(&record), "{record:#?}");
+}
+
+/// Claims what a plan promises and asks a vault with other settings and another plan for a noisy graph.
+fn audit_response(claimed: &Settings, honest: &Plan, used: (&Settings, &Plan)) -> Vec<Finding> {
+    let claim = response_claim(honest).expect("a claim");
+    let trials = [1, 10].map(|spread| {
+        let mut vault =
+            |data| Vault::new(data, used.0, Randomness::from_seed(13))?.noisy_graph(used.0, used.1, None);
+        let pairs = Pairs::new(claimed, 20_000, spread);
+        let evidence = pairs.experiment(&mut Randomness::from_seed(13), &mut vault).expect("answers");
+        Trial { what: format!("one in {spread}"), evidence, claim }
+    });
+    judge(&trials, CONFIDENCE).expect("findings")
+}
+
+/// Edges and friendships through a noisy graph: honest answers pass, at any density and close to the claim; answers at twice
+/// the epsilon, or by a fifth more, do not, nor do friendships of which each direction is answered for itself.
+#[test]
+fn weak_randomised_response_is_found() {
+    for undirected in [false, true] {
+        let settings = Settings { undirected, ..Settings::of(Method::EdgeRand, Level::Edge) };
+        let honest = plan(&settings);
+        let findings = audit_response(&settings, &honest, (&settings, &honest));
+        assert!(!refuted(&findings), "{findings:#?}");
+        let claimed = response_claim(&honest).expect("a claim").epsilon.expect("a claim");
+        let tight = |finding: &Finding| finding.measured > 0.85 * claimed;
+        assert!(findings.iter().any(tight), "{findings:#?}");
+        for factor in [1.2, 2.0] {
+            let weak = plan(&Settings { epsilon: settings.epsilon.map(|e| factor * e), ..settings.clone() });
+            assert!(refuted(&audit_response(&settings, &honest, (&settings, &weak))), "{factor}");
+        }
+        if undirected {
+            let directed = Settings { undirected: false, ..settings.clone() };
+            assert!(refuted(&audit_response(&settings, &honest, (&directed, &honest))));
+        }
+    }
+}
+
+/// Records through a sum of gradients over nodes with their senders: an honest sum passes, close to the claim; with a fifth
+/// less noise, with noise for one node only, or without a bound on receivers it does not.
+#[test]
+fn weak_noise_on_subgraph_gradients_is_found() {
+    let usual = Settings::of(Method::DpGnn, Level::Node);
+    let settings = Settings { batch_size: 500, max_degree: 4, epsilon: Some(30.0), ..usual };
+    let honest = plan(&settings);
+    let claim = subgraph_claim(&honest).expect("a claim");
+    let audit = |receivers: usize, used: &Settings, noise: &Plan| {
+        let subgraphs = Subgraphs::new(6000, receivers).expect("canaries");
+        let mut ask = |data| subgraphs.ask(data, used, noise, Randomness::from_seed(14));
+        let evidence = subgraphs.experiment(&mut Randomness::from_seed(14), &mut ask).expect("answers");
+        judge(&[Trial { what: "records".into(), evidence, claim }], CONFIDENCE).expect("findings")
+    };
+    for receivers in receivers(&settings) {
+        let findings = audit(receivers, &settings, &honest);
+        assert!(!refuted(&findings), "{findings:#?}");
+        let claimed = claim.epsilon.expect("a claim");
+        assert!(findings.iter().any(|finding| finding.measured > 0.75 * claimed), "{findings:#?}");
+    }
+    let weaker = |by: f64| Plan { gradient_multiplier: honest.gradient_multiplier / by, ..honest.clone() };
+    for by in [1.2, honest.max_terms as f64] {
+        assert!(refuted(&audit(4, &settings, &weaker(by))), "{by}");
+    }
+    let unbounded = Settings { max_degree: 1000, ..settings.clone() };
+    assert!(refuted(&audit(16, &unbounded, &honest)));
 }
 
 /// Copies of the hub graph: everyone in U (40) is joined to everyone in W (4), and the canary is a hub joined to all of U,

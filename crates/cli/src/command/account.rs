@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, ValueEnum};
+use progap::Settings;
 use progap_privacy::accountant::{Accountant, all};
 use progap_privacy::calibrate::{Plan, Target, Training};
 use progap_privacy::event::MAX_JSON_BYTES;
@@ -23,7 +24,7 @@ use crate::ui;
     group = ArgGroup::new("question").required(true).args(["level", "events"]),
     group = ArgGroup::new("given").args(["epsilon", "sigma", "events"]),
     after_help = "\
-Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1; at node level it is the
+Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1; at node level it is the \
 noise multiplier of aggregations and gradients, that is the noise divided by the sensitivity.
 
 Examples:
@@ -61,13 +62,13 @@ pub struct Account {
     /// Node level: epochs per stage
     #[arg(long, conflicts_with = "events")]
     epochs: Option<u64>,
-    /// Node level: a sender's squared weights sum to at most this [default: 1]
+    /// Node level: a sender's squared weights sum to at most this [default: 100, as in training]
     #[arg(long, value_name = "D", conflicts_with = "events")]
     max_degree: Option<u64>,
-    /// Node level: norm to which gradients are clipped [default: 1]
+    /// Node level: norm to which gradients are clipped [default: 1, as in training]
     #[arg(long, value_name = "C", conflicts_with = "events", allow_negative_numbers = true)]
     clip: Option<f64>,
-    /// Node level: gradient multiplier over aggregation multiplier [default: 1]
+    /// Node level: gradient multiplier over aggregation multiplier [default: 2, as in training with label messages]
     #[arg(long, value_name = "R", conflicts_with = "events", allow_negative_numbers = true)]
     ratio: Option<f64>,
     /// A tree of events in JSON, with or without its unit; `-` reads standard input
@@ -254,17 +255,18 @@ impl Account {
                 format!("node level needs {name}: the cost depends on how often a node is in a batch")
             })
         };
+        let usual = Settings::new(progap::Level::Node);
         let training = Training {
             train_nodes: needed("--train-nodes", self.train_nodes)?,
             batch_size: needed("--batch-size", self.batch_size)?,
             epochs: needed("--epochs", self.epochs)?,
-            clip: self.clip.unwrap_or(1.0),
+            clip: self.clip.unwrap_or(usual.clip),
         };
         let sensitivity = match self.max_degree {
             Some(0) => return Err(Error::invalid("max-degree", 0, "at least 1").into()),
-            degree => (degree.unwrap_or(1) as f64).sqrt(),
+            degree => (degree.unwrap_or(usual.max_degree.into()) as f64).sqrt(),
         };
-        let ratio = self.ratio.unwrap_or(1.0);
+        let ratio = self.ratio.unwrap_or(usual.gradient_noise_ratio);
         let plan = Plan::node_level(depth, sensitivity, training)?.with_ratio(ratio)?;
         Ok(Planned { plan, level: Level::Node, depth, sensitivity, training: Some(training), ratio })
     }

@@ -29,14 +29,17 @@ Examples:
   progap audit --level none --parts attacks               what leaks without protection
   progap audit --parts mechanism --canaries 1000000       a sharper look at the noise alone
 
-The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is
+The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is \
 for the data's holder alone, and no ledger is charged.")]
 pub struct Audit {
     #[command(flatten)]
     choices: Choices,
-    /// What to attack
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "mechanism,training,attacks")]
+    /// What to attack [default: mechanism,training,attacks; dp-gnn claims nothing about what training releases]
+    #[arg(long, value_enum, value_delimiter = ',')]
     parts: Vec<Part>,
+    /// Where the data of a release lies, if not where it was named in training
+    #[arg(long, value_name = "DATASET")]
+    data: Option<String>,
     /// Canaries in each experiment [default: as many as are worth their time]
     #[arg(long, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     canaries: Option<u64>,
@@ -86,9 +89,13 @@ impl Audit {
         let (settings, source) = match &folder {
             Some(folder) => {
                 self.choices.config = Some(folder.join("config.toml"));
-                self.choices.source = Source::default();
+                self.choices.source = Source::default().in_folder(self.choices.source.data_folder());
                 let (settings, source) = self.choices.settings()?;
+                let source = self.data.as_ref().map_or(source.clone(), |data| source.with_dataset(data));
                 (Settings { seed: given, ..settings }, source)
+            }
+            None if self.data.is_some() => {
+                return Err("--data says where the data of a release lies: name the release, too".into());
             }
             None => {
                 let (settings, source) = self.choices.settings()?;
@@ -96,6 +103,12 @@ impl Audit {
             }
         };
         settings.check()?;
+        if let Some(folder) = folder.as_ref().filter(|_| source.is_missing()) {
+            let (folder, data) = (folder.display(), source.name());
+            return Err(
+                format!("{folder}: its data {data:?} is not here; say where it lies with --data").into()
+            );
+        }
         if let Some(out) = &self.out {
             std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
         }
@@ -106,6 +119,10 @@ impl Audit {
         let canaries = self.canaries.map(|canaries| canaries as usize);
         let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
 
+        if self.parts.is_empty() {
+            let training = auditor.claims_about_releases().then_some(Part::Training);
+            self.parts = [Part::Mechanism, Part::Attacks].into_iter().chain(training).collect();
+        }
         let mut trials = Vec::new();
         if self.parts.contains(&Part::Mechanism) {
             let _spinner = ui::spinner("asking the vault about canaries".to_string());

@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::source::Source;
 use crate::ui::{self, bytes, count, percent};
 
-/// Show a data set in figures: nodes, edges, features, classes, degrees, homophily, split, memory
+/// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release promises
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -12,13 +12,18 @@ use progap_graph::write::table::{ColumnValues, write_columns};
 use super::Outcome;
 use crate::ui;
 
-/// Predict classes and their probabilities from a release, without the graph; `progap inspect` says who may see them
+/// Predict classes and their probabilities from a release, without the graph
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   progap predict release/                              all nodes, as CSV
   progap predict release/ --nodes ann,bob
-  progap predict release/ --nodes ids.txt --out predictions.parquet")]
+  progap predict release/ --nodes ids.txt --out predictions.parquet
+
+Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
+a prediction about a node uses its own row: it is for that node, or for the data's holder. With the \
+method dp-gnn the guarantee is about the model alone: predictions read the rows of a node's senders as \
+they are. `progap inspect release/` says what is covered.")]
 pub struct Predict {
     /// The folder of a release
     release: PathBuf,
@@ -40,6 +45,13 @@ impl Predict {
             Some(nodes) => positions(&release, nodes)?,
         };
         let predictions = release.predict(&nodes)?;
+        if !release.covers_predictions() {
+            eprintln!(
+                "caution: the guarantee of {} does not cover predictions, which read other nodes' rows as they are: keep them \
+                 to the data's holder",
+                release.config.settings.method
+            );
+        }
         match (self.out, format) {
             (Some(path), Some(format)) => {
                 if let Format::Parquet = format {

@@ -8,7 +8,7 @@ use progap_graph::Dataset;
 
 use super::{Outcome, experiment};
 use crate::report::{self, Report as Content};
-use crate::source::Source;
+use crate::source::{DataFolder, Source};
 use crate::ui;
 
 /// Write a report: one HTML page that needs no network, each figure as SVG and PNG, each table as CSV, Markdown, LaTeX
@@ -29,6 +29,8 @@ pub struct Report {
     /// data's holder alone
     #[arg(long, value_name = "DATASET")]
     data: Option<String>,
+    #[command(flatten)]
+    data_folder: DataFolder,
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -69,7 +71,8 @@ impl Report {
             };
         }
         let release = Release::open(&self.folder)?;
-        let data = self.data.as_deref().map(|name| labelled(&release, name)).transpose()?;
+        let data =
+            self.data.as_deref().map(|name| labelled(&release, name, &self.data_folder)).transpose()?;
         report::of_release(&release, data.as_ref())
     }
 }
@@ -90,16 +93,16 @@ fn beside(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
 }
 
 /// The data set that a release was trained on, with its labels.
-fn labelled(release: &Release, name: &str) -> Result<Dataset, Box<dyn std::error::Error>> {
+fn labelled(
+    release: &Release,
+    name: &str,
+    folder: &DataFolder,
+) -> Result<Dataset, Box<dyn std::error::Error>> {
     if release.config.settings.level != Level::Node {
         return Err("--data is needed at node level only: this release holds the labels; leave it out".into());
     }
-    let kept = &release.config.source;
-    let source =
-        if kept.is_null() { Source::default() } else { serde_json::from_value(kept["source"].clone())? };
-    let source = source.with_dataset(name);
-    let source = kept["seed"].as_u64().map_or_else(|| source.clone(), |seed| source.with_seed(seed));
-    let dataset = source.load_split()?;
+    let kept = Source::kept(&release.config.source)?;
+    let dataset = Source::default().in_folder(folder).or_published(kept).with_dataset(name).load_split()?;
     if !release.fits(&dataset) {
         return Err(format!(
             "{name}: the release was trained on other data (node ids, classes or split differ); name the same data"

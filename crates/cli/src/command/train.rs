@@ -13,7 +13,8 @@ use progap::method::catalogue::default_level;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
 };
-use progap::{Release, release, run};
+use progap::{Release, ledger, release, run};
+use progap_privacy::Event;
 use serde::Serialize;
 
 use super::Outcome;
@@ -29,7 +30,7 @@ pub struct Choices {
     /// How the model is trained; `progap methods` describes each [default: progap]
     #[arg(long, short, value_enum)]
     method: Option<MethodName>,
-    /// What is private: nothing, edges, or whole records of nodes [default: edge]
+    /// What is private: nothing, edges, or whole records of nodes [default: edge; none for sage, node for dp-gnn]
     #[arg(long, value_enum)]
     level: Option<LevelName>,
     /// Settings to start from
@@ -44,10 +45,10 @@ pub struct Choices {
     /// Probability that the promise fails, or `auto` [default: auto, below one over the number of private units]
     #[arg(long, value_parser = parse_delta)]
     delta: Option<Delta>,
-    /// Number of aggregations over the graph [default: 2; for progap at node level 1; other methods: `progap methods`]
+    /// Number of aggregations over the graph [default: 2; 1 for label messages at node level, and for dp-gnn; 0 for mlp]
     #[arg(long, short = 'k', help_heading = "Model")]
     depth: Option<usize>,
-    /// What a node sends, in the method progap [default: labels; embeddings in the preset paper]
+    /// What a node sends, in the method progap; each has defaults of its own [default: labels; embeddings in the preset paper]
     #[arg(long, value_enum, help_heading = "Model")]
     messages: Option<MessagesName>,
     /// Layers of each base network [default: 1]
@@ -74,13 +75,13 @@ pub struct Choices {
     /// Epochs in each stage [default: 100; 10 at node level]
     #[arg(long, help_heading = "Training")]
     epochs: Option<usize>,
-    /// Learning rate [default: 0.01; 0.02 for progap at node level and for dp-gnn]
+    /// Learning rate [default: 0.01; 0.02 for label messages at node level and for dp-gnn]
     #[arg(long, visible_alias = "lr", help_heading = "Training")]
     learning_rate: Option<f64>,
-    /// Weight decay [default: 0.001 for progap, but at node level, else 0]
+    /// Weight decay [default: 0.001 for label messages, but at node level, else 0]
     #[arg(long, help_heading = "Training")]
     weight_decay: Option<f64>,
-    /// Expected batch size at node level [default: 512 for progap, 2048 for dp-gnn, else 256]
+    /// Expected batch size at node level [default: 512 for label messages, 2048 for dp-gnn, else 256]
     #[arg(long, help_heading = "Training")]
     batch_size: Option<usize>,
     /// Norm to which gradients are clipped at node level [default: 1]
@@ -95,7 +96,7 @@ pub struct Choices {
     /// Square of a sender's largest influence at node level; with sampling its largest number of edges [default: 100]
     #[arg(long, help_heading = "Privacy")]
     max_degree: Option<u32>,
-    /// Noise of gradients relative to that of aggregations at node level [default: 2 for progap, else 1]
+    /// Noise of gradients relative to that of aggregations at node level [default: 2 for label messages, else 1]
     #[arg(long, help_heading = "Privacy")]
     gradient_noise_ratio: Option<f64>,
     /// By which theorem noise is chosen [default: best]
@@ -126,7 +127,7 @@ pub struct Train {
     /// Go on with an interrupted run, with the data and the settings it began with
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Train so often, each time with another split; every run spends budget
+    /// Train so often, each time with another split; every run is a release of its own, and all of them spend budget
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeats: u64,
     /// Number of threads [default: all cores]
@@ -191,6 +192,9 @@ struct Report {
     run: RunReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     test_accuracy_interval: Option<[f64; 2]>,
+    /// What all runs cost together; null without a promise.
+    epsilon_all_runs: Option<f64>,
+    delta_all_runs: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<RunReport>,
 }
@@ -212,6 +216,8 @@ struct RunReport {
     cpu_seconds: f64,
     peak_rss_bytes: u64,
     release: PathBuf,
+    #[serde(skip)]
+    event: Event,
 }
 
 /// What can be said anew when an interrupted run goes on; all else was decided when it began.
@@ -234,14 +240,20 @@ impl Train {
         // The first Ctrl-C keeps what is done and stops; the second ends the program at once.
         let stop = stop::on_ctrl_c()?;
         if let Some(folder) = &self.resume {
-            let source: Source = serde_json::from_value(run::interrupted(folder)?.source["source"].clone())?;
-            let seed = run::interrupted(folder)?.source["seed"].as_u64();
-            let source = seed.map_or_else(|| source.clone(), |seed| source.with_seed(seed));
+            let source = Source::kept(&run::interrupted(folder)?.source)?;
             let report = self.once(&source, None, folder, stop)?;
             return self.show(vec![report]);
         }
         let (settings, source) = self.choices.settings()?;
         settings.check()?;
+        if let Some(file) = self.choices.config.as_ref().filter(|_| source.is_missing()) {
+            return Err(format!(
+                "{0}: the data {1:?} is not here; say where it lies: progap train FOLDER/{1} --config {0}",
+                file.display(),
+                source.name()
+            )
+            .into());
+        }
         let mut reports = Vec::new();
         let base = match &self.out {
             Some(out) => out.clone(),
@@ -268,18 +280,17 @@ impl Choices {
                 let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
                 let config: release::Config =
                     toml::from_str(&text).map_err(|e| config_problem(file, &text, &e))?;
-                if source.name() == Source::default().name() {
-                    source = serde_json::from_value(config.source["source"].clone())?;
-                    source =
-                        config.source["seed"].as_u64().map_or(source.clone(), |seed| source.with_seed(seed));
-                }
+                source = source.or_published(Source::kept(&config.source)?);
                 config.settings
             }
             None => {
                 let method = self.method.map_or(Method::Progap, Method::from);
                 let level = self.level.map_or_else(|| default_level(method), Level::from);
                 match self.preset.unwrap_or(Preset::Default) {
-                    Preset::Default => Settings::of(method, level),
+                    Preset::Default => match self.messages {
+                        Some(MessagesName::Embeddings) if method == Method::Progap => Settings::plain(level),
+                        _ => Settings::of(method, level),
+                    },
                     Preset::Paper => Settings::paper(method, level),
                 }
             }
@@ -365,8 +376,7 @@ impl Train {
         };
         let release = match settings {
             Some(settings) => {
-                let kept = serde_json::json!({ "source": source.absolute(), "seed": source.given_seed() });
-                run::train(dataset, settings, folder, self.ledger.as_deref(), kept, &mut observer)
+                run::train(dataset, settings, folder, self.ledger.as_deref(), source.keep(), &mut observer)
             }
             None => run::resume(dataset, folder, &mut observer),
         };
@@ -380,6 +390,7 @@ impl Train {
         let mean =
             |value: fn(&RunReport) -> f64| reports.iter().map(value).sum::<f64>() / reports.len() as f64;
         let mut run = reports[reports.len() - 1].clone();
+        let together = cost_together(&reports);
         let interval = (reports.len() > 1).then(|| mean_interval(&accuracies));
         run.test_accuracy = mean(|run| run.test_accuracy);
         run.val_accuracy = mean(|run| run.val_accuracy);
@@ -388,7 +399,9 @@ impl Train {
         }
         if self.json {
             let runs = if reports.len() > 1 { reports } else { vec![] };
-            let report = Report { run, test_accuracy_interval: interval, runs };
+            let (epsilon_all_runs, delta_all_runs) = together.unzip();
+            let report =
+                Report { run, test_accuracy_interval: interval, epsilon_all_runs, delta_all_runs, runs };
             return ui::print(&serde_json::to_string_pretty(&report)?);
         }
         let release = Release::open(&run.release)?;
@@ -417,7 +430,15 @@ impl Train {
         rows.extend(run.majority_accuracy.map(|a| ("majority class", percent(a))));
         if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
             let unit = release.statement.unit.map(|unit| unit.to_string()).unwrap_or_default();
-            rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}")));
+            let each = if reports.len() > 1 { ", for each run alone" } else { "" };
+            rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}{each}")));
+        }
+        if let (Some((epsilon, delta)), true) = (together, reports.len() > 1) {
+            let all = format!(
+                "epsilon {epsilon:.4}, delta {delta:e}: what the {} releases cost together, for whoever sees all",
+                reports.len()
+            );
+            rows.push(("all runs", all));
         }
         rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
         rows.push(("time", format!("{:.1} s ({:.1} s CPU)", run.seconds, run.cpu_seconds)));
@@ -425,6 +446,19 @@ impl Train {
         let next = format!("progap predict {0}   progap verify {0}", run.release.display());
         rows.push(("next", next));
         ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
+    }
+}
+
+/// Epsilon and delta of all runs together: as an accountant composes them, or else, for what no accountant composes, the sum
+/// of each. Nothing without a promise.
+fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
+    let costs: Vec<(f64, f64)> = runs.iter().map(|run| run.epsilon.zip(run.delta)).collect::<Option<_>>()?;
+    let sum = costs.iter().fold((0.0, 0.0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
+    let delta = costs.iter().map(|cost| cost.1).fold(0.0, f64::max);
+    let events: Vec<&Event> = runs.iter().map(|run| &run.event).collect();
+    match costs.len() {
+        1 => Some(sum),
+        _ => Some(ledger::together(&events, delta).map_or(sum, |epsilon| (epsilon, delta))),
     }
 }
 
@@ -466,11 +500,13 @@ fn report(release: &Release, majority: Option<f64>, seconds: f64, cpu_seconds: f
         cpu_seconds,
         peak_rss_bytes: ui::peak_memory(),
         release: release.folder.clone(),
+        event: statement.event.clone(),
     }
 }
 
 /// The first folder `releases/NAME-LEVEL-NUMBER` that does not exist.
 fn fresh_folder(name: &str, level: Level) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let name = Path::new(name).file_name().map_or_else(|| name.into(), |name| name.to_string_lossy());
     let name: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
     let level = format!("{level:?}").to_lowercase();
     let candidate =

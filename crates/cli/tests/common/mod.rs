@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -22,7 +22,11 @@ pub struct Run {
 
 /// Runs `progap` with these arguments in a folder.
 pub fn progap_in(folder: &Path, arguments: &[&str]) -> Run {
-    let output = command(folder).args(arguments).output().expect("the command starts");
+    outcome(command(folder).args(arguments).output().expect("the command starts"))
+}
+
+/// What a process that is over came to.
+pub fn outcome(output: Output) -> Run {
     Run {
         success: output.status.success(),
         stdout: String::from_utf8(output.stdout).expect("text"),

@@ -70,7 +70,11 @@ pub fn statement(release: &Path) -> Value {
 /// A command that trains on the network of [`workplace`] with these settings.
 pub fn train(place: &Path, settings: &[&str], out: &str) -> Command {
     let mut command = command(place);
-    command.args(["train", "g.progap", "--quiet", "--delta", DELTA, "--out", out]).args(settings);
+    command.args(["train", "g.progap", "--quiet", "--out", out]).args(settings);
+    // Nothing is promised by the one, and without a delta by the other.
+    if !["sage", "edge-rand"].iter().any(|method| settings.contains(method)) {
+        command.args(["--delta", DELTA]);
+    }
     command
 }
 

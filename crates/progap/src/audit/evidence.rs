@@ -20,6 +20,8 @@ pub struct Claim {
     pub delta: f64,
     /// The strength of the Gaussian mechanism, where it is one.
     pub mu: Option<f64>,
+    /// Whether canaries are answered each on its own, by chance alone, as randomised response does.
+    pub independent: bool,
 }
 
 impl Claim {
@@ -29,12 +31,17 @@ impl Claim {
     /// Events that no accountant knows.
     pub fn of(event: &Event, delta: f64) -> Result<Claim> {
         let epsilon = Best.epsilon(event, delta)?.value;
-        Ok(Claim { epsilon: Some(epsilon), delta, mu: GdpAccountant::mu(event) })
+        Ok(Claim { epsilon: Some(epsilon), delta, mu: GdpAccountant::mu(event), independent: false })
     }
 
     /// No promise, measured at this delta.
     pub fn none(delta: f64) -> Claim {
-        Claim { epsilon: None, delta, mu: None }
+        Claim { epsilon: None, delta, mu: None, independent: true }
+    }
+
+    /// An epsilon that holds with a delta of zero, about canaries that are answered each on its own.
+    pub fn pure(epsilon: f64) -> Claim {
+        Claim { epsilon: Some(epsilon), delta: NO_DELTA, mu: None, independent: true }
     }
 
     /// The strength by which guesses are planned.
@@ -47,13 +54,16 @@ impl Claim {
     }
 
     fn tests(&self) -> &'static [Test] {
-        match (self.mu, self.epsilon) {
+        match (self.mu, self.independent) {
             (Some(_), _) => &[Test::OneRun, Test::Gaussian],
-            (None, Some(_)) => &[Test::OneRun],
-            (None, None) => &[Test::OneRun, Test::Rates],
+            (None, true) => &[Test::OneRun, Test::Rates],
+            (None, false) => &[Test::OneRun],
         }
     }
 }
+
+/// What holds with a delta of zero holds with any; the tests need one.
+pub(super) const NO_DELTA: f64 = 1e-12;
 
 /// Without noise scores tell all: guess about every canary.
 const UNPROTECTED: f64 = 50.0;
@@ -71,7 +81,7 @@ pub enum Test {
     /// Hits and false alarms of a threshold against the best that a Gaussian mechanism of the claimed strength allows;
     /// takes canaries for independent, as the vault's noise is.
     Gaussian,
-    /// Hits and false alarms of a threshold, without a claim; takes canaries for independent.
+    /// Hits and false alarms of a threshold, whatever the noise; takes canaries for independent.
     Rates,
 }
 

@@ -6,8 +6,9 @@ use progap_privacy::Event;
 use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
+use super::{response, subgraph};
 use crate::plan::{Plan, automatic_delta};
-use crate::settings::{Bounding, Level, Settings};
+use crate::settings::{Bounding, Level, Method, Settings};
 use crate::vault::{Aggregate, Message, Rows, Vault};
 use crate::{Error, Result, method};
 
@@ -36,13 +37,13 @@ pub struct Canary {
 }
 
 /// Rows that canaries take, ten times as many on request: more canaries give sharper bounds and take longer.
-const ROWS: usize = 400_000;
+pub(super) const ROWS: usize = 400_000;
 /// As many canaries as usual.
 const CANARIES: usize = 100_000;
 /// The most receivers of a record.
 const RECEIVERS: usize = 2000;
 /// As many as usual in a sum of gradients, where each has a weight of its own.
-const GRADIENTS: usize = 20_000;
+pub(super) const GRADIENTS: usize = 20_000;
 
 impl World {
     /// Canaries of the settings' unit beside the edges of a graph, as many as there is room for or as are asked for. An
@@ -168,6 +169,11 @@ pub fn audit<S: Source>(
     canaries: Option<usize>,
     fresh: impl Fn() -> Randomness<S>,
 ) -> Result<Vec<Trial>> {
+    match settings.method {
+        Method::EdgeRand => return response::audit(settings, plan, canaries, fresh),
+        Method::DpGnn => return subgraph::audit(settings, plan, canaries, fresh),
+        _ => {}
+    }
     let mut trials = Vec::new();
     let rounds = method::aggregations(settings);
     if rounds > 0 {
@@ -301,7 +307,7 @@ fn one_hot(rows: usize) -> Result<Features> {
 }
 
 /// Nodes of one class in a data set of two.
-fn canary_data(graph: Graph, features: Features, part: impl Fn(usize) -> Part) -> Result<Dataset> {
+pub(super) fn canary_data(graph: Graph, features: Features, part: impl Fn(usize) -> Part) -> Result<Dataset> {
     let nodes = graph.nodes();
     Ok(Dataset::new(DatasetParts {
         name: "canaries".into(),

@@ -9,6 +9,8 @@
 //! |---|---|
 //! | [`evidence`] | coins and scores, the claim about them, and what they prove |
 //! | [`mechanism`] | canaries for the vault's own queries, the strongest there can be |
+//! | [`response`] | canaries for a noisy graph: possible edges |
+//! | [`subgraph`] | canaries for sums of gradients over nodes with their senders |
 //! | [`training`] | canaries in a real data set, scored from what a whole training run releases |
 //! | [`attack`] | link and membership inference against a release, as an outsider would try |
 //!
@@ -18,6 +20,8 @@
 pub mod attack;
 pub mod evidence;
 pub mod mechanism;
+pub mod response;
+pub mod subgraph;
 pub mod training;
 
 pub use evidence::{Claim, Evidence, Finding, Trial, judge};
@@ -27,7 +31,7 @@ use progap_privacy::noise::Randomness;
 
 use crate::method::{self, Observer};
 use crate::release::Release;
-use crate::settings::{Method, Settings};
+use crate::settings::Settings;
 use crate::{Error, Result, run};
 use attack::Attack;
 
@@ -48,12 +52,6 @@ impl Auditor<'_> {
     /// # Errors
     /// Settings or data that cannot be trained with.
     pub fn mechanism(&self) -> Result<Vec<Trial>> {
-        if matches!(self.settings.method, Method::EdgeRand | Method::DpGnn) {
-            return Err(Error::Unsuitable(format!(
-                "there are no canaries for the queries of {} yet: audit --parts attacks",
-                self.settings.method
-            )));
-        }
         let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
         let plan = run::prepare(dataset, settings)?;
         match settings.seed {
@@ -64,14 +62,19 @@ impl Auditor<'_> {
         }
     }
 
+    /// Whether the guarantee covers what a release predicts, so that [`Auditor::training`] has a claim to test.
+    pub fn claims_about_releases(&self) -> bool {
+        method::aggregates_are_protected(self.settings)
+    }
+
     /// Trains with canaries in the data and attacks the release.
     ///
     /// # Errors
     /// Settings or data that cannot be trained with.
     pub fn training(&self, observer: &mut dyn Observer) -> Result<Trial> {
-        if !method::aggregates_are_protected(self.settings) {
+        if !self.claims_about_releases() {
             return Err(Error::Unsuitable(format!(
-                "predictions of {} are not protected, so there is no claim about them to test: audit --parts attacks",
+                "predictions of {} are not protected, so there is no claim about them to test: audit --parts mechanism,attacks",
                 self.settings.method
             )));
         }

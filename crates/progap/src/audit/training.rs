@@ -9,7 +9,7 @@ use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split}
 use progap_privacy::accountant::GdpAccountant;
 use progap_privacy::noise::{Randomness, Source};
 
-use super::evidence::{Claim, Evidence, Trial, toss};
+use super::evidence::{Claim, Evidence, NO_DELTA, Trial, toss};
 use super::mechanism::unit_in_words;
 use super::throwaway_release;
 use crate::method::Observer;
@@ -169,9 +169,8 @@ pub fn audit<S: Source>(
     let seen = planted.observations(&release, &everyone)?;
     let claim = match (release.statement.epsilon, release.statement.delta) {
         (Some(epsilon), Some(delta)) => {
-            // What holds with a delta of zero holds with any; the tests need one.
-            let delta = delta.max(1e-12);
-            Claim { epsilon: Some(epsilon), delta, mu: GdpAccountant::mu(&release.statement.event) }
+            let mu = GdpAccountant::mu(&release.statement.event);
+            Claim { epsilon: Some(epsilon), delta: delta.max(NO_DELTA), mu, independent: false }
         }
         _ => Claim::none(automatic_delta(base.graph().edges())),
     };

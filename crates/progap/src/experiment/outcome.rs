@@ -165,7 +165,7 @@ mod tests {
         let (method, level) = (settings(1).method, Level::Edge);
         let candidates = vec![settings(1), settings(2)];
         let cell = Cell { data, method, level, epsilon: Some(1.0), variant: vec![], candidates };
-        Experiment { name: Name::Table2, runs: 3, tuning, cells: vec![cell] }
+        Experiment { name: Name::Table2, runs: 3, tuning, cells: vec![cell], left_out: vec![] }
     }
 
     /// Results in which depth 2 is better on validation nodes and worse on test nodes.

@@ -85,6 +85,8 @@ pub struct Experiment {
     pub tuning: Tuning,
     /// The cells.
     pub cells: Vec<Cell>,
+    /// Variants that a method does not have, and why.
+    pub left_out: Vec<String>,
 }
 
 /// The additions that `ablation` turns on and off: levels, a name, settings. What this version has no setting for is
@@ -123,10 +125,11 @@ impl Experiment {
         let maker = Maker { name, options };
         maker.check()?;
         let mut cells = Vec::new();
+        let mut left_out = Vec::new();
         for data in &options.data {
-            maker.add_data_set(data, &mut cells)?;
+            maker.add_data_set(data, &mut cells, &mut left_out)?;
         }
-        Experiment::of(name, options, cells)
+        Ok(Experiment { left_out, ..Experiment::of(name, options, cells)? })
     }
 
     /// An experiment of these cells.
@@ -142,7 +145,7 @@ impl Experiment {
                 "there is nothing to run: no data set, method, level and settings are left together",
             ));
         }
-        Ok(Experiment { name, runs: options.runs, tuning: options.tuning, cells: unique })
+        Ok(Experiment { name, runs: options.runs, tuning: options.tuning, cells: unique, left_out: vec![] })
     }
 
     /// Every job once, in an order in which data sets are loaded once and runs find the stages of deeper ones.
@@ -295,16 +298,22 @@ impl Maker<'_> {
         }
     }
 
-    fn add_data_set(&self, data: &DataSpec, cells: &mut Vec<Cell>) -> Result<()> {
+    fn add_data_set(&self, data: &DataSpec, cells: &mut Vec<Cell>, left_out: &mut Vec<String>) -> Result<()> {
         let mut defaults: Vec<Settings> = Vec::new();
         for level in self.levels() {
             for method in self.methods().into_iter().filter(|&method| entry(method).levels.contains(&level)) {
                 for epsilon in self.epsilons(level) {
                     for variant in self.variants(level) {
                         let optional = self.name == Name::Ablation && !variant.changes.is_empty();
+                        let label = variant.labels.iter().map(|(_, value)| value.clone()).collect::<String>();
                         match self.cell(data, method, level, epsilon, variant) {
-                            // An addition need not exist at every level and for every method, or change anything.
-                            Err(_) if optional => {}
+                            // An addition need not exist for every method, or change anything.
+                            Err(why) if optional => {
+                                let why = format!("{label}, for {method} at level {level}: {why}");
+                                if !left_out.contains(&why) {
+                                    left_out.push(why);
+                                }
+                            }
                             Ok(cell) if optional && cell.candidates == defaults => {}
                             cell => {
                                 let cell = cell?;
@@ -484,6 +493,20 @@ mod tests {
         let keys: HashSet<String> = jobs.iter().map(Job::key).collect();
         assert_eq!(keys.len(), jobs.len());
         assert!(jobs.windows(2).all(|pair| pair[0].split <= pair[1].split), "splits one after the other");
+    }
+
+    #[test]
+    fn ablation_says_what_a_method_does_not_have() {
+        let ablation = |method| {
+            let options = only(method, Level::Node, Tuning::None);
+            let two = Options { data: [options.data.clone(), options.data.clone()].concat(), ..options };
+            Experiment::new(Name::Ablation, &two).expect("an experiment").left_out
+        };
+        assert_eq!(ablation(Method::Progap), [""; 0]);
+        let left_out = ablation(Method::DpGnn);
+        assert_eq!(left_out.len(), 1, "{left_out:?}");
+        let (what, why) = ("degrees bounded by capped weights, for dp-gnn at level node: ", "--bounding");
+        assert!(left_out[0].starts_with(what) && left_out[0].contains(why), "{left_out:?}");
     }
 
     #[test]

@@ -37,6 +37,19 @@ pub(super) fn epsilon(events: &[&Event], delta: f64) -> Result<(f64, &'static st
     Ok((bound.value, bound.accountant))
 }
 
+/// Epsilon of some runs together, by the tightest accountant that handles them; with a delta of zero, the sum of what each
+/// costs with none.
+///
+/// # Errors
+/// Events that no accountant handles together at this delta.
+pub fn together(events: &[&Event], delta: f64) -> Result<f64> {
+    let pure: Option<Vec<f64>> = events.iter().map(|event| event.pure_epsilon()).collect();
+    match pure {
+        Some(epsilons) if delta == 0.0 => Ok(epsilons.iter().sum()),
+        _ => Ok(epsilon(events, delta)?.0),
+    }
+}
+
 /// Whether the events are all Gaussian: then the total also holds if each run was designed after seeing the results
 /// of the runs before it.
 pub(super) fn all_gaussian(events: &[&Event]) -> bool {

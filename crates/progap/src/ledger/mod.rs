@@ -52,6 +52,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::{Deserialize, Serialize};
 
 pub use book::Charged;
+pub use compose::together;
 pub use error::{Error, OverBudget, Result};
 
 use book::{Account, Body, Book, Depth};
@@ -563,51 +564,22 @@ mod tests {
             accountant: "gdp".into(),
             noise_values: 0,
         };
-        let forged = |change: fn(&mut Body)| {
+        let forged = |change: fn(&mut Unit, &mut f64, &mut f64)| {
             let mut body = honest.clone();
-            change(&mut body);
+            if let Body::Charge { unit, total, delta, .. } = &mut body {
+                change(unit, total, delta);
+            }
             body
         };
+        let event = r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#;
         let cases = [
-            (honest.clone(), r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#, true),
+            (honest.clone(), event, true),
             (honest.clone(), r#"{"type":"gaussian","sigma":9.9,"sensitivity":1.0}"#, false),
             (honest.clone(), r#"{"type":"gaussian","sigma":0.0,"sensitivity":1.0}"#, false),
-            (
-                forged(|body| {
-                    if let Body::Charge { total, .. } = body {
-                        *total = 0.447
-                    }
-                }),
-                r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#,
-                false,
-            ),
-            (
-                forged(|body| {
-                    if let Body::Charge { total, .. } = body {
-                        *total = 4.1
-                    }
-                }),
-                r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#,
-                false,
-            ),
-            (
-                forged(|body| {
-                    if let Body::Charge { delta, .. } = body {
-                        *delta = 1e-5
-                    }
-                }),
-                r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#,
-                false,
-            ),
-            (
-                forged(|body| {
-                    if let Body::Charge { unit, .. } = body {
-                        *unit = Unit::Node
-                    }
-                }),
-                r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#,
-                false,
-            ),
+            (forged(|_, total, _| *total = 0.447), event, false),
+            (forged(|_, total, _| *total = 4.1), event, false),
+            (forged(|_, _, delta| *delta = 1e-5), event, false),
+            (forged(|unit, _, _| *unit = Unit::Node), event, false),
         ];
         for (body, event, right) in cases {
             let (_folder, mut ledger) = ledger();

@@ -29,8 +29,8 @@ pub use verify::{Finding, verify};
 use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
-use crate::method::Fitted;
 use crate::method::trainer::EpochRecord;
+use crate::method::{self, Fitted};
 use crate::plan::Plan;
 use crate::predictor::Predictor;
 use crate::run::RunFile;
@@ -134,8 +134,10 @@ pub(crate) fn write<S: Source>(
     }
     store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
     let mut names = fitted.predictor.write(folder, &run.settings)?;
-    let config =
-        Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source: run.source.clone() };
+    let mut source = run.source.clone();
+    // Where the data's holder keeps the data is nobody else's business.
+    source.as_object_mut().and_then(|source| source.remove("private"));
+    let config = Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     files::write_json(
@@ -233,6 +235,11 @@ impl Release {
     /// Everything in the release that predictions are made of.
     pub(crate) fn predictor(&self) -> &Predictor {
         &self.predictor
+    }
+
+    /// Whether the guarantee covers what the model says, and not the model alone.
+    pub fn covers_predictions(&self) -> bool {
+        method::aggregates_are_protected(&self.config.settings)
     }
 
     /// What the model says about some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also

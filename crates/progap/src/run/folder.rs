@@ -44,7 +44,8 @@ pub struct RunFile {
     pub nodes: usize,
     /// The ledger to charge.
     pub ledger: Option<PathBuf>,
-    /// How the data was asked for, so that the caller can load it again; not looked at here.
+    /// How the data was asked for, so that the caller can load it again; not looked at here. A key `private` stays out of
+    /// the release.
     pub source: serde_json::Value,
     /// The checksum of all of this, so that nothing changes between the beginning of a run and its end.
     seal: String,

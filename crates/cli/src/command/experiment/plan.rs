@@ -77,6 +77,7 @@ impl Plan<'_> {
             ("to do", ui::count(self.left.len())),
             ("time", time),
         ];
+        rows.extend(self.experiment.left_out.iter().map(|why| ("left out", ui::wrap(why, 100, 13))));
         rows.extend(tuning_warning(self.experiment).map(|text| ("privacy", ui::wrap(text, 100, 13))));
         format!("{}\n", ui::facts(self.title, &rows))
     }
@@ -92,6 +93,7 @@ impl Plan<'_> {
             "left": self.left.len(),
             "workers": self.workers,
             "seconds_left": self.seconds(),
+            "left_out": self.experiment.left_out,
             "warning": tuning_warning(self.experiment),
         })
     }

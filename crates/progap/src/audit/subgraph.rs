@@ -1,0 +1,143 @@
+//! Canaries for sums of gradients over nodes with their senders: records that turn the gradient of every node they reach.
+
+use progap_graph::{Dataset, Features, Graph, Part};
+use progap_nn::{Batch, Neighbours, Norm, Sage, SageArchitecture, sage_clipped_sum};
+use progap_privacy::Event;
+use progap_privacy::noise::{Randomness, Source};
+
+use super::evidence::{Claim, Evidence, Trial, toss};
+use super::mechanism::{GRADIENTS, ROWS, canary_data, receivers};
+use crate::plan::Plan;
+use crate::settings::Settings;
+use crate::vault::{Rows, Vault};
+use crate::{Error, Result};
+
+/// Records, each with a feature of its own and the same number of receivers, which have none. By a coin the feature is
+/// large or as large below zero, so that the gradients of the record and of all its receivers point one way or the other
+/// along one weight, which nothing else moves: the largest change that the proof allows.
+#[derive(Debug)]
+pub struct Subgraphs {
+    sage: Sage,
+    canaries: usize,
+    receivers: usize,
+    /// In which direction a record that is in moves its weight.
+    sign: f64,
+}
+
+impl Subgraphs {
+    /// So many canaries, two at least, with so many receivers each.
+    ///
+    /// # Errors
+    /// None in practice: the shape is fixed.
+    pub fn new(canaries: usize, receivers: usize) -> Result<Subgraphs> {
+        let canaries = canaries.max(2);
+        let shape = SageArchitecture { hidden: 1, convolutions: 1, ..SageArchitecture::new(canaries, 2) };
+        let mut sage = Sage::new(SageArchitecture { norm: Norm::None, normalise: false, ..shape }, 1)?;
+        // What the features weigh comes first. It is zero, so that the slopes behind it are the same for every record; and
+        // they have one sign for what a node hears and for its own row.
+        let (features, others) = sage.parameters_mut().split_at_mut(canaries);
+        features.fill(0.0);
+        others.iter_mut().for_each(|weight| *weight = weight.abs());
+        let mut subgraphs = Subgraphs { sage, canaries, receivers, sign: 1.0 };
+        subgraphs.sign = subgraphs.slope()?.signum();
+        Ok(subgraphs)
+    }
+
+    /// How a record that is in moves its weight, before any clipping that matters.
+    fn slope(&self) -> Result<f64> {
+        let rows = Rows::of_nodes(&self.dataset(&vec![true; self.canaries])?)?;
+        let (inputs, labels) = (rows.own()?, vec![0; self.nodes()]);
+        let alone = vec![0u64; self.nodes() + 1];
+        let neighbours = Neighbours::new(self.nodes(), &alone, &[])?;
+        let gradient = sage_clipped_sum(&self.sage, Batch::new(&inputs, &labels, &[0], 2)?, neighbours, 1.0)?;
+        match gradient[0] {
+            slope if slope.abs() > 0.99 => Ok(slope),
+            _ => Err(Error::Contradiction("a canary's gradient is not along its own weight")),
+        }
+    }
+
+    fn nodes(&self) -> usize {
+        self.canaries * (self.receivers + 1)
+    }
+
+    /// The data with the features that coins choose.
+    fn dataset(&self, coins: &[bool]) -> Result<Dataset> {
+        let (nodes, step) = (self.nodes(), self.receivers + 1);
+        let own = |node: usize| node.is_multiple_of(step);
+        let offsets: Vec<u64> = (0..=nodes).map(|node| node.div_ceil(step) as u64).collect();
+        let columns: Vec<u32> = (0..self.canaries as u32).collect();
+        let values: Vec<f32> = coins.iter().map(|&coin| if coin { 1e5 } else { -1e5 }).collect();
+        let features = Features::sparse(nodes, self.canaries, offsets, columns, Some(values.into()))?;
+        let (sources, targets): (Vec<u32>, Vec<u32>) = (0..nodes)
+            .filter(|&node| !own(node))
+            .map(|node| ((node / step * step) as u32, node as u32))
+            .unzip();
+        canary_data(Graph::from_edges(nodes, &sources, &targets)?, features, |_| Part::Train)
+    }
+
+    /// The noisy sum of the vault over all nodes, not divided by their number.
+    ///
+    /// # Errors
+    /// As [`Vault::subgraph_gradient`].
+    pub fn ask<S: Source>(
+        &self,
+        dataset: Dataset,
+        settings: &Settings,
+        plan: &Plan,
+        randomness: Randomness<S>,
+    ) -> Result<Vec<f32>> {
+        // A record is protected better than this when few of its terms are in the batch; here all are.
+        let settings = Settings { batch_size: dataset.nodes(), ..settings.clone() };
+        let mut vault = Vault::new(dataset, &settings, randomness)?;
+        let grid = vault.subgraph_grid(self.sage.parameter_count(), &settings, plan)?;
+        let mean = vault.subgraph_gradient("gradient 0/0", &self.sage, &grid, &settings, plan)?;
+        Ok(mean.iter().map(|value| value * settings.batch_size as f32).collect())
+    }
+
+    /// Asks a mechanism once for the sum of all gradients.
+    ///
+    /// # Errors
+    /// What the mechanism returns.
+    pub fn experiment<S: Source>(
+        &self,
+        randomness: &mut Randomness<S>,
+        mechanism: &mut dyn FnMut(Dataset) -> Result<Vec<f32>>,
+    ) -> Result<Evidence> {
+        let coins = toss(randomness, self.canaries)?;
+        let answer = mechanism(self.dataset(&coins)?)?;
+        let scores = answer[..self.canaries].iter().map(|&value| self.sign * f64::from(value)).collect();
+        Ok(Evidence { scores, coins, threshold: 0.0 })
+    }
+}
+
+/// What is claimed about a record all of whose terms are in one sum.
+///
+/// # Errors
+/// A plan whose noise is no number.
+pub fn subgraph_claim(plan: &Plan) -> Result<Claim> {
+    let noise = plan.gradient_multiplier * plan.sensitivity;
+    Claim::of(&Event::gaussian(noise, plan.max_terms as f64 * plan.sensitivity)?, plan.delta)
+}
+
+/// Audits one sum of gradients of a run with these settings and this noise.
+///
+/// # Errors
+/// Settings that contradict each other.
+pub fn audit<S: Source>(
+    settings: &Settings,
+    plan: &Plan,
+    canaries: Option<usize>,
+    fresh: impl Fn() -> Randomness<S>,
+) -> Result<Vec<Trial>> {
+    let claim = subgraph_claim(plan)?;
+    let trial = |(at, receivers): (usize, usize)| {
+        let most = (ROWS / (receivers + 1)).max(100);
+        let subgraphs = Subgraphs::new(canaries.unwrap_or(GRADIENTS).min(most), receivers)?;
+        let mut vault = |data| subgraphs.ask(data, settings, plan, fresh());
+        let evidence = subgraphs.experiment(&mut fresh(), &mut vault)?;
+        let many = if at == 0 { "" } else { " with many receivers" };
+        let what = format!("a record{many} through one sum of gradients over nodes with their senders");
+        Ok(Trial { what, evidence, claim })
+    };
+    receivers(settings).into_iter().enumerate().map(trial).collect()
+}
