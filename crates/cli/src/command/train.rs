@@ -47,7 +47,8 @@ pub struct Choices {
     /// Number of aggregations over the graph [default: 2; for progap at node level 1; other methods: `progap methods`]
     #[arg(long, short = 'k', help_heading = "Model")]
     depth: Option<usize>,
-    /// What a node sends, in the method progap [default: labels; embeddings in the preset paper]
+    /// What a node sends, in the method progap [default: auto, which is labels, or
+    /// embeddings where labels do not help; labels at node level; embeddings in the preset paper]
     #[arg(long, value_enum, help_heading = "Model")]
     messages: Option<MessagesName>,
     /// Layers of each base network [default: 1]
@@ -155,7 +156,7 @@ macro_rules! names {
 }
 
 names!(MethodName => Method { Progap, Gap, Mlp, Sage, EdgeRand, DpGnn });
-names!(MessagesName => Messages { Embeddings, Labels });
+names!(MessagesName => Messages { Embeddings, Labels, Auto });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
 names!(ActivationName => Nonlinearity { Selu, Relu, Tanh });

@@ -39,6 +39,12 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
     findings.push(words(statement, settings));
+    let choice = method::choose(settings, &release.metrics.history);
+    if let Some(said) = statement.choice.as_ref().or(choice.as_ref()) {
+        let messages: Vec<String> = said.messages.iter().map(ToString::to_string).collect();
+        let detail = format!("messages of {}; the model of stage {}", messages.join(", then "), said.stage);
+        findings.push(Finding { what: "choice".into(), detail, ok: choice == statement.choice });
+    }
     let train_nodes = release.nodes().split().map_or(0, |split| split.count(Part::Train));
     findings.push(queries(statement, settings, train_nodes)?);
     findings.extend(epsilons(statement, settings)?);

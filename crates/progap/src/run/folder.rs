@@ -180,8 +180,9 @@ impl RunFolder {
         let tensors = Tensors::read(&file)?;
         let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
         let settings = &self.run.settings;
+        let choice = method::choose(settings, &note.history);
         let load = |name: &str, stage: usize| {
-            Model::from(&tensors, &format!("{name}."), method::shape(settings, sizes, stage))
+            Model::from(&tensors, &format!("{name}."), method::shape(settings, sizes, stage, choice.as_ref()))
         };
         let list =
             |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();

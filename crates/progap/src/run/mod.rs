@@ -115,7 +115,7 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
     }
-    let labels = settings.method == Method::Progap && settings.messages == Messages::Labels;
+    let labels = settings.method == Method::Progap && settings.messages != Messages::Embeddings;
     if labels && settings.depth > 0 && dataset.classes() > progap_graph::aggregate::MAX_WIDTH {
         return Err(Error::Unsuitable(format!(
             "label messages have one number per class, at most {}, and there are {}: use --messages embeddings",
