@@ -134,10 +134,10 @@ pub(crate) fn aggregate_widths(
     }
 }
 
-/// What the run decided by what happened so far, where its settings leave that to it.
-pub(crate) fn choose(settings: &Settings, history: &[EpochRecord]) -> Option<Choice> {
+/// What the run decided by what happened so far and the number of validation nodes, where its settings leave that to it.
+pub(crate) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
     match settings.method {
-        Method::Progap => progap::choose(settings, history),
+        Method::Progap => progap::choose(settings, history, val_nodes),
         _ => None,
     }
 }

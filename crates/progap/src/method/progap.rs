@@ -3,6 +3,7 @@
 //!
 //! What is aggregated are embeddings, as published, or what is known about the classes of nodes (docs/method.md).
 
+use progap_graph::Part;
 use progap_nn::Architecture;
 use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,10 @@ use crate::model::{Model, Shape};
 use crate::settings::{Messages, Settings};
 use crate::vault::{Aggregates, Message};
 
-/// An aggregate of labels helps if it takes away at least this share of the validation errors.
+/// An aggregate of labels helps if it takes away at least this share of the validation errors,
 const LEAST_HELP: f64 = 0.05;
+/// and if the accuracy grows by at least so many of its standard errors, which chance seldom does.
+const LEAST_ERRORS: f64 = 2.0;
 
 /// What a run decided by the validation accuracies of its stages, where the settings leave it to them.
 ///
@@ -33,7 +36,7 @@ pub struct Choice {
 }
 
 /// The choice that follows from what happened so far. What is not yet known has no part in what is done next.
-pub(super) fn choose(settings: &Settings, history: &[EpochRecord]) -> Option<Choice> {
+pub(super) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
     if settings.messages != Messages::Auto {
         return None;
     }
@@ -42,7 +45,8 @@ pub(super) fn choose(settings: &Settings, history: &[EpochRecord]) -> Option<Cho
         epochs.map(|record| record.val_accuracy).fold(f64::NAN, f64::max)
     };
     let (before, after) = (accuracy(0), accuracy(1));
-    let helped = after - before >= LEAST_HELP * (1.0 - before);
+    let standard_error = (before * (1.0 - before) / val_nodes as f64).sqrt();
+    let helped = after - before >= (LEAST_HELP * (1.0 - before)).max(LEAST_ERRORS * standard_error);
     let later = if helped { Messages::Labels } else { Messages::Embeddings };
     let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
     let better = |best: usize, stage: usize| if accuracy(stage) >= accuracy(best) { stage } else { best };
@@ -79,9 +83,10 @@ pub(super) fn shape(
 
 pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     let settings = trainer.settings;
+    let val_nodes = trainer.vault.public_rows().map_or(0, |rows| rows.nodes(Part::Val).len());
     let mut aggregates = Aggregates::new();
     for stage in 0..=settings.depth {
-        let choice = choose(settings, trainer.history());
+        let choice = choose(settings, trainer.history(), val_nodes);
         if stage > 0 {
             let before = trainer.model(stage - 1)?.clone();
             let (network, branch) = (before.network()?, stage - 1);
@@ -110,7 +115,7 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
         let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
         trainer.train(stage, begin, ready, &mut lesson)?;
     }
-    if let Some(choice) = choose(settings, trainer.history()) {
+    if let Some(choice) = choose(settings, trainer.history(), val_nodes) {
         trainer.release_stage(choice.stage);
         aggregates.truncate(choice.stage);
     }
@@ -123,7 +128,7 @@ mod tests {
     use super::*;
     use crate::settings::Level;
 
-    fn chosen(accuracies: &[(usize, f64)], depth: usize) -> (Vec<Messages>, usize) {
+    fn chosen_by(val_nodes: usize, accuracies: &[(usize, f64)], depth: usize) -> (Vec<Messages>, usize) {
         let settings = Settings { depth, ..Settings::new(Level::Edge) };
         let record = |&(stage, val_accuracy): &(usize, f64)| EpochRecord {
             stage,
@@ -133,8 +138,12 @@ mod tests {
             val_accuracy,
         };
         let history: Vec<EpochRecord> = accuracies.iter().map(record).collect();
-        let choice = choose(&settings, &history).expect("the default leaves it to the run");
+        let choice = choose(&settings, &history, val_nodes).expect("the default leaves it to the run");
         (choice.messages, choice.stage)
+    }
+
+    fn chosen(accuracies: &[(usize, f64)], depth: usize) -> (Vec<Messages>, usize) {
+        chosen_by(1_000_000, accuracies, depth)
     }
 
     #[test]
@@ -149,6 +158,9 @@ mod tests {
         let late = chosen(&[(0, 0.5), (1, 0.5), (2, 0.9), (3, 0.8)], 3);
         assert_eq!(late, (vec![Labels, Embeddings, Embeddings], 2));
         assert_eq!(chosen(&[(0, 0.5), (1, 0.4)], 1), (vec![Labels], 0));
+        // Of a hundred nodes ten points are two standard errors.
+        assert_eq!(chosen_by(100, &[(0, 0.5), (1, 0.59)], 2).0, [Labels, Embeddings]);
+        assert_eq!(chosen_by(100, &[(0, 0.5), (1, 0.61)], 2).0, [Labels, Labels]);
         assert_eq!(chosen(&[(0, 0.5)], 0), (vec![], 0));
     }
 }

@@ -1,6 +1,6 @@
 //! The privacy statement: what is promised, to whom, and how to check it.
 
-use progap_graph::Dataset;
+use progap_graph::{Dataset, Part};
 use progap_privacy::noise::{Provenance, Source};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,7 @@ impl Statement {
                 Event::composed(events.iter().map(repeat).collect::<std::result::Result<_, _>>()?)?
             }
         };
+        let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
         let private = plan.unit.is_some() && vault.provenance().is_private();
         let mut statement = Statement {
             in_words: String::new(),
@@ -94,7 +95,7 @@ impl Statement {
             event,
             randomness: vault.provenance(),
             selection: settings.selection,
-            choice: method::choose(settings, &fitted.history),
+            choice: method::choose(settings, &fitted.history, val_nodes),
             public: public(settings, plan, dataset),
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),

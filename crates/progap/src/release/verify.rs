@@ -39,7 +39,8 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
     findings.push(words(statement, settings));
-    let choice = method::choose(settings, &release.metrics.history);
+    let val_nodes = release.nodes().split().map_or(0, |split| split.count(Part::Val));
+    let choice = method::choose(settings, &release.metrics.history, val_nodes);
     if let Some(said) = statement.choice.as_ref().or(choice.as_ref()) {
         let messages: Vec<String> = said.messages.iter().map(ToString::to_string).collect();
         let detail = format!("messages of {}; the model of stage {}", messages.join(", then "), said.stage);

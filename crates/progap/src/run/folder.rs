@@ -172,7 +172,7 @@ impl RunFolder {
     }
 
     /// The state that was kept last.
-    pub(super) fn state(&self, sizes: (usize, usize)) -> Result<State> {
+    pub(super) fn state(&self, sizes: (usize, usize), val_nodes: usize) -> Result<State> {
         let file = self.path.join(CHECKPOINT);
         if !file.exists() {
             return Ok(State::default());
@@ -180,7 +180,7 @@ impl RunFolder {
         let tensors = Tensors::read(&file)?;
         let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
         let settings = &self.run.settings;
-        let choice = method::choose(settings, &note.history);
+        let choice = method::choose(settings, &note.history, val_nodes);
         let load = |name: &str, stage: usize| {
             Model::from(&tensors, &format!("{name}."), method::shape(settings, sizes, stage, choice.as_ref()))
         };

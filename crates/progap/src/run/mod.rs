@@ -158,7 +158,8 @@ fn go_with<S: Source>(
         Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
     }
     let shape = (dataset.features().columns(), dataset.classes());
-    let state = folder.state(shape)?;
+    let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
+    let state = folder.state(shape, val_nodes)?;
     let vault = Vault::new(dataset.clone(), &settings, randomness)?;
     let seed = folder.run.model_seed;
     let fitted =
