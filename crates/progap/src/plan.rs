@@ -127,7 +127,7 @@ impl Plan {
             }
             Event::composed(events)
         };
-        let noise_values = noise_values(settings, sizes, runs * steps);
+        let noise_values = noise_values(settings, sizes)?;
         check_tables(settings, noise_values, epsilon, delta)?;
         let calibration = calibrate(event, Target::new(epsilon, tables::provable(delta))?, accountant)?;
         Ok(Plan {
@@ -170,7 +170,7 @@ impl Plan {
         let (training, subgraphs) = subgraphs(settings, sizes)?;
         let delta = settings.delta.unwrap_or_else(|| automatic_delta(sizes.train_nodes));
         let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
-        let noise_values = noise_values(settings, sizes, training.steps());
+        let noise_values = noise_values(settings, sizes)?;
         check_tables(settings, noise_values, epsilon, delta)?;
         let noise = subgraphs.calibrate(Target::new(epsilon, tables::provable(delta))?, accountant)?;
         Ok(Plan {
@@ -208,8 +208,12 @@ impl Plan {
     }
 }
 
-/// An upper bound on the values of noise that a run with so many gradient steps draws from tables.
-fn noise_values(settings: &Settings, sizes: PublicSizes, steps: u64) -> u64 {
+/// An upper bound on the values of noise that a run draws from tables.
+pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u64> {
+    let steps = match settings.level {
+        Level::Node => training(settings, sizes)?.steps() * method::stages(settings) as u64,
+        _ => 0,
+    };
     let widest = settings.hidden.max(sizes.classes);
     let aggregates = method::aggregations(settings) * sizes.nodes * widest;
     // Every branch may read the widest input, have all layers, and twice over, as convolutions do.
@@ -218,7 +222,7 @@ fn noise_values(settings: &Settings, sizes: PublicSizes, steps: u64) -> u64 {
     let first = (sizes.columns.max(widest) + 1) * hidden;
     let further = (settings.layers + settings.encoder_layers) * (hidden + 3) * hidden;
     let parameters = 2 * branches * (first + further) + 16 * combined * combined + combined * sizes.classes;
-    (aggregates as u64).saturating_add(steps.saturating_mul(parameters as u64))
+    Ok((aggregates as u64).saturating_add(steps.saturating_mul(parameters as u64)))
 }
 
 /// Refuses a promise that noise from tables cannot keep. Reproducible noise promises nothing.

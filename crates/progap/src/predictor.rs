@@ -6,7 +6,7 @@ use std::path::Path;
 use progap_nn::{Network, probabilities};
 
 use crate::files::{self, Tensors};
-use crate::method;
+use crate::method::{self, Choice};
 use crate::model::Model;
 use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
@@ -58,24 +58,34 @@ impl Predictor {
             tensors.add(ENCODER, encoder.state());
         }
         tensors.write(&folder.join(MODEL))?;
-        let aggregates = (1..=self.aggregates.len()).map(|number| aggregate_name(settings, number));
+        // Also those that only later stages read, where an earlier one is released: they are part of what was asked.
+        let aggregates = (1..=settings.depth).map(|number| aggregate_name(settings, number));
         Ok(std::iter::once(MODEL.to_string()).chain(aggregates).collect())
     }
 
-    /// Opens what [`Predictor::write`] wrote, for (feature columns, classes) and so many nodes.
-    pub fn open(folder: &Path, settings: &Settings, sizes: (usize, usize), nodes: usize) -> Result<Self> {
+    /// Opens what [`Predictor::write`] wrote, for what the run chose, (feature columns, classes)
+    /// and so many nodes.
+    pub fn open(
+        folder: &Path,
+        settings: &Settings,
+        choice: Option<&Choice>,
+        sizes: (usize, usize),
+        nodes: usize,
+    ) -> Result<Self> {
         let file = folder.join(MODEL);
         let mut tensors = Tensors::read(&file)?;
-        let last = method::stages(settings) - 1;
+        let last = choice.map_or(method::stages(settings) - 1, |choice| choice.stage);
         let encoder = if method::has_encoder(settings) {
             let own = tensors.split_off(ENCODER);
-            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0))?.network()?.clone())
+            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0, choice))?.network()?.clone())
         } else {
             None
         };
-        let model = Model::from(&tensors, "", method::shape(settings, sizes, last))?;
+        let model = Model::from(&tensors, "", method::shape(settings, sizes, last, choice))?;
         let mut aggregates = Aggregates::new();
-        for (index, width) in method::aggregate_widths(settings, sizes).into_iter().enumerate() {
+        let read = choice.map_or(settings.depth, |choice| choice.stage);
+        let widths = method::aggregate_widths(settings, sizes, choice);
+        for (index, width) in widths.into_iter().take(read).enumerate() {
             let file = folder.join(aggregate_name(settings, index + 1));
             if !method::aggregates_are_protected(settings) && !file.exists() {
                 // The data's holder may keep it back; then there are no predictions.

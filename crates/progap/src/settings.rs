@@ -44,6 +44,9 @@ pub enum Messages {
     /// What is known about the node's class: its label if it is a training node, else the probabilities that the stage
     /// before gives.
     Labels,
+    /// Labels first. If they did not help, embeddings of what came of them; not at node level, where the validation
+    /// labels that tell are private.
+    Auto,
 }
 
 /// The name, as it is written in commands and files.
@@ -52,6 +55,12 @@ fn written(value: &impl Serialize, f: &mut std::fmt::Formatter<'_>) -> std::fmt:
 }
 
 impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        written(self, f)
+    }
+}
+
+impl std::fmt::Display for Messages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         written(self, f)
     }
@@ -183,10 +192,11 @@ impl Settings {
     /// They are the same for every graph (docs/method.md): one aggregation at node level, where gradients cost budget too
     /// and need it less than the aggregate does.
     pub fn new(level: Level) -> Settings {
-        let plain = Settings { messages: Messages::Labels, ..Settings::plain(level) };
+        let plain = Settings::plain(level);
         match level {
-            Level::None | Level::Edge => Settings { weight_decay: 0.001, ..plain },
+            Level::None | Level::Edge => Settings { messages: Messages::Auto, weight_decay: 0.001, ..plain },
             Level::Node => Settings {
+                messages: Messages::Labels,
                 depth: 1,
                 batch_size: 512,
                 gradient_noise_ratio: 2.0,
@@ -332,6 +342,12 @@ impl Settings {
         if self.level == Level::Node && self.selection == Selection::BestValidation {
             return Err(Error::Contradiction(
                 "validation labels are private at node level, so they cannot choose an epoch: keep the last one",
+            ));
+        }
+        if self.level == Level::Node && self.method == Method::Progap && self.messages == Messages::Auto {
+            return Err(Error::Contradiction(
+                "validation labels are private at node level, so they cannot choose messages: give --messages labels or \
+                 embeddings",
             ));
         }
         if self.level == Level::Node && self.dropout > 0.0 {

@@ -48,7 +48,8 @@ pub struct Choices {
     /// Number of aggregations over the graph [default: 2; 1 for label messages at node level, and for dp-gnn; 0 for mlp]
     #[arg(long, short = 'k', help_heading = "Model")]
     depth: Option<usize>,
-    /// What a node sends, in the method progap; each has defaults of its own [default: labels; embeddings in the preset paper]
+    /// What a node sends, in the method progap; each has defaults of its own [default: auto, which is labels, or
+    /// embeddings where labels do not help; labels at node level; embeddings in the preset paper]
     #[arg(long, value_enum, help_heading = "Model")]
     messages: Option<MessagesName>,
     /// Layers of each base network [default: 1]
@@ -156,7 +157,7 @@ macro_rules! names {
 }
 
 names!(MethodName => Method { Progap, Gap, Mlp, Sage, EdgeRand, DpGnn });
-names!(MessagesName => Messages { Embeddings, Labels });
+names!(MessagesName => Messages { Embeddings, Labels, Auto });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
 names!(ActivationName => Nonlinearity { Selu, Relu, Tanh });

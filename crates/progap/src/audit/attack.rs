@@ -13,10 +13,11 @@ use progap_privacy::audit::{Interval, Roc};
 use progap_privacy::noise::{Randomness, Source};
 use serde::Serialize;
 
+use crate::method::{self, Choice};
 use crate::predictor::Predictor;
 use crate::release::Release;
 use crate::rows::{Message, Rows, normalise};
-use crate::settings::{Messages, Method, Settings};
+use crate::settings::Settings;
 use crate::{Error, Result};
 
 /// An attack and how it went.
@@ -131,7 +132,7 @@ pub fn link<S: Source>(
         };
         attacks
             .push(attack("aggregates", "are the aggregates alike?", &|a, b| cosine(&joined(a), &joined(b)))?);
-        let sent = messages(predictor, &rows, &release.config.settings)?;
+        let sent = messages(predictor, &rows, &release.config.settings, release.statement.choice.as_ref())?;
         attacks.push(attack(
             "influence",
             "is what one would have sent in the other's aggregates?",
@@ -169,7 +170,12 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
 
 /// What every node would have sent for each aggregate, as far as the released model tells, without what all send, and
 /// turned to where the aggregates vary least: the best linear test for a message among the sum of the others.
-fn messages(predictor: &Predictor, rows: &Rows, settings: &Settings) -> Result<Vec<(usize, Vec<f32>)>> {
+fn messages(
+    predictor: &Predictor,
+    rows: &Rows,
+    settings: &Settings,
+    choice: Option<&Choice>,
+) -> Result<Vec<(usize, Vec<f32>)>> {
     let encoded = predictor.encoder.as_ref().map(|encoder| rows.encoded(encoder)).transpose()?;
     let rows = encoded.as_ref().unwrap_or(rows);
     let inputs = rows.inputs(&predictor.aggregates)?;
@@ -180,7 +186,7 @@ fn messages(predictor: &Predictor, rows: &Rows, settings: &Settings) -> Result<V
         let input = inputs.as_slice()[number];
         let mut messages = match input {
             // As the last model knows the classes; earlier stages knew them almost as well.
-            _ if settings.method == Method::Progap && settings.messages == Messages::Labels => {
+            _ if method::sends_labels(settings, choice, number) => {
                 rows.messages(Message::Class { network }, &predictor.aggregates)?
             }
             progap_nn::Input::Dense { columns, values }

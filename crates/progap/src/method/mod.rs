@@ -12,6 +12,7 @@ pub mod trainer;
 
 use std::ops::ControlFlow;
 
+pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Network, Norm};
 use progap_privacy::noise::Source;
 use trainer::{Accuracies, EpochRecord, Trainer};
@@ -19,7 +20,7 @@ use trainer::{Accuracies, EpochRecord, Trainer};
 use crate::Result;
 use crate::model::Shape;
 use crate::predictor::Predictor;
-use crate::settings::{Combination, Level, Method, Nonlinearity, Settings};
+use crate::settings::{Combination, Level, Messages, Method, Nonlinearity, Settings};
 use crate::vault::{Aggregates, Vault};
 
 /// How far training is.
@@ -118,12 +119,32 @@ pub(crate) fn aggregations(settings: &Settings) -> usize {
     }
 }
 
-/// The widths of the aggregates, for (feature columns, classes).
-pub(crate) fn aggregate_widths(settings: &Settings, sizes: (usize, usize)) -> Vec<usize> {
+/// The widths of the aggregates, for (feature columns, classes) and what was chosen.
+pub(crate) fn aggregate_widths(
+    settings: &Settings,
+    sizes: (usize, usize),
+    choice: Option<&Choice>,
+) -> Vec<usize> {
     match settings.method {
-        Method::Progap => vec![progap::width(settings, sizes.1); settings.depth],
+        Method::Progap => {
+            let width = |index| progap::width(settings, sizes.1, choice, index);
+            (0..settings.depth).map(width).collect()
+        }
         _ => vec![settings.hidden; settings.depth],
     }
+}
+
+/// What the run decided by what happened so far and the number of validation nodes, where its settings leave that to it.
+pub(crate) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
+    match settings.method {
+        Method::Progap => progap::choose(settings, history, val_nodes),
+        _ => None,
+    }
+}
+
+/// Whether nodes send what is known of their classes for the aggregate of that index.
+pub(crate) fn sends_labels(settings: &Settings, choice: Option<&Choice>, index: usize) -> bool {
+    settings.method == Method::Progap && progap::sent(settings, choice, index) == Messages::Labels
 }
 
 /// Whether what the last model reads of the graph left the vault through a mechanism, or is as private as the rows.
@@ -144,10 +165,15 @@ pub(crate) fn has_features_stage(settings: &Settings) -> bool {
     }
 }
 
-/// The shape of the model that a stage trains, for (feature columns, classes).
-pub(crate) fn shape(settings: &Settings, sizes: (usize, usize), stage: usize) -> Shape {
+/// The shape of the model that a stage trains, for (feature columns, classes) and what was chosen.
+pub(crate) fn shape(
+    settings: &Settings,
+    sizes: (usize, usize),
+    stage: usize,
+    choice: Option<&Choice>,
+) -> Shape {
     match settings.method {
-        Method::Progap => progap::shape(settings, sizes, stage),
+        Method::Progap => progap::shape(settings, sizes, stage, choice),
         Method::Gap => gap::shape(settings, sizes, stage),
         Method::Mlp => mlp::shape(settings, sizes),
         Method::Sage | Method::EdgeRand => sage::shape(settings, sizes),

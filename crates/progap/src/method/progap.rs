@@ -3,46 +3,104 @@
 //!
 //! What is aggregated are embeddings, as published, or what is known about the classes of nodes (docs/method.md).
 
+use progap_graph::Part;
 use progap_nn::Architecture;
 use progap_privacy::noise::Source;
+use serde::{Deserialize, Serialize};
 
-use super::trainer::{RowLesson, Trainer};
+use super::trainer::{EpochRecord, RowLesson, Trainer};
 use super::{Fitted, architecture};
 use crate::Result;
 use crate::model::{Model, Shape};
 use crate::settings::{Messages, Settings};
 use crate::vault::{Aggregates, Message};
 
-/// The shape of stage `stage`.
-pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> Shape {
-    let aggregates = std::iter::repeat_n(width(settings, classes), stage);
+/// An aggregate of labels helps if it takes away at least this share of the validation errors,
+const LEAST_HELP: f64 = 0.05;
+/// and if the accuracy grows by at least so many of its standard errors, which chance seldom does.
+const LEAST_ERRORS: f64 = 2.0;
+
+/// What a run decided by the validation accuracies of its stages, where the settings leave it to them.
+///
+/// # Proof definition
+/// A function of noisy aggregates that left the vault before, and of features, labels and the split, which are public
+/// at the levels that have it: post-processing. Whatever is chosen, the next query is one aggregation of messages of
+/// length one with the noise of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// What nodes sent for each aggregate: labels first, and labels again if they helped, else embeddings.
+    pub messages: Vec<Messages>,
+    /// The stage whose model is released: the last one with the best accuracy.
+    pub stage: usize,
+}
+
+/// The choice that follows from what happened so far. What is not yet known has no part in what is done next.
+pub(super) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
+    if settings.messages != Messages::Auto {
+        return None;
+    }
+    let accuracy = |stage: usize| {
+        let epochs = history.iter().filter(|record| record.stage == stage);
+        epochs.map(|record| record.val_accuracy).fold(f64::NAN, f64::max)
+    };
+    let (before, after) = (accuracy(0), accuracy(1));
+    let standard_error = (before * (1.0 - before) / val_nodes as f64).sqrt();
+    let helped = after - before >= (LEAST_HELP * (1.0 - before)).max(LEAST_ERRORS * standard_error);
+    let later = if helped { Messages::Labels } else { Messages::Embeddings };
+    let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
+    let better = |best: usize, stage: usize| if accuracy(stage) >= accuracy(best) { stage } else { best };
+    Some(Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) })
+}
+
+/// What is sent for the aggregate of that index: as set, or as chosen.
+pub(super) fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages {
+    match choice {
+        Some(choice) => choice.messages.get(index).copied().unwrap_or(Messages::Labels),
+        None => settings.messages,
+    }
+}
+
+/// The width of the aggregate of that index.
+pub(super) fn width(settings: &Settings, classes: usize, choice: Option<&Choice>, index: usize) -> usize {
+    match sent(settings, choice, index) {
+        Messages::Embeddings => settings.hidden,
+        Messages::Labels | Messages::Auto => classes,
+    }
+}
+
+/// The shape of stage `stage`, for (feature columns, classes).
+pub(super) fn shape(
+    settings: &Settings,
+    (columns, classes): (usize, usize),
+    stage: usize,
+    choice: Option<&Choice>,
+) -> Shape {
+    let aggregates = (0..stage).map(|index| width(settings, classes, choice, index));
     let inputs = std::iter::once(columns).chain(aggregates).collect();
     Shape::Network(Architecture { normalise: true, ..architecture(settings, inputs, classes) })
 }
 
-/// The width of the aggregates.
-pub(super) fn width(settings: &Settings, classes: usize) -> usize {
-    match settings.messages {
-        Messages::Embeddings => settings.hidden,
-        Messages::Labels => classes,
-    }
-}
-
 pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     let settings = trainer.settings;
+    let val_nodes = trainer.vault.public_rows().map_or(0, |rows| rows.nodes(Part::Val).len());
     let mut aggregates = Aggregates::new();
     for stage in 0..=settings.depth {
+        let choice = choose(settings, trainer.history(), val_nodes);
         if stage > 0 {
             let before = trainer.model(stage - 1)?.clone();
             let (network, branch) = (before.network()?, stage - 1);
-            let message = match settings.messages {
+            let message = match sent(settings, choice.as_ref(), stage - 1) {
                 Messages::Embeddings => Message::Embedding { network, branch },
-                Messages::Labels => Message::Class { network },
+                Messages::Labels | Messages::Auto => Message::Class { network },
             };
             trainer.aggregate(&mut aggregates, message, |_, _| ())?;
         }
         let begin = |trainer: &Trainer<'_, S>| {
-            let mut model = Model::new(shape(settings, trainer.shape, stage), trainer.stage_seed(stage))?;
+            let mut model = Model::new(
+                shape(settings, trainer.shape, stage, choice.as_ref()),
+                trainer.stage_seed(stage),
+            )?;
             if stage > 0 {
                 model.network_mut()?.copy_branches(trainer.model(stage - 1)?.network()?, stage)?;
             }
@@ -57,6 +115,52 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
         let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
         trainer.train(stage, begin, ready, &mut lesson)?;
     }
+    if let Some(choice) = choose(settings, trainer.history(), val_nodes) {
+        trainer.release_stage(choice.stage);
+        aggregates.truncate(choice.stage);
+    }
     let accuracies = trainer.judge(&RowLesson::new(&trainer.vault, &aggregates))?;
     Ok(Fitted::new(trainer, None, aggregates, accuracies))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Level;
+
+    fn chosen_by(val_nodes: usize, accuracies: &[(usize, f64)], depth: usize) -> (Vec<Messages>, usize) {
+        let settings = Settings { depth, ..Settings::new(Level::Edge) };
+        let record = |&(stage, val_accuracy): &(usize, f64)| EpochRecord {
+            stage,
+            epoch: 1,
+            loss: None,
+            train_accuracy: None,
+            val_accuracy,
+        };
+        let history: Vec<EpochRecord> = accuracies.iter().map(record).collect();
+        let choice = choose(&settings, &history, val_nodes).expect("the default leaves it to the run");
+        (choice.messages, choice.stage)
+    }
+
+    fn chosen(accuracies: &[(usize, f64)], depth: usize) -> (Vec<Messages>, usize) {
+        chosen_by(1_000_000, accuracies, depth)
+    }
+
+    #[test]
+    fn labels_are_sent_again_if_they_took_errors_away() {
+        use Messages::{Embeddings, Labels};
+        let helped = chosen(&[(0, 0.5), (0, 0.6), (1, 0.2), (1, 0.63), (2, 0.7), (3, 0.7)], 3);
+        assert_eq!(helped, (vec![Labels, Labels, Labels], 3));
+        let not = chosen(&[(0, 0.5), (0, 0.6), (1, 0.61), (1, 0.3)], 3).0;
+        assert_eq!(not, [Labels, Embeddings, Embeddings]);
+        assert_eq!(chosen(&[(0, 1.0), (1, 1.0)], 2).0, [Labels, Labels], "no error is left");
+        // What later stages did changes nothing of what was sent before them.
+        let late = chosen(&[(0, 0.5), (1, 0.5), (2, 0.9), (3, 0.8)], 3);
+        assert_eq!(late, (vec![Labels, Embeddings, Embeddings], 2));
+        assert_eq!(chosen(&[(0, 0.5), (1, 0.4)], 1), (vec![Labels], 0));
+        // Of a hundred nodes ten points are two standard errors.
+        assert_eq!(chosen_by(100, &[(0, 0.5), (1, 0.59)], 2).0, [Labels, Embeddings]);
+        assert_eq!(chosen_by(100, &[(0, 0.5), (1, 0.61)], 2).0, [Labels, Labels]);
+        assert_eq!(chosen(&[(0, 0.5)], 0), (vec![], 0));
+    }
 }

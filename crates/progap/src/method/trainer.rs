@@ -252,6 +252,16 @@ impl<'r, S: Source> Trainer<'r, S> {
         self.state.finished.get(stage).ok_or(Error::Contradiction("the stage is not trained yet"))
     }
 
+    /// What happened so far.
+    pub fn history(&self) -> &[EpochRecord] {
+        &self.state.history
+    }
+
+    /// From now on the model of that stage is the last: those of later stages are not released.
+    pub fn release_stage(&mut self, stage: usize) {
+        self.state.finished.truncate(stage + 1);
+    }
+
     /// The accuracies of the last model.
     pub fn judge(&self, lesson: &dyn Lesson<S>) -> Result<Accuracies> {
         let model = self.model(self.state.finished.len().wrapping_sub(1))?;

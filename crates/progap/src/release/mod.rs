@@ -140,10 +140,7 @@ pub(crate) fn write<S: Source>(
     let config = Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
-    files::write_json(
-        &folder.join(STATEMENT),
-        &Statement::new(&run.settings, plan, &fitted.vault, dataset)?,
-    )?;
+    files::write_json(&folder.join(STATEMENT), &Statement::new(&run.settings, plan, fitted, dataset)?)?;
     let metrics_file = metrics_file(&run.settings);
     files::write_json(&folder.join(metrics_file), metrics)?;
     names.extend([NODES, STATEMENT, metrics_file, CONFIG].map(String::from));
@@ -204,7 +201,7 @@ impl Release {
         }
         let nodes = Dataset::new(parts)?;
         let sizes = (statement.feature_columns, nodes.classes());
-        let predictor = Predictor::open(folder, settings, sizes, nodes.nodes())?;
+        let predictor = Predictor::open(folder, settings, statement.choice.as_ref(), sizes, nodes.nodes())?;
         let file = folder.join(metrics_file(settings));
         let metrics = match settings.level == Level::Node && !file.exists() {
             true => Metrics::kept_back(),

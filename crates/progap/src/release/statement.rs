@@ -1,13 +1,13 @@
 //! The privacy statement: what is promised, to whom, and how to check it.
 
-use progap_graph::Dataset;
+use progap_graph::{Dataset, Part};
 use progap_privacy::noise::{Provenance, Source};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::method::{Choice, Fitted};
 use crate::plan::Plan;
 use crate::settings::{Bounding, Level, Method, Selection, Settings};
-use crate::vault::Vault;
 use crate::{Error, Result, method};
 
 /// One kind of query, and how often it was made.
@@ -52,6 +52,9 @@ pub struct Statement {
     pub randomness: Provenance,
     /// How the epoch of each stage was chosen.
     pub selection: Selection,
+    /// What the run decided by validation accuracies, where the settings leave that to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
     /// What was assumed to be public.
     pub public: Vec<String>,
     /// What the promise does not cover.
@@ -66,9 +69,10 @@ impl Statement {
     pub(super) fn new<S: Source>(
         settings: &Settings,
         plan: &Plan,
-        vault: &Vault<S>,
+        fitted: &Fitted<S>,
         dataset: &Dataset,
     ) -> Result<Statement> {
+        let vault = &fitted.vault;
         let events = vault.events();
         let event = match (plan.unit, events) {
             (None, _) => Event::NonPrivate,
@@ -78,6 +82,7 @@ impl Statement {
                 Event::composed(events.iter().map(repeat).collect::<std::result::Result<_, _>>()?)?
             }
         };
+        let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
         let private = plan.unit.is_some() && vault.provenance().is_private();
         let mut statement = Statement {
             in_words: String::new(),
@@ -90,6 +95,7 @@ impl Statement {
             event,
             randomness: vault.provenance(),
             selection: settings.selection,
+            choice: method::choose(settings, &fitted.history, val_nodes),
             public: public(settings, plan, dataset),
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),

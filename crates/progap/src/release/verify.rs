@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::statement::{list, not_covered};
 use super::{Release, Statement, read_manifest};
-use crate::plan::{Plan, PublicSizes, influence, subgraphs};
+use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
 use crate::settings::{Level, Method, Settings};
 use crate::{Error, Result, method};
 
@@ -41,16 +41,23 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     settings.check()?;
     findings.push(words(statement, settings));
     let nodes = release.nodes();
+    let val_nodes = nodes.split().map_or(0, |split| split.count(Part::Val));
+    let choice = method::choose(settings, &release.metrics.history, val_nodes);
+    if let Some(said) = statement.choice.as_ref().or(choice.as_ref()) {
+        let messages: Vec<String> = said.messages.iter().map(ToString::to_string).collect();
+        let detail = format!("messages of {}; the model of stage {}", messages.join(", then "), said.stage);
+        findings.push(Finding { what: "choice".into(), detail, ok: choice == statement.choice });
+    }
     let sizes = PublicSizes {
         // Edges decide a default delta alone, which the statement has.
         edges: 1,
         train_nodes: nodes.split().map_or(0, |split| split.count(Part::Train)),
         nodes: nodes.graph().nodes(),
-        columns: nodes.features().columns(),
+        columns: statement.feature_columns,
         classes: nodes.classes(),
     };
     findings.push(queries(statement, settings, sizes)?);
-    findings.extend(epsilons(statement, settings)?);
+    findings.extend(epsilons(statement, settings, sizes)?);
     let seeded = settings.seed.is_some();
     let ok = statement.randomness.is_private() != seeded
         && statement.private == (!seeded && settings.level != Level::None);
@@ -190,7 +197,7 @@ fn pure(event: &Event, claimed: f64, delta: f64, asked: f64) -> Result<Vec<Findi
 }
 
 /// Epsilon by the tightest accountant and by Renyi divergences, which share no code.
-fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> {
+fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Vec<Finding>> {
     let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(vec![]) };
     if let Event::Composed { events } = &statement.event
         && events.is_empty()
@@ -223,5 +230,11 @@ fn epsilons(statement: &Statement, settings: &Settings) -> Result<Vec<Finding>> 
         detail: format!("{:.6} by Renyi divergences", other.value),
         ok: other.value >= best.value * (1.0 - 1e-6) && other.value <= 2.0 * claimed + 1.0,
     };
-    Ok(vec![tight, loose])
+    let values = noise_values(settings, sizes)?;
+    let kept = Finding {
+        what: "noise tables".into(),
+        detail: format!("at most {:.0e} of delta for {values} values", tables::slack(values, claimed)),
+        ok: settings.seed.is_some() || tables::fit(values, claimed, delta),
+    };
+    Ok(vec![tight, loose, kept])
 }

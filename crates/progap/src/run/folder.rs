@@ -173,7 +173,7 @@ impl RunFolder {
     }
 
     /// The state that was kept last.
-    pub(super) fn state(&self, sizes: (usize, usize)) -> Result<State> {
+    pub(super) fn state(&self, sizes: (usize, usize), val_nodes: usize) -> Result<State> {
         let file = self.path.join(CHECKPOINT);
         if !file.exists() {
             return Ok(State::default());
@@ -181,8 +181,9 @@ impl RunFolder {
         let tensors = Tensors::read(&file)?;
         let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
         let settings = &self.run.settings;
+        let choice = method::choose(settings, &note.history, val_nodes);
         let load = |name: &str, stage: usize| {
-            Model::from(&tensors, &format!("{name}."), method::shape(settings, sizes, stage))
+            Model::from(&tensors, &format!("{name}."), method::shape(settings, sizes, stage, choice.as_ref()))
         };
         let list =
             |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();

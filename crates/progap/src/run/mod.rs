@@ -115,7 +115,7 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
     }
-    let labels = settings.method == Method::Progap && settings.messages == Messages::Labels;
+    let labels = settings.method == Method::Progap && settings.messages != Messages::Embeddings;
     if labels && settings.depth > 0 && dataset.classes() > progap_graph::aggregate::MAX_WIDTH {
         return Err(Error::Unsuitable(format!(
             "label messages have one number per class, at most {}, and there are {}: use --messages embeddings",
@@ -165,7 +165,8 @@ fn go_with<S: Source>(
         Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
     }
     let shape = (dataset.features().columns(), dataset.classes());
-    let state = folder.state(shape)?;
+    let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
+    let state = folder.state(shape, val_nodes)?;
     let vault = Vault::new(dataset.clone(), &settings, randomness)?;
     let seed = folder.run.model_seed;
     let fitted =

@@ -23,7 +23,11 @@ pub fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 pub fn train(settings: &Settings, folder: &Path) -> progap::Result<Release> {
-    run::train(network(), settings, folder, None, Value::Null, &mut ())
+    train_on(&network(), settings, folder)
+}
+
+pub fn train_on(data: &Dataset, settings: &Settings, folder: &Path) -> progap::Result<Release> {
+    run::train(data.clone(), settings, folder, None, Value::Null, &mut ())
 }
 
 /// Every file of a release but the list of their checksums, and the one that says how long training took.
@@ -55,14 +59,19 @@ pub fn stop_after(epochs: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
 
 /// Stopped after so many epochs and resumed, a run must end in the same bits.
 pub fn stopped_and_resumed_ends_the_same(settings: &Settings, epochs: &[usize]) {
+    stopped_and_resumed_on(&network(), settings, epochs);
+}
+
+/// As [`stopped_and_resumed_ends_the_same`], on a data set of one's own.
+pub fn stopped_and_resumed_on(data: &Dataset, settings: &Settings, epochs: &[usize]) {
     let (_whole, whole) = folder();
-    train(settings, &whole).expect("trained");
+    train_on(data, settings, &whole).expect("trained");
     for &epochs in epochs {
         let (_parts, parts) = folder();
-        let stopped = run::train(network(), settings, &parts, None, Value::Null, &mut stop_after(epochs));
+        let stopped = run::train(data.clone(), settings, &parts, None, Value::Null, &mut stop_after(epochs));
         assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
         assert!(Release::open(&parts).is_err(), "an unfinished run is no release");
-        run::resume(network(), &parts, &mut ()).expect("resumed");
+        run::resume(data.clone(), &parts, &mut ()).expect("resumed");
         assert!(contents(&parts) == contents(&whole), "{settings:?} stopped after epoch {epochs}");
     }
 }
@@ -75,9 +84,13 @@ pub fn assert_verified(folder: &Path) {
 
 /// What the release predicts for the test nodes is what its metrics say.
 pub fn assert_predicts_as_measured(release: &Release) {
+    assert_predicts_as_measured_on(&network(), release);
+}
+
+/// As [`assert_predicts_as_measured`], on a data set of one's own.
+pub fn assert_predicts_as_measured_on(data: &Dataset, release: &Release) {
     let all: Vec<u32> = (0..release.nodes().nodes() as u32).collect();
     let predictions = release.predict(&all).expect("predicted");
-    let data = network();
     let test: Vec<usize> = data.split().expect("a split").nodes(progap_graph::Part::Test).collect();
     let hits = test.iter().filter(|&&node| predictions.classes[node] == data.labels()[node]).count();
     let accuracy = hits as f64 / test.len() as f64;
