@@ -233,7 +233,7 @@ fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> R
     let values = noise_values(settings, sizes)?;
     let kept = Finding {
         what: "noise tables".into(),
-        detail: format!("at most {:.0e} of delta for {values} values", tables::slack(values, claimed)),
+        detail: format!("about {:.0e} of delta for at most {values} values", tables::slack(values, claimed)),
         ok: settings.seed.is_some() || tables::fit(values, claimed, delta),
     };
     Ok(vec![tight, loose, kept])
