@@ -17,6 +17,7 @@
 
 mod block;
 mod error;
+mod folded;
 mod input;
 mod jk;
 mod kernel;

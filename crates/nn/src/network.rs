@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::block::{Scratch, Trace};
 use crate::error::{Result, check_length, check_setting};
+use crate::folded;
 use crate::input::Inputs;
 use crate::jk::Jk;
 use crate::layer::{Activation, Norm};
@@ -100,6 +101,8 @@ pub struct Network {
     frozen: Vec<bool>,
     scratch: Pool<Scratch>,
     traces: Pool<Trace>,
+    pub(crate) folded_scratch: Pool<folded::Scratch>,
+    pub(crate) folded_traces: Pool<folded::Trace>,
     pub(crate) sums: Pool<Vec<f32>>,
 }
 
@@ -115,6 +118,8 @@ impl Network {
             frozen,
             scratch: Pool::default(),
             traces: Pool::default(),
+            folded_scratch: Pool::default(),
+            folded_traces: Pool::default(),
             sums: Pool::default(),
         })
     }

@@ -23,6 +23,33 @@ impl Weights {
         affine(rows, x, &self.w, Start::Row(&self.b), self.outputs, out, out_stride);
     }
 
+    /// Makes it the layer that reads `x` where this one reads `scale x + shift`, and gives the same.
+    pub fn absorb(&mut self, scale: &[f32], shift: &[f32]) {
+        let mut shifted = vec![0.0; self.outputs];
+        for ((w, &scale), &shift) in self.w.chunks_exact_mut(self.outputs).zip(scale).zip(shift) {
+            for (w, shifted) in w.iter_mut().zip(&mut shifted) {
+                *shifted += f64::from(shift) * f64::from(*w);
+                *w *= scale;
+            }
+        }
+        for transposed in self.transposed.chunks_exact_mut(self.inputs) {
+            transposed.iter_mut().zip(scale).for_each(|(w, scale)| *w *= scale);
+        }
+        self.b.iter_mut().zip(shifted).for_each(|(b, shifted)| *b = (f64::from(*b) + shifted) as f32);
+    }
+
+    /// The part that reads so many inputs from `first` on; the bias goes with the first.
+    pub fn part(&self, first: usize, inputs: usize) -> Weights {
+        let columns = |row: &[f32]| row[first..first + inputs].to_vec();
+        Weights {
+            w: self.w[first * self.outputs..][..inputs * self.outputs].to_vec(),
+            b: if first == 0 { self.b.clone() } else { vec![0.0; self.outputs] },
+            transposed: self.transposed.chunks_exact(self.inputs).flat_map(columns).collect(),
+            inputs,
+            outputs: self.outputs,
+        }
+    }
+
     /// The gradient by the input, added to `start`.
     pub fn backward(&self, rows: usize, d: Matrix<'_>, start: Start<'_>, dx: &mut [f32], dx_stride: usize) {
         affine(rows, d, &self.transposed, start, self.inputs, dx, dx_stride);

@@ -8,14 +8,15 @@ use std::ops::Range;
 
 use crate::block::{Depth, Prepared, Rows};
 use crate::error::{Error, Result};
+use crate::folded;
 use crate::input::Batch;
 use crate::layer::Norm;
-use crate::layer::batch_norm::{EPSILON, MOMENTUM, Moments, PLANES};
+use crate::layer::batch_norm::{Moments, PLANES, take_moments};
 use crate::loss::Tally;
 use crate::network::Network;
 use crate::optim::Optimiser;
 use crate::train::sink::Sums;
-use crate::train::{EpochStats, Traces, apply, chunks};
+use crate::train::{EpochStats, Traces, apply, chunks, total};
 
 /// The most values of traces that are kept: what a cache shared by a few cores holds.
 const KEPT: usize = 1 << 22;
@@ -84,14 +85,15 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
     prepared.dropout = Some(seed);
     let mut statistics = network.values.statistics.clone();
     let (tally, values) = match norm {
+        _ if folded::suits(network, true) => folded::gradient(network, batch, &mut statistics, most),
         Norm::Batch => {
             let mut traces = Traces::new(network, batch.rows, most);
             for layer in 0..network.architecture().layers {
                 batch_statistics(&mut prepared, batch, &mut traces, layer, &mut statistics);
             }
-            match traces {
-                Traces::Kept(_) => layer_by_layer(&mut prepared, batch, &mut traces),
-                Traces::Recomputed => plane_by_plane(&mut prepared, batch),
+            match traces.are_kept() {
+                true => layer_by_layer(&mut prepared, batch, &mut traces),
+                false => plane_by_plane(&mut prepared, batch),
             }
         }
         _ => at_once(&prepared, batch),
@@ -102,10 +104,10 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
 }
 
 /// Mean and variance over the batch of what a layer's activation gives, for every branch in training.
-fn batch_statistics(
+fn batch_statistics<'n>(
     prepared: &mut Prepared<'_>,
     batch: Batch<'_>,
-    traces: &mut Traces<'_>,
+    traces: &mut Traces<'n, &'n Network>,
     layer: usize,
     statistics: &mut [f32],
 ) {
@@ -113,11 +115,11 @@ fn batch_statistics(
     let arch = network.architecture();
     let branches: Vec<usize> = (0..arch.inputs.len()).filter(|&b| !network.is_frozen(b)).collect();
     let wide = crate::layout::hidden_padded(arch.hidden);
-    let kept = matches!(traces, Traces::Kept(_));
+    let kept = traces.are_kept();
     let ready = &*prepared;
     let start = || vec![Moments::new(wide); branches.len()];
     let mut parts: Vec<Vec<Moments>> = chunks(batch.rows).iter().map(|_| start()).collect();
-    traces.pass(network, batch.rows, &mut parts, |scratch, trace, rows, moments| {
+    traces.pass(batch.rows, &mut parts, |scratch, trace, rows, moments| {
         for (&b, moments) in branches.iter().zip(moments) {
             let inputs = batch.inputs;
             let a = scratch.activations(ready, trace, b, layer, Rows { inputs, rows }, kept);
@@ -125,24 +127,9 @@ fn batch_statistics(
         }
     });
     for (k, &b) in branches.iter().enumerate() {
-        let mut total = Moments::new(wide);
-        for part in &parts {
-            total.merge(&part[k]);
-        }
         let i = b * arch.layers + layer;
-        let norm = &mut prepared.norms[i];
         let running = &network.values.layout.statistics[2 * i..2 * i + 2];
-        let n = batch.len() as f64;
-        for j in 0..arch.hidden {
-            let (mean, variance) = total.column(j);
-            norm.mean[j] = mean as f32;
-            norm.inverse[j] = (1.0 / (variance + EPSILON).sqrt()) as f32;
-            let unbiased = variance * (n / (n - 1.0));
-            for (range, new) in [(&running[0].range, mean), (&running[1].range, unbiased)] {
-                let value = &mut statistics[range.start + j];
-                *value = ((1.0 - MOMENTUM) * f64::from(*value) + MOMENTUM * new) as f32;
-            }
-        }
+        take_moments(parts.iter().map(|part| &part[k]), &mut prepared.norms[i], running, statistics);
     }
 }
 
@@ -170,13 +157,7 @@ impl<'n> Parts<'n> {
     }
 
     fn total(&self, range: Range<usize>) -> Vec<f64> {
-        let mut total = vec![0.0; range.len()];
-        for part in &self.parts {
-            for (total, sum) in total.iter_mut().zip(&part.sums.values[range.clone()]) {
-                *total += f64::from(*sum);
-            }
-        }
-        total
+        total(self.parts.iter().map(|part| &part.sums.values[range.clone()]))
     }
 
     fn vector(&self, slot: usize) -> Vec<f64> {
@@ -233,7 +214,7 @@ fn at_once(prepared: &Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<f32>) {
     let network = prepared.network;
     let mut parts = Parts::new(network, batch.rows, 1);
     let scale = 1.0 / batch.len() as f32;
-    Traces::Recomputed.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+    Traces::recomputed(network).pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
         let seen = scratch.train(prepared, trace, batch, rows, scale, Depth::All, &mut part.sums);
         part.tally = part.tally.merge(seen);
     });
@@ -243,23 +224,23 @@ fn at_once(prepared: &Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<f32>) {
 }
 
 /// With batch normalisation and kept traces: one pass for all that follows the branches, and one for each layer.
-fn layer_by_layer(
+fn layer_by_layer<'n>(
     prepared: &mut Prepared<'_>,
     batch: Batch<'_>,
-    traces: &mut Traces<'_>,
+    traces: &mut Traces<'n, &'n Network>,
 ) -> (Tally, Vec<f32>) {
     let network = prepared.network;
     let mut parts = Parts::new(network, batch.rows, 1);
     let scale = 1.0 / batch.len() as f32;
     let ready = &*prepared;
-    traces.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+    traces.pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
         let seen = scratch.train_top(ready, trace, batch, rows, scale, &mut part.sums);
         part.tally = part.tally.merge(seen);
     });
     for layer in (0..network.architecture().layers).rev() {
         parts.centre(prepared, layer, batch.len());
         let ready = &*prepared;
-        traces.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+        traces.pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
             scratch.train_layer(ready, trace, layer, Rows { inputs: batch.inputs, rows }, &mut part.sums);
         });
     }
@@ -278,7 +259,7 @@ fn plane_by_plane(prepared: &mut Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<
     for layer in (0..arch.layers).rev() {
         let mut parts = Parts::new(network, batch.rows, PLANES);
         let ready = &*prepared;
-        Traces::Recomputed.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+        Traces::recomputed(network).pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
             let depth = Depth::Layer(layer);
             let seen = scratch.train(ready, trace, batch, rows, scale, depth, &mut part.sums);
             part.tally = part.tally.merge(seen);
