@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::aligned::Aligned;
 use crate::block::{Scratch, Trace};
 use crate::error::{Result, check_length, check_setting};
 use crate::folded;
@@ -103,7 +104,7 @@ pub struct Network {
     traces: Pool<Trace>,
     pub(crate) folded_scratch: Pool<folded::Scratch>,
     pub(crate) folded_traces: Pool<folded::Trace>,
-    pub(crate) sums: Pool<Vec<f32>>,
+    pub(crate) sums: Pool<Aligned>,
 }
 
 impl Network {

@@ -1,6 +1,7 @@
 //! Passes over one block of rows, in scratch memory that stays in cache.
 
 use super::Folded;
+use crate::aligned::Aligned;
 use crate::block::{BLOCK, Rows};
 use crate::input::{Batch, Input};
 use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
@@ -16,10 +17,10 @@ use crate::train::sink::{Operand, Sink, Sums};
 #[derive(Debug)]
 pub(crate) struct Trace {
     /// What each activation gave: for each layer of each branch, a block of rows.
-    a: Vec<f32>,
+    a: Aligned,
     /// The gradient by what the linear layer gave that was reached last, for each branch; of the head, `d'`.
-    d: Vec<f32>,
-    d_head: Vec<f32>,
+    d: Aligned,
+    d_head: Aligned,
     /// `c` of each row.
     along: Vec<f32>,
     layer: usize,
@@ -31,9 +32,9 @@ impl Trace {
         let (hops, layer) = (arch.inputs.len(), BLOCK * hidden_padded(arch.hidden));
         let between = if arch.layers > 1 { hops * layer } else { 0 };
         Trace {
-            a: vec![0.0; hops * arch.layers * layer],
-            d: vec![0.0; between],
-            d_head: vec![0.0; BLOCK * network.values.layout.head().outputs_padded],
+            a: Aligned::zeros(hops * arch.layers * layer),
+            d: Aligned::zeros(between),
+            d_head: Aligned::zeros(BLOCK * network.values.layout.head().outputs_padded),
             along: vec![0.0; BLOCK],
             layer,
         }
@@ -74,18 +75,18 @@ impl<'n> Part<'n> {
 /// Scratch memory for one block.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    x: Vec<f32>,
-    squares: Vec<f32>,
-    inverse: Vec<f32>,
-    delta: Vec<f32>,
-    pub logits: Vec<f32>,
+    x: Aligned,
+    squares: Aligned,
+    inverse: Aligned,
+    delta: Aligned,
+    pub logits: Aligned,
 }
 
 impl Scratch {
     pub fn new(network: &Network) -> Self {
-        let block = |columns: usize| vec![0.0; BLOCK * columns];
+        let block = |columns: usize| Aligned::zeros(BLOCK * columns);
         Scratch {
-            x: vec![],
+            x: Aligned::default(),
             squares: block(LANES),
             inverse: block(1),
             delta: block(hidden_padded(network.architecture().hidden)),
@@ -97,7 +98,7 @@ impl Scratch {
     fn fetch<'s, 'a>(&'s mut self, b: usize, rows: Rows<'a>) -> Operand<'s, 'a> {
         match rows.inputs.as_slice()[b] {
             Input::Dense { columns, values } => {
-                self.x.resize(BLOCK * columns, 0.0);
+                self.x.reserve(BLOCK * columns);
                 linear::gather(values, columns, rows.rows, &mut self.x);
                 Operand::dense(&self.x[..BLOCK * columns], columns)
             }
@@ -156,7 +157,15 @@ impl Scratch {
             let i = (b + 1) * folded.layers - 1;
             let a = trace.a(i);
             let start = if b == 0 { Start::Row(&head.b) } else { Start::Sum };
-            affine(count, Matrix { values: a, stride: wide }, &head.w, start, columns, &mut self.logits, columns);
+            affine(
+                count,
+                Matrix { values: a, stride: wide },
+                &head.w,
+                start,
+                columns,
+                &mut self.logits,
+                columns,
+            );
             if normalise {
                 let fold = &folded.folds[i];
                 l2_normalise::add_squares(count, wide, a, &fold.scale, &fold.shift, &mut self.squares);
@@ -192,7 +201,7 @@ impl Scratch {
                 add_rows(count, Matrix { values: d, stride: columns }, columns, &mut part.bias);
             }
             l2_normalise::backward(columns, logits, &folded.bias, &self.inverse, d, &mut trace.along);
-            for (along, inverse) in trace.along.iter_mut().zip(&self.inverse) {
+            for (along, inverse) in trace.along.iter_mut().zip(self.inverse.iter()) {
                 *along *= inverse;
             }
         }
@@ -207,9 +216,18 @@ impl Scratch {
         if arch.normalise && arch.norm == Norm::Batch {
             part.along += trace.along[..count].iter().sum::<f32>();
             for i in folded.trained().map(|b| (b + 1) * folded.layers - 1) {
-                let [gamma, beta] = [2 * i, 2 * i + 1].map(|k| folded.network.values.layout.vectors[k].sums(1));
+                let [gamma, beta] =
+                    [2 * i, 2 * i + 1].map(|k| folded.network.values.layout.vectors[k].sums(1));
                 let (squares, first) = part.sums.values[gamma.start..beta.end].split_at_mut(gamma.len());
-                batch_norm::add_along(&folded.norms[i].mean, count, wide, trace.a(i), &trace.along, first, squares);
+                batch_norm::add_along(
+                    &folded.norms[i].mean,
+                    count,
+                    wide,
+                    trace.a(i),
+                    &trace.along,
+                    first,
+                    squares,
+                );
             }
         }
     }
@@ -238,8 +256,24 @@ impl Scratch {
                     (&folded.linears[i + 1], d, None)
                 };
                 let slopes = &folded.slopes[i];
-                affine(count, d, &above.transposed, Start::Row(&slopes.constant), wide, &mut self.delta, wide);
-                batch_norm::backward_folded(arch.activation, slopes, count, wide, trace.a(i), along, &mut self.delta);
+                affine(
+                    count,
+                    d,
+                    &above.transposed,
+                    Start::Row(&slopes.constant),
+                    wide,
+                    &mut self.delta,
+                    wide,
+                );
+                batch_norm::backward_folded(
+                    arch.activation,
+                    slopes,
+                    count,
+                    wide,
+                    trace.a(i),
+                    along,
+                    &mut self.delta,
+                );
                 if m > 0 {
                     trace.d(b)[..count * wide].copy_from_slice(&self.delta[..count * wide]);
                 }

@@ -152,7 +152,8 @@ impl Totals {
             let i = (b + 1) * folded.layers - 1;
             let part = b * wide * columns..(b + 1) * wide * columns;
             let along = (arch.normalise && arch.norm == Norm::Batch).then(|| {
-                let sums = |k: usize| total(parts.iter().map(|part| &part.sums.values[layout.vectors[k].sums(1)]));
+                let sums =
+                    |k: usize| total(parts.iter().map(|part| &part.sums.values[layout.vectors[k].sums(1)]));
                 let count = parts.iter().map(|part| f64::from(part.along)).sum();
                 Along { count, second: sums(2 * i), first: sums(2 * i + 1) }
             });

@@ -298,19 +298,19 @@ impl Moments {
         }
     }
 
-    /// Takes in a block of rows: its own mean first, then the deviations from that, all of it in cache.
+    /// Takes in a block of rows, by the deviations from its first: for `n` rows those are at most `sqrt n` times as large as
+    /// deviations from the mean, in the mean of squares, so that little is lost.
     pub fn add_rows(&mut self, rows: usize, values: &[f32]) {
-        let [mean, first, second] = &mut self.block;
-        deviations(rows, mean.len(), values, mean, first, second);
+        let [row, first, second] = &mut self.block;
+        deviations(rows, row.len(), values, row, first, second);
         let n = rows as f64;
         let inverse = 1.0 / n;
         let totals = self.means.iter_mut().zip(&mut self.means_squared).zip(&mut self.within);
-        for (((mean, first), second), ((means, squares), within)) in
-            mean.iter().zip(first).zip(second).zip(totals)
+        for (((row, first), second), ((means, squares), within)) in
+            row.iter().zip(first).zip(second).zip(totals)
         {
-            // The block's mean is rounded; `first` is what it is off by, n times.
             let first = f64::from(*first);
-            let mean = f64::from(*mean) + first * inverse;
+            let mean = f64::from(*row) + first * inverse;
             *means += n * mean;
             *squares += n * mean * mean;
             *within += f64::from(*second) - first * first * inverse;
@@ -356,28 +356,19 @@ pub(crate) fn take_moments<'p>(
 }
 
 vectorised! {
+    /// The first row, and the sums of deviations from it and of their squares.
     fn deviations<'a>(
         rows: usize,
         columns: usize,
         values: &'a [f32],
-        mean: &'a mut [f32],
+        row: &'a mut [f32],
         first: &'a mut [f32],
         second: &'a mut [f32],
     ) {
-        let inverse = 1.0 / rows as f32;
         for_lanes!(columns, L, at, {
-            let mut centre: [f32; L] = [0.0; L];
-            for r in 0..rows {
-                let value: [f32; L] = *lanes(values, r * columns + at);
-                for j in 0..L {
-                    centre[j] += value[j];
-                }
-            }
-            for value in &mut centre {
-                *value *= inverse;
-            }
+            let centre: [f32; L] = *lanes(values, at);
             let (mut one, mut two): ([f32; L], [f32; L]) = ([0.0; L], [0.0; L]);
-            for r in 0..rows {
+            for r in 1..rows {
                 let mut deviation: [f32; L] = *lanes(values, r * columns + at);
                 for j in 0..L {
                     deviation[j] -= centre[j];
@@ -389,7 +380,7 @@ vectorised! {
                     two[j] = deviation[j].mul_add(deviation[j], two[j]);
                 }
             }
-            *lanes_mut(mean, at) = centre;
+            *lanes_mut(row, at) = centre;
             *lanes_mut(first, at) = one;
             *lanes_mut(second, at) = two;
         });

@@ -3,6 +3,7 @@
 //! Backward, with `d` the gradient by `z`: `dW = Σ xᵀ d`, `db = Σ d`, and by the input `d Wᵀ`. For per-sample
 //! norms no sample's `dW` is formed: `|xᵀ d| = |x| |d|`.
 
+use crate::aligned::Aligned;
 use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
 use crate::kernel::vectorised;
 
@@ -10,10 +11,10 @@ use crate::kernel::vectorised;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Weights {
     /// Inputs x outputs, both padded.
-    pub w: Vec<f32>,
+    pub w: Aligned,
     pub b: Vec<f32>,
     /// Outputs (not padded) x inputs, for the gradient by the input; empty where none is needed.
-    pub transposed: Vec<f32>,
+    pub transposed: Aligned,
     pub inputs: usize,
     pub outputs: usize,
 }
@@ -41,10 +42,11 @@ impl Weights {
     /// The part that reads so many inputs from `first` on; the bias goes with the first.
     pub fn part(&self, first: usize, inputs: usize) -> Weights {
         let columns = |row: &[f32]| row[first..first + inputs].to_vec();
+        let transposed: Vec<f32> = self.transposed.chunks_exact(self.inputs).flat_map(columns).collect();
         Weights {
-            w: self.w[first * self.outputs..][..inputs * self.outputs].to_vec(),
+            w: self.w[first * self.outputs..][..inputs * self.outputs].into(),
             b: if first == 0 { self.b.clone() } else { vec![0.0; self.outputs] },
-            transposed: self.transposed.chunks_exact(self.inputs).flat_map(columns).collect(),
+            transposed: transposed[..].into(),
             inputs,
             outputs: self.outputs,
         }

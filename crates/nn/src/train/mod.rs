@@ -55,10 +55,15 @@ impl<'n> Lender<'n> for &'n Network {
     }
 }
 
+/// Rows of a chunk, its part, and the traces of its blocks.
+type Chunk<'a, 'p, P, T> = ((&'a [u32], &'p mut P), &'p mut [T]);
+
 /// The traces of blocks between passes over the same rows: kept, one for each block, or written over.
 pub(crate) struct Traces<'n, L: Lender<'n>> {
     lender: L,
     kept: Option<Vec<Lent<'n, L::Trace>>>,
+    /// Every second pass goes backwards: it begins with what the one before left in cache.
+    backwards: bool,
 }
 
 impl<'n, L: Lender<'n>> Traces<'n, L> {
@@ -66,11 +71,11 @@ impl<'n, L: Lender<'n>> Traces<'n, L> {
     pub fn new(lender: L, rows: &[u32], most: usize) -> Self {
         let blocks = rows.len().div_ceil(BLOCK);
         let fits = blocks * lender.trace_values() <= most;
-        Traces { lender, kept: fits.then(|| (0..blocks).map(|_| lender.trace()).collect()) }
+        Traces { lender, kept: fits.then(|| (0..blocks).map(|_| lender.trace()).collect()), backwards: false }
     }
 
     pub fn recomputed(lender: L) -> Self {
-        Traces { lender, kept: None }
+        Traces { lender, kept: None, backwards: false }
     }
 
     pub fn are_kept(&self) -> bool {
@@ -88,14 +93,25 @@ impl<'n, L: Lender<'n>> Traces<'n, L> {
         let size = chunks.first().map_or(1, |chunk| chunk.len().div_ceil(BLOCK));
         let chunks = chunks.into_par_iter().zip(parts);
         match &mut self.kept {
-            Some(traces) => chunks.zip(traces.par_chunks_mut(size)).for_each_init(
-                || lender.scratch(),
-                |scratch, ((chunk, part), traces)| {
-                    for (rows, trace) in chunk.chunks(BLOCK).zip(traces) {
-                        work(scratch, trace, rows, part);
-                    }
-                },
-            ),
+            Some(traces) => {
+                let backwards = self.backwards;
+                self.backwards = !backwards;
+                let one =
+                    |scratch: &mut Lent<'n, L::Scratch>,
+                     ((chunk, part), traces): Chunk<'a, '_, P, Lent<'n, L::Trace>>| {
+                        let mut blocks = chunk.chunks(BLOCK).zip(traces);
+                        while let Some((rows, trace)) =
+                            if backwards { blocks.next_back() } else { blocks.next() }
+                        {
+                            work(scratch, trace, rows, part);
+                        }
+                    };
+                let chunks = chunks.zip(traces.par_chunks_mut(size));
+                match backwards {
+                    true => chunks.rev().for_each_init(|| lender.scratch(), one),
+                    false => chunks.for_each_init(|| lender.scratch(), one),
+                }
+            }
             None => chunks.for_each_init(
                 || (lender.scratch(), lender.trace()),
                 |(scratch, trace), (chunk, part)| {
