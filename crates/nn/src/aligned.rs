@@ -63,3 +63,21 @@ impl DerefMut for Aligned {
         &mut self.values[self.start..][..self.length]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_begin_with_a_cache_line_and_keep_their_values() {
+        let mut list = Aligned::default();
+        for length in [0, 1, 16, 1000] {
+            list.reset(length);
+            assert!(list.len() == length && list.iter().all(|&v| v == 0.0));
+            assert_eq!(list.as_ptr() as usize % LINE, 0);
+            list.fill(1.0);
+            let copy = list.clone();
+            assert!(copy[..] == list[..] && copy.as_ptr() as usize % LINE == 0);
+        }
+    }
+}

@@ -288,9 +288,8 @@ mod tests {
     use super::*;
     use crate::{Architecture, Input, Inputs, Jk};
 
-    /// What is kept and what is computed again must not matter.
-    #[test]
-    fn both_ways_through_a_batch_normalisation_agree() {
+    /// A sparse and a dense input of 300 rows.
+    fn with_batch(work: impl Fn(Batch<'_>)) {
         let rows = 300;
         let value = |i: usize| ((i as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0;
         let dense: Vec<f32> = (0..rows * 5).map(value).collect();
@@ -303,24 +302,60 @@ mod tests {
             Input::Dense { columns: 5, values: &dense },
         ])
         .unwrap();
-        let batch = Batch::new(&inputs, &labels, &all, 3).unwrap();
-        for jk in [Jk::Cat, Jk::Max, Jk::Attention { heads: 2 }] {
-            for (layers, dropout, frozen) in
-                [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true)]
-            {
-                let arch =
-                    Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
-                let mut network = Network::new(arch, 5).unwrap();
-                network.freeze(0, frozen).unwrap();
-                let [kept, again] =
-                    [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
-                assert_eq!(kept.statistics, again.statistics);
-                assert!((kept.stats.loss - again.stats.loss).abs() < 1e-6);
-                let largest = kept.values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
-                for (a, b) in kept.values.iter().zip(&again.values) {
-                    assert!((a - b).abs() < 1e-5 * largest, "{jk:?} {layers}: {a} {b}");
+        work(Batch::new(&inputs, &labels, &all, 3).unwrap());
+    }
+
+    fn assert_close(a: &Gradient, b: &Gradient, what: &str) {
+        assert!((a.stats.loss - b.stats.loss).abs() < 1e-6);
+        let largest = a.values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        for (a, b) in a.values.iter().zip(&b.values) {
+            assert!((a - b).abs() < 1e-5 * largest, "{what}: {a} {b}");
+        }
+    }
+
+    /// What is kept and what is computed again must not matter.
+    #[test]
+    fn both_ways_through_a_batch_normalisation_agree() {
+        with_batch(|batch| {
+            for jk in [Jk::Cat, Jk::Max, Jk::Attention { heads: 2 }] {
+                for (layers, dropout, frozen) in
+                    [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true), (3, 0.0, false)]
+                {
+                    let arch =
+                        Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
+                    let mut network = Network::new(arch, 5).unwrap();
+                    network.freeze(0, frozen).unwrap();
+                    let [kept, again] =
+                        [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
+                    assert_eq!(kept.statistics, again.statistics);
+                    assert_close(&kept, &again, &format!("{jk:?} {layers}"));
                 }
             }
-        }
+        });
+    }
+
+    /// A dropout that never drops anything goes the general way.
+    #[test]
+    fn folded_norms_give_what_norms_give() {
+        with_batch(|batch| {
+            for (layers, normalise, frozen) in
+                [(1, true, false), (1, false, true), (2, true, true), (3, true, false)]
+            {
+                for norm in [Norm::Batch, Norm::None] {
+                    let [folded, general] = [0.0, 1e-12].map(|dropout| {
+                        let arch = Architecture::new(vec![11, 5], 3);
+                        let arch = Architecture { layers, dropout, normalise, norm, hidden: 10, ..arch };
+                        let mut network = Network::new(arch, 5).unwrap();
+                        network.freeze(1, frozen).unwrap();
+                        assert_eq!(folded::suits(&network, true), dropout == 0.0);
+                        gradient(&network, batch, 9).unwrap()
+                    });
+                    assert_close(&folded, &general, &format!("{layers} {norm:?}"));
+                    for (a, b) in folded.statistics.iter().zip(&general.statistics) {
+                        assert!((a - b).abs() < 1e-6, "{a} {b}");
+                    }
+                }
+            }
+        });
     }
 }
