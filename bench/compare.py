@@ -22,8 +22,14 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = pathlib.Path(os.environ.get("PROGAP_SHARED", ROOT.parent / "shared"))
-#       level, depth, epochs
-CASES = [("edge", 2, 100), ("edge", 5, 100), ("node", 2, 10)]
+#        method, level, depth, epochs, layers
+CASES = [
+    ("progap", "edge", 2, 100, 1),
+    ("progap", "edge", 5, 100, 1),
+    ("progap", "node", 2, 10, 1),
+    ("gap", "edge", 2, 100, 1),
+    ("mlp", "edge", 0, 100, 2),
+]
 
 
 def measured(command):
@@ -37,15 +43,16 @@ def measured(command):
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, output
 
 
-def ours(progap, data, folder, level, depth, epochs):
+def ours(progap, data, folder, method, level, depth, epochs, layers):
     release = pathlib.Path(tempfile.mkdtemp(dir=folder)) / "release"
-    command = [progap, "train", data, "--preset", "paper", "--level", level, "--depth", str(depth)]
-    command += ["--epochs", str(epochs), "--layers", "1", "--threads", "1", "--quiet", "--out", release]
+    command = [progap, "train", data, "--method", method, "--preset", "paper", "--level", level]
+    command += ["--depth", str(depth)] if depth else []
+    command += ["--epochs", str(epochs), "--layers", str(layers), "--threads", "1", "--quiet", "--out", release]
     return measured(command)[:2]
 
 
-def peer(npz, level, depth, epochs):
-    command = [sys.executable, ROOT / "bench/peer/train.py", "--data", npz, "--level", level]
+def peer(npz, method, level, depth, epochs, _):
+    command = [sys.executable, ROOT / "bench/peer/train.py", "--data", npz, "--method", method, "--level", level]
     _, memory, output = measured(command + ["--depth", str(depth), "--epochs", str(epochs)])
     return json.loads(output.splitlines()[-1])["cpu_seconds"], memory
 
@@ -65,7 +72,7 @@ def main():
     cases = CASES
     if importlib.util.find_spec("opacus") is None:
         print("skipped at node level: this Python has no opacus (pip install opacus)")
-        cases = [case for case in CASES if case[0] != "node"]
+        cases = [case for case in CASES if case[1] != "node"]
     with tempfile.TemporaryDirectory() as folder:
         npz = pathlib.Path(folder) / "data.npz"
         measured([args.progap, "data", "convert", args.data, npz])
@@ -76,9 +83,9 @@ def main():
                 best[case] = [tuple(map(min, old, new)) for old, new in zip(best[case], found)]
     print("| case | ours, CPU-s | PyTorch, CPU-s | ratio | ours, peak MB | PyTorch, peak MB | ratio |")
     print("|---|---|---|---|---|---|---|")
-    for (level, depth, epochs), ((cpu, memory), (peer_cpu, peer_memory)) in best.items():
+    for (method, level, depth, epochs, _), ((cpu, memory), (peer_cpu, peer_memory)) in best.items():
         print(
-            f"| {level}, K = {depth}, {epochs} epochs | {cpu:.2f} | {peer_cpu:.2f} | {peer_cpu / cpu:.1f} "
+            f"| {method}, {level}, K = {depth}, {epochs} epochs | {cpu:.2f} | {peer_cpu:.2f} | {peer_cpu / cpu:.1f} "
             f"| {memory / 1e6:.0f} | {peer_memory / 1e6:.0f} | {peer_memory / memory:.1f} |"
         )
 

@@ -1,9 +1,14 @@
 """The training steps of ProGAP in PyTorch, to compare CPU time and memory with ours.
 
-    python bench/peer/train.py [--data FILE.npz] [--level edge|node] [--depth 2] [--epochs 100] [--threads 1]
+    python bench/peer/train.py [--data FILE.npz] [--method progap|gap|mlp] [--level edge|node] [--depth 2] [--epochs 100]
+        [--threads 1]
 
-Stages 0 to K: a base network per branch (Linear, SELU, norm); concatenated, normalised, classified; Adam; accuracy on the
+A stage: a base network per branch (Linear, SELU, norm); concatenated, normalised, classified; Adam; accuracy on the
 validation rows after each epoch.
+
+- progap: stages 0 to K, with one more branch each
+- gap: an encoder of two layers on the features; then a stage with K + 1 branches
+- mlp: one branch of two layers, not normalised
 
 - edge: batch normalisation, one full-batch step an epoch
 - node: group normalisation, batches drawn by Poisson sampling, gradients clipped per sample and noised by Opacus
@@ -25,6 +30,7 @@ from torch.nn import functional as F
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data")
+parser.add_argument("--method", choices=["progap", "gap", "mlp"], default="progap")
 parser.add_argument("--level", choices=["edge", "node"], default="edge")
 parser.add_argument("--depth", type=int, default=2)
 parser.add_argument("--epochs", type=int, default=100)
@@ -65,19 +71,22 @@ class Stage(nn.Module):
 
     def forward(self, inputs):
         h = torch.cat([base(x) for base, x in zip(self.bases, inputs)], 1)
-        return self.head(F.normalize(h))
+        return self.head(h if args.method == "mlp" else F.normalize(h))
 
 
 def norm():
     return nn.BatchNorm1d(args.hidden) if args.level == "edge" else nn.GroupNorm(1, args.hidden)
 
 
-start, cpu = time.perf_counter(), time.process_time()
-inputs, bases, classes = [x], [], int(y.max()) + 1
-for stage in range(args.depth + 1):
-    columns = inputs[-1].shape[1]
-    bases.append(nn.Sequential(nn.Linear(columns, args.hidden), nn.SELU(), norm()))
-    model = Stage(bases, classes)
+def base(columns, layers=1):
+    widths = [columns] + [args.hidden] * layers
+    blocks = [(nn.Linear(a, b), nn.SELU(), norm()) for a, b in zip(widths, widths[1:])]
+    return nn.Sequential(*[layer for block in blocks for layer in block])
+
+
+def train_stage(bases, inputs):
+    """Trains a stage; gives its last accuracy on the validation rows."""
+    model = Stage(bases, int(y.max()) + 1)
     adam = torch.optim.Adam(model.parameters(), lr=0.01)
     x_train, y_train, x_val = [i[train] for i in inputs], y[train], [i[val] for i in inputs]
     if args.level == "node":
@@ -102,10 +111,24 @@ for stage in range(args.depth + 1):
             accuracy = (model(x_val).argmax(1) == y[val]).float().mean().item()
     if args.level == "node":
         model.remove_hooks()
-    inputs.append(torch.randn(len(x), args.hidden))
+    return accuracy
+
+
+start, cpu = time.perf_counter(), time.process_time()
+messages = [torch.randn(len(x), args.hidden) for _ in range(args.depth + 1)]
+if args.method == "progap":
+    bases = []
+    for stage in range(args.depth + 1):
+        bases.append(base(args.hidden if stage else x.shape[1]))
+        accuracy = train_stage(bases, [x] + messages[:stage])
+else:
+    accuracy = train_stage([base(x.shape[1], layers=2)], [x])
+    if args.method == "gap":
+        accuracy = train_stage([base(args.hidden) for _ in messages], messages)
 print(
     json.dumps(
         dict(
+            method=args.method,
             level=args.level,
             depth=args.depth,
             epochs=args.epochs,

@@ -159,10 +159,6 @@ impl Scratch {
         }
     }
 
-    pub fn classes_wide(&self) -> usize {
-        self.classes_wide
-    }
-
     /// The branch's output for row `r` of the block.
     pub fn embedding(&self, branch: usize, r: usize) -> &[f32] {
         &self.hops_out[(r * self.hops + branch) * self.wide..][..self.hidden]

@@ -143,6 +143,11 @@ impl Layout {
         layout
     }
 
+    /// The linear layer that gives logits.
+    pub fn head(&self) -> &Linear {
+        self.linears.last().expect("there is a head")
+    }
+
     /// The length of all sums, if layers of branches have so many planes.
     pub fn sums(&self, planes: usize) -> usize {
         planes * self.sums

@@ -15,8 +15,10 @@
 //! A [`Sage`] also reads its rows' neighbours, through [`Propagate`]: [`sage_epoch`], [`sage_clipped_sum`].
 #![forbid(unsafe_code)]
 
+mod aligned;
 mod block;
 mod error;
+mod folded;
 mod input;
 mod jk;
 mod kernel;

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use crate::aligned::Aligned;
 use crate::block::{Scratch, Trace};
 use crate::error::{Result, check_length, check_setting};
+use crate::folded;
 use crate::input::Inputs;
 use crate::jk::Jk;
 use crate::layer::{Activation, Norm};
@@ -100,7 +102,9 @@ pub struct Network {
     frozen: Vec<bool>,
     scratch: Pool<Scratch>,
     traces: Pool<Trace>,
-    pub(crate) sums: Pool<Vec<f32>>,
+    pub(crate) folded_scratch: Pool<folded::Scratch>,
+    pub(crate) folded_traces: Pool<folded::Trace>,
+    pub(crate) sums: Pool<Aligned>,
 }
 
 impl Network {
@@ -115,6 +119,8 @@ impl Network {
             frozen,
             scratch: Pool::default(),
             traces: Pool::default(),
+            folded_scratch: Pool::default(),
+            folded_traces: Pool::default(),
             sums: Pool::default(),
         })
     }

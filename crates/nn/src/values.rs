@@ -3,6 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::aligned::Aligned;
 use crate::error::{Error, Result, check_length};
 use crate::layer::batch_norm::{Columns, EPSILON};
 use crate::layer::linear::Weights;
@@ -92,8 +93,8 @@ impl Values {
         let (inputs, outputs) = (slot.inputs_padded, slot.outputs_padded);
         let weights = &self.parameters[slot.weight.clone()];
         let transpose = gradients && slot.needs_transposed;
-        let mut w = vec![0.0; inputs * outputs];
-        let mut transposed = vec![0.0; if transpose { inputs * slot.outputs } else { 0 }];
+        let mut w = Aligned::zeros(inputs * outputs);
+        let mut transposed = Aligned::zeros(if transpose { inputs * slot.outputs } else { 0 });
         for (column, row) in slot.input_rows() {
             let from = &weights[row * slot.outputs..][..slot.outputs];
             w[column * outputs..][..slot.outputs].copy_from_slice(from);

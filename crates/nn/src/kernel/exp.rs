@@ -48,6 +48,22 @@ pub(crate) fn exp_m1(x: f32) -> f32 {
     scale.mul_add(p, scale - 1.0)
 }
 
+/// As [`exp_m1`], for arguments that are not positive: there fewer terms and a shorter ln 2 do, because `n` is small where it
+/// matters.
+#[inline(always)]
+pub(crate) fn exp_m1_below(x: f32) -> f32 {
+    let x = if x < LOWEST { LOWEST } else { x };
+    let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);
+    let r = (shifted - ROUND).mul_add(-std::f32::consts::LN_2, x);
+    let scale = f32::from_bits((shifted.to_bits() << 23).wrapping_add(0x3f80_0000));
+    let mut q = 1.388_251_4e-3;
+    q = r.mul_add(q, 8.366_548e-3);
+    q = r.mul_add(q, 4.166_72e-2);
+    q = r.mul_add(q, 1.666_654_3e-1);
+    q = r.mul_add(q, 0.5);
+    scale.mul_add((r * r).mul_add(q, r), scale - 1.0)
+}
+
 /// `tanh x = -e / (2 + e)` with `e = exp(-2|x|) - 1`, and the sign of `x`.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
@@ -83,6 +99,8 @@ mod tests {
         assert!(worst(-1.0, 1.0, exp, f64::exp) < 2e-7);
         assert!(worst(-87.0, 20.0, exp_m1, f64::exp_m1) < 3e-7);
         assert!(worst(-1e-3, 1e-3, exp_m1, f64::exp_m1) < 3e-7);
+        assert!(worst(-87.0, 0.0, exp_m1_below, f64::exp_m1) < 3e-7);
+        assert!(worst(-1.0, 0.0, exp_m1_below, f64::exp_m1) < 3e-7);
         assert!(worst(-10.0, 10.0, tanh, f64::tanh) < 4e-7);
         assert!(worst(-1e-3, 1e-3, tanh, f64::tanh) < 4e-7);
         assert!(worst(-80.0, 80.0, sigmoid, |x| 1.0 / (1.0 + (-x).exp())) < 4e-7);
@@ -95,7 +113,8 @@ mod tests {
         assert!(exp(f32::INFINITY).is_finite() && exp(f32::INFINITY) > 1e38);
         assert_eq!(exp_m1(f32::NEG_INFINITY), -1.0);
         assert_eq!((tanh(f32::INFINITY), tanh(-1e9)), (1.0, -1.0));
-        for f in [exp, exp_m1, tanh, sigmoid] {
+        assert_eq!((exp_m1_below(0.0), exp_m1_below(f32::NEG_INFINITY)), (0.0, -1.0));
+        for f in [exp, exp_m1, exp_m1_below, tanh, sigmoid] {
             assert!(f(f32::NAN).is_nan());
         }
     }

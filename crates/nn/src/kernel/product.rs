@@ -29,6 +29,8 @@ pub(crate) enum Start<'a> {
     Row(&'a [f32]),
     /// Row `r` of the matrix times factor `r`.
     Scaled(&'a [f32], Matrix<'a>),
+    /// What is there already.
+    Sum,
     Zero,
 }
 
@@ -179,6 +181,9 @@ impl Tiled for Affine<'_> {
         let mut sums = match self.start {
             Start::Row(row) => [load::<S, V, T>(simd, row, at); M],
             Start::Zero => [[simd.splat_f32s(0.0); V]; M],
+            Start::Sum => {
+                std::array::from_fn(|i| load::<S, V, T>(simd, &self.out[(m + i) * self.out_stride..], at))
+            }
             Start::Scaled(factors, rows) => std::array::from_fn(|i| {
                 let factor = simd.splat_f32s(factors[m + i]);
                 load::<S, V, T>(simd, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))

@@ -7,7 +7,7 @@
 //! All derivatives follow from the output alone: SELU `s` or `a + s t`, ReLU `1` or `0`, tanh `1 - a²`. So `z` is
 //! never kept.
 
-use crate::kernel::exp::{exp_m1, tanh};
+use crate::kernel::exp::{exp_m1_below, tanh};
 use crate::kernel::product::Matrix;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 
@@ -47,8 +47,9 @@ pub(crate) use with_activation;
 pub(crate) fn value<const ACTIVATION: u8>(z: f32) -> f32 {
     match ACTIVATION {
         SELU => {
-            let negative = SCALE_ALPHA * exp_m1(if z > 0.0 { 0.0 } else { z });
-            if z > 0.0 { SCALE * z } else { negative }
+            // One of the two is zero. A NaN stays.
+            let (above, below) = if z > 0.0 { (z, 0.0) } else { (0.0, z) };
+            SCALE.mul_add(above, SCALE_ALPHA * exp_m1_below(below))
         }
         // A NaN stays.
         RELU => {

@@ -16,9 +16,10 @@ use crate::kernel::product::Matrix;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 use crate::layer::Activation;
 use crate::layer::activation::{slope, with_activation};
+use crate::layout::Tensor;
 
 pub(crate) const EPSILON: f64 = 1e-5;
-pub(crate) const MOMENTUM: f64 = 0.1;
+const MOMENTUM: f64 = 0.1;
 /// `f' g`, `f'` and `f' x`.
 pub(crate) const PLANES: usize = 3;
 
@@ -184,6 +185,94 @@ vectorised! {
     }
 }
 
+/// What a backward pass through a folded norm and the activation before it needs, padded: from `s g`, with `g` the gradient
+/// by the norm's output, to `f' (s g + along_linear a c + along_constant c + linear a + constant)`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Slopes {
+    pub constant: Vec<f32>,
+    pub linear: Vec<f32>,
+    pub along_constant: Vec<f32>,
+    pub along_linear: Vec<f32>,
+}
+
+vectorised! {
+    /// Adds `Σ c q` and `Σ c q²`, with `q = a - μ` and one `c` for each row.
+    pub(crate) fn add_along<'a>(
+        mean: &'a [f32],
+        rows: usize,
+        columns: usize,
+        a: &'a [f32],
+        c: &'a [f32],
+        first: &'a mut [f32],
+        second: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            let mean: [f32; L] = *lanes(mean, at);
+            let [mut one, mut two]: [[f32; L]; 2] = [[0.0; L]; 2];
+            for r in 0..rows {
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let c = c[r];
+                for j in 0..L {
+                    let q = a[j] - mean[j];
+                    one[j] = c.mul_add(q, one[j]);
+                    two[j] = (c * q).mul_add(q, two[j]);
+                }
+            }
+            let (first, second): (&mut [f32; L], &mut [f32; L]) = (lanes_mut(first, at), lanes_mut(second, at));
+            for j in 0..L {
+                first[j] += one[j];
+                second[j] += two[j];
+            }
+        });
+    }
+}
+
+/// Turns `delta`, which is `s g + constant`, into the gradient by what the activation was given.
+pub(crate) fn backward_folded(
+    activation: Activation,
+    slopes: &Slopes,
+    rows: usize,
+    columns: usize,
+    a: &[f32],
+    along: Option<&[f32]>,
+    delta: &mut [f32],
+) {
+    with_activation!(activation, folded(slopes, rows, columns, a, along, delta));
+}
+
+vectorised! {
+    fn folded<'a, const ACTIVATION: u8>(
+        slopes: &'a Slopes,
+        rows: usize,
+        columns: usize,
+        a: &'a [f32],
+        along: Option<&'a [f32]>,
+        delta: &'a mut [f32],
+    ) {
+        for_lanes!(columns, L, at, {
+            let [linear, along_linear, along_constant]: [[f32; L]; 3] =
+                [&slopes.linear, &slopes.along_linear, &slopes.along_constant].map(|v| *lanes(v, at));
+            for r in 0..rows {
+                let a: [f32; L] = *lanes(a, r * columns + at);
+                let mut g: [f32; L] = *lanes(delta, r * columns + at);
+                for j in 0..L {
+                    g[j] = linear[j].mul_add(a[j], g[j]);
+                }
+                if let Some(along) = along {
+                    let c = along[r];
+                    for j in 0..L {
+                        g[j] = along_linear[j].mul_add(a[j], along_constant[j]).mul_add(c, g[j]);
+                    }
+                }
+                for j in 0..L {
+                    g[j] *= slope::<ACTIVATION>(a[j]);
+                }
+                *lanes_mut(delta, r * columns + at) = g;
+            }
+        });
+    }
+}
+
 /// Count, mean and sum of squared deviations of each column, in a form that can be merged without cancellation: blocks of
 /// rows give their own means, and the deviations from those.
 #[derive(Debug, Clone)]
@@ -209,19 +298,19 @@ impl Moments {
         }
     }
 
-    /// Takes in a block of rows: its own mean first, then the deviations from that, all of it in cache.
+    /// Takes in a block of rows, by the deviations from its first: for `n` rows those are at most `sqrt n` times as large as
+    /// deviations from the mean, in the mean of squares, so that little is lost.
     pub fn add_rows(&mut self, rows: usize, values: &[f32]) {
-        let [mean, first, second] = &mut self.block;
-        deviations(rows, mean.len(), values, mean, first, second);
+        let [row, first, second] = &mut self.block;
+        deviations(rows, row.len(), values, row, first, second);
         let n = rows as f64;
         let inverse = 1.0 / n;
         let totals = self.means.iter_mut().zip(&mut self.means_squared).zip(&mut self.within);
-        for (((mean, first), second), ((means, squares), within)) in
-            mean.iter().zip(first).zip(second).zip(totals)
+        for (((row, first), second), ((means, squares), within)) in
+            row.iter().zip(first).zip(second).zip(totals)
         {
-            // The block's mean is rounded; `first` is what it is off by, n times.
             let first = f64::from(*first);
-            let mean = f64::from(*mean) + first * inverse;
+            let mean = f64::from(*row) + first * inverse;
             *means += n * mean;
             *squares += n * mean * mean;
             *within += f64::from(*second) - first * first * inverse;
@@ -237,11 +326,6 @@ impl Moments {
         add(&mut self.within, &other.within);
     }
 
-    /// The number of rows.
-    pub fn count(&self) -> f64 {
-        self.count
-    }
-
     /// Mean and (biased) variance of a column.
     pub fn column(&self, j: usize) -> (f64, f64) {
         let mean = self.means[j] / self.count;
@@ -250,29 +334,41 @@ impl Moments {
     }
 }
 
+/// Mean and variance of all parts together, for a step and for the running estimates, whose places are `running`.
+pub(crate) fn take_moments<'p>(
+    parts: impl Iterator<Item = &'p Moments>,
+    norm: &mut Columns,
+    running: &[Tensor],
+    statistics: &mut [f32],
+) {
+    let mut total = Moments::new(norm.mean.len());
+    parts.for_each(|part| total.merge(part));
+    for j in 0..running[0].range.len() {
+        let (mean, variance) = total.column(j);
+        norm.mean[j] = mean as f32;
+        norm.inverse[j] = (1.0 / (variance + EPSILON).sqrt()) as f32;
+        let unbiased = variance * (total.count / (total.count - 1.0));
+        for (range, new) in [(&running[0].range, mean), (&running[1].range, unbiased)] {
+            let value = &mut statistics[range.start + j];
+            *value = ((1.0 - MOMENTUM) * f64::from(*value) + MOMENTUM * new) as f32;
+        }
+    }
+}
+
 vectorised! {
+    /// The first row, and the sums of deviations from it and of their squares.
     fn deviations<'a>(
         rows: usize,
         columns: usize,
         values: &'a [f32],
-        mean: &'a mut [f32],
+        row: &'a mut [f32],
         first: &'a mut [f32],
         second: &'a mut [f32],
     ) {
-        let inverse = 1.0 / rows as f32;
         for_lanes!(columns, L, at, {
-            let mut centre: [f32; L] = [0.0; L];
-            for r in 0..rows {
-                let value: [f32; L] = *lanes(values, r * columns + at);
-                for j in 0..L {
-                    centre[j] += value[j];
-                }
-            }
-            for value in &mut centre {
-                *value *= inverse;
-            }
+            let centre: [f32; L] = *lanes(values, at);
             let (mut one, mut two): ([f32; L], [f32; L]) = ([0.0; L], [0.0; L]);
-            for r in 0..rows {
+            for r in 1..rows {
                 let mut deviation: [f32; L] = *lanes(values, r * columns + at);
                 for j in 0..L {
                     deviation[j] -= centre[j];
@@ -284,7 +380,7 @@ vectorised! {
                     two[j] = deviation[j].mul_add(deviation[j], two[j]);
                 }
             }
-            *lanes_mut(mean, at) = centre;
+            *lanes_mut(row, at) = centre;
             *lanes_mut(first, at) = one;
             *lanes_mut(second, at) = two;
         });

@@ -121,7 +121,7 @@ mod tests {
             let x = Matrix { values: &dense, stride: 3 };
             let weights = linear::Weights {
                 b: w[..columns].to_vec(),
-                w,
+                w: w[..].into(),
                 inputs: 3,
                 outputs: columns,
                 ..Default::default()

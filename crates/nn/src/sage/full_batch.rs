@@ -11,11 +11,11 @@ use crate::block::BLOCK;
 use crate::error::{Error, Result};
 use crate::input::{Batch, Input};
 use crate::kernel::product::{Matrix, Start, add_rows};
-use crate::layer::batch_norm::{EPSILON, MOMENTUM, Moments};
+use crate::layer::batch_norm::{Moments, take_moments};
 use crate::layer::{Norm, linear, sparse_linear};
 use crate::loss::{Tally, cross_entropy};
 use crate::optim::Optimiser;
-use crate::train::{EpochStats, chunks};
+use crate::train::{EpochStats, chunks, total};
 
 /// A gradient over a whole batch.
 #[derive(Debug, Clone)]
@@ -169,22 +169,8 @@ impl Step<'_> {
 
     /// Mean and variance over all rows, for this step and the running estimates.
     fn take_moments(&mut self, block: usize, parts: &[Moments]) {
-        let mut total = Moments::new(self.ready.wide);
-        for part in parts {
-            total.merge(part);
-        }
-        let norm = &mut self.ready.norms[block];
         let running = &self.ready.sage.values.layout.statistics[2 * block..2 * block + 2];
-        for j in 0..running[0].range.len() {
-            let (mean, variance) = total.column(j);
-            norm.mean[j] = mean as f32;
-            norm.inverse[j] = (1.0 / (variance + EPSILON).sqrt()) as f32;
-            let unbiased = variance * total.count() / (total.count() - 1.0);
-            for (range, new) in [(&running[0].range, mean), (&running[1].range, unbiased)] {
-                let value = &mut self.statistics[range.start + j];
-                *value = ((1.0 - MOMENTUM) * f64::from(*value) + MOMENTUM * new) as f32;
-            }
-        }
+        take_moments(parts.iter(), &mut self.ready.norms[block], running, &mut self.statistics);
     }
 
     /// The last linear layer and the loss, for the labelled rows alone; their gradient, for all.
@@ -369,7 +355,7 @@ impl Step<'_> {
     /// Adds up a linear layer's sums and stores them as its gradient.
     fn take_linear<'p>(&mut self, slot: usize, parts: impl Iterator<Item = &'p [f32]>) {
         let slot = &self.ready.sage.values.layout.linears[slot];
-        let totals = total((slot.inputs_padded + 1) * slot.outputs_padded, parts);
+        let totals = total(parts);
         let places = slot.input_rows().map(|(column, row)| (column, slot.weight.start + row * slot.outputs));
         for (row, start) in places.chain([(slot.inputs_padded, slot.bias.start)]) {
             let to = &mut self.values[start..start + slot.outputs];
@@ -381,22 +367,12 @@ impl Step<'_> {
 
     fn take_vector<'p>(&mut self, slot: usize, parts: impl Iterator<Item = &'p [f32]>) -> Vec<f64> {
         let slot = &self.ready.sage.values.layout.vectors[slot];
-        let totals = total(slot.padded, parts);
+        let totals = total(parts);
         for (value, total) in self.values[slot.range.clone()].iter_mut().zip(&totals) {
             *value = *total as f32;
         }
         totals
     }
-}
-
-fn total<'p>(length: usize, parts: impl Iterator<Item = &'p [f32]>) -> Vec<f64> {
-    let mut totals = vec![0.0; length];
-    for part in parts {
-        for (total, value) in totals.iter_mut().zip(part) {
-            *total += f64::from(*value);
-        }
-    }
-    totals
 }
 
 /// Copies `wide` columns from `first` on of rows that are `stride` apart.

@@ -114,7 +114,7 @@ fn per_sample<T: Default + Send>(
     let prepared = Prepared::new(network, true);
     let start = |_| (T::default(), Kept::new(&network.values.layout));
     let mut parts: Vec<_> = chunks(batch.rows).iter().map(start).collect();
-    Traces::Recomputed.pass(network, batch.rows, &mut parts, |scratch, trace, rows, (part, kept)| {
+    Traces::recomputed(network).pass(batch.rows, &mut parts, |scratch, trace, rows, (part, kept)| {
         kept.rows = rows.len();
         scratch.train(&prepared, trace, batch, rows, 1.0, Depth::All, kept);
         work(part, kept);

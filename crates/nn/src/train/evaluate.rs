@@ -4,9 +4,11 @@ use rayon::prelude::*;
 
 use crate::block::{BLOCK, Prepared, Rows};
 use crate::error::{Error, Result};
+use crate::folded::{self, Folded, Folding};
 use crate::input::{Batch, Input, Inputs, check_rows};
 use crate::loss::{arg_max, softmax};
 use crate::network::Network;
+use crate::train::Lender;
 
 /// Logits of the given rows: a row of classes for each.
 pub fn logits(network: &Network, inputs: &Inputs<'_>, rows: &[u32]) -> Result<Vec<f32>> {
@@ -21,23 +23,17 @@ pub fn probabilities(network: &Network, inputs: &Inputs<'_>, rows: &[u32]) -> Re
 fn outputs(network: &Network, inputs: &Inputs<'_>, rows: &[u32], normalised: bool) -> Result<Vec<f32>> {
     network.check_inputs(inputs)?;
     check_rows(inputs, rows)?;
-    let prepared = Prepared::new(network, false);
     let classes = network.architecture().classes;
     let mut out = vec![0.0; rows.len() * classes];
-    let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * classes));
-    work.with_min_len(16).for_each_init(
-        || (network.scratch(), network.trace()),
-        |(scratch, trace), (rows, out)| {
-            scratch.forward(&prepared, trace, Rows { inputs, rows });
-            let wide = scratch.classes_wide();
-            if normalised {
-                softmax(&mut scratch.logits[..rows.len() * wide], classes, wide);
-            }
-            for (out, logits) in out.chunks_exact_mut(classes).zip(scratch.logits.chunks_exact(wide)) {
-                out.copy_from_slice(&logits[..classes]);
-            }
-        },
-    );
+    let wide = network.values.layout.head().outputs_padded;
+    each_block(network, inputs, rows, out.par_chunks_mut(BLOCK * classes), |_, logits, out| {
+        if normalised {
+            softmax(logits, classes, wide);
+        }
+        for (out, logits) in out.chunks_exact_mut(classes).zip(logits.chunks_exact(wide)) {
+            out.copy_from_slice(&logits[..classes]);
+        }
+    });
     Ok(out)
 }
 
@@ -47,27 +43,48 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
     if batch.is_empty() {
         return Err(Error::SmallBatch { rows: 0, why: "an accuracy needs at least one row" });
     }
-    let prepared = Prepared::new(network, false);
     let classes = network.architecture().classes;
-    let correct: usize = batch
-        .rows
-        .par_chunks(BLOCK)
-        .with_min_len(16)
-        .map_init(
-            || (network.scratch(), network.trace()),
-            |(scratch, trace), rows| {
-                scratch.forward(&prepared, trace, Rows { inputs: batch.inputs, rows });
-                let logits = scratch.logits.chunks_exact(scratch.classes_wide());
-                rows.iter()
-                    .zip(logits)
-                    .filter(|(row, logits)| {
-                        arg_max(&logits[..classes]) == batch.labels[**row as usize] as usize
-                    })
-                    .count()
+    let wide = network.values.layout.head().outputs_padded;
+    let mut correct = vec![0; batch.len().div_ceil(BLOCK)];
+    each_block(network, batch.inputs, batch.rows, correct.par_iter_mut(), |rows, logits, correct| {
+        let labelled = rows.iter().zip(logits.chunks_exact(wide));
+        let hit = |(row, logits): &(&u32, &[f32])| {
+            arg_max(&logits[..classes]) == batch.labels[**row as usize] as usize
+        };
+        *correct = labelled.filter(hit).count();
+    });
+    Ok(correct.iter().sum::<usize>() as f64 / batch.len() as f64)
+}
+
+/// Hands the logits of each block of rows, padded, to `work`, with the place for what it makes of them.
+fn each_block<T: Send>(
+    network: &Network,
+    inputs: &Inputs<'_>,
+    rows: &[u32],
+    out: impl IndexedParallelIterator<Item = T>,
+    work: impl Fn(&[u32], &mut [f32], T) + Sync,
+) {
+    let blocks = rows.par_chunks(BLOCK).zip(out).with_min_len(16);
+    let wide = network.values.layout.head().outputs_padded;
+    if folded::suits(network, false) {
+        let (folded, lender) = (Folded::new(network), Folding(network));
+        blocks.for_each_init(
+            || (lender.scratch(), lender.trace()),
+            |(scratch, trace), (rows, out)| {
+                scratch.forward(&folded, trace, Rows { inputs, rows });
+                work(rows, &mut scratch.logits[..rows.len() * wide], out);
             },
-        )
-        .sum();
-    Ok(correct as f64 / batch.len() as f64)
+        );
+    } else {
+        let prepared = Prepared::new(network, false);
+        blocks.for_each_init(
+            || (network.scratch(), network.trace()),
+            |(scratch, trace), (rows, out)| {
+                scratch.forward(&prepared, trace, Rows { inputs, rows });
+                work(rows, &mut scratch.logits[..rows.len() * wide], out);
+            },
+        );
+    }
 }
 
 /// What a branch gives for every row of its input: `rows * hidden` values.

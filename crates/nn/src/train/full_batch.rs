@@ -8,14 +8,15 @@ use std::ops::Range;
 
 use crate::block::{Depth, Prepared, Rows};
 use crate::error::{Error, Result};
+use crate::folded;
 use crate::input::Batch;
 use crate::layer::Norm;
-use crate::layer::batch_norm::{EPSILON, MOMENTUM, Moments, PLANES};
+use crate::layer::batch_norm::{Moments, PLANES, take_moments};
 use crate::loss::Tally;
 use crate::network::Network;
 use crate::optim::Optimiser;
 use crate::train::sink::Sums;
-use crate::train::{EpochStats, Traces, apply, chunks};
+use crate::train::{EpochStats, Traces, apply, chunks, total};
 
 /// The most values of traces that are kept: what a cache shared by a few cores holds.
 const KEPT: usize = 1 << 22;
@@ -84,14 +85,15 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
     prepared.dropout = Some(seed);
     let mut statistics = network.values.statistics.clone();
     let (tally, values) = match norm {
+        _ if folded::suits(network, true) => folded::gradient(network, batch, &mut statistics, most),
         Norm::Batch => {
             let mut traces = Traces::new(network, batch.rows, most);
             for layer in 0..network.architecture().layers {
                 batch_statistics(&mut prepared, batch, &mut traces, layer, &mut statistics);
             }
-            match traces {
-                Traces::Kept(_) => layer_by_layer(&mut prepared, batch, &mut traces),
-                Traces::Recomputed => plane_by_plane(&mut prepared, batch),
+            match traces.are_kept() {
+                true => layer_by_layer(&mut prepared, batch, &mut traces),
+                false => plane_by_plane(&mut prepared, batch),
             }
         }
         _ => at_once(&prepared, batch),
@@ -102,10 +104,10 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
 }
 
 /// Mean and variance over the batch of what a layer's activation gives, for every branch in training.
-fn batch_statistics(
+fn batch_statistics<'n>(
     prepared: &mut Prepared<'_>,
     batch: Batch<'_>,
-    traces: &mut Traces<'_>,
+    traces: &mut Traces<'n, &'n Network>,
     layer: usize,
     statistics: &mut [f32],
 ) {
@@ -113,11 +115,11 @@ fn batch_statistics(
     let arch = network.architecture();
     let branches: Vec<usize> = (0..arch.inputs.len()).filter(|&b| !network.is_frozen(b)).collect();
     let wide = crate::layout::hidden_padded(arch.hidden);
-    let kept = matches!(traces, Traces::Kept(_));
+    let kept = traces.are_kept();
     let ready = &*prepared;
     let start = || vec![Moments::new(wide); branches.len()];
     let mut parts: Vec<Vec<Moments>> = chunks(batch.rows).iter().map(|_| start()).collect();
-    traces.pass(network, batch.rows, &mut parts, |scratch, trace, rows, moments| {
+    traces.pass(batch.rows, &mut parts, |scratch, trace, rows, moments| {
         for (&b, moments) in branches.iter().zip(moments) {
             let inputs = batch.inputs;
             let a = scratch.activations(ready, trace, b, layer, Rows { inputs, rows }, kept);
@@ -125,24 +127,9 @@ fn batch_statistics(
         }
     });
     for (k, &b) in branches.iter().enumerate() {
-        let mut total = Moments::new(wide);
-        for part in &parts {
-            total.merge(&part[k]);
-        }
         let i = b * arch.layers + layer;
-        let norm = &mut prepared.norms[i];
         let running = &network.values.layout.statistics[2 * i..2 * i + 2];
-        let n = batch.len() as f64;
-        for j in 0..arch.hidden {
-            let (mean, variance) = total.column(j);
-            norm.mean[j] = mean as f32;
-            norm.inverse[j] = (1.0 / (variance + EPSILON).sqrt()) as f32;
-            let unbiased = variance * (n / (n - 1.0));
-            for (range, new) in [(&running[0].range, mean), (&running[1].range, unbiased)] {
-                let value = &mut statistics[range.start + j];
-                *value = ((1.0 - MOMENTUM) * f64::from(*value) + MOMENTUM * new) as f32;
-            }
-        }
+        take_moments(parts.iter().map(|part| &part[k]), &mut prepared.norms[i], running, statistics);
     }
 }
 
@@ -170,13 +157,7 @@ impl<'n> Parts<'n> {
     }
 
     fn total(&self, range: Range<usize>) -> Vec<f64> {
-        let mut total = vec![0.0; range.len()];
-        for part in &self.parts {
-            for (total, sum) in total.iter_mut().zip(&part.sums.values[range.clone()]) {
-                *total += f64::from(*sum);
-            }
-        }
-        total
+        total(self.parts.iter().map(|part| &part.sums.values[range.clone()]))
     }
 
     fn vector(&self, slot: usize) -> Vec<f64> {
@@ -233,7 +214,7 @@ fn at_once(prepared: &Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<f32>) {
     let network = prepared.network;
     let mut parts = Parts::new(network, batch.rows, 1);
     let scale = 1.0 / batch.len() as f32;
-    Traces::Recomputed.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+    Traces::recomputed(network).pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
         let seen = scratch.train(prepared, trace, batch, rows, scale, Depth::All, &mut part.sums);
         part.tally = part.tally.merge(seen);
     });
@@ -243,23 +224,23 @@ fn at_once(prepared: &Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<f32>) {
 }
 
 /// With batch normalisation and kept traces: one pass for all that follows the branches, and one for each layer.
-fn layer_by_layer(
+fn layer_by_layer<'n>(
     prepared: &mut Prepared<'_>,
     batch: Batch<'_>,
-    traces: &mut Traces<'_>,
+    traces: &mut Traces<'n, &'n Network>,
 ) -> (Tally, Vec<f32>) {
     let network = prepared.network;
     let mut parts = Parts::new(network, batch.rows, 1);
     let scale = 1.0 / batch.len() as f32;
     let ready = &*prepared;
-    traces.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+    traces.pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
         let seen = scratch.train_top(ready, trace, batch, rows, scale, &mut part.sums);
         part.tally = part.tally.merge(seen);
     });
     for layer in (0..network.architecture().layers).rev() {
         parts.centre(prepared, layer, batch.len());
         let ready = &*prepared;
-        traces.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+        traces.pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
             scratch.train_layer(ready, trace, layer, Rows { inputs: batch.inputs, rows }, &mut part.sums);
         });
     }
@@ -278,7 +259,7 @@ fn plane_by_plane(prepared: &mut Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<
     for layer in (0..arch.layers).rev() {
         let mut parts = Parts::new(network, batch.rows, PLANES);
         let ready = &*prepared;
-        Traces::Recomputed.pass(network, batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+        Traces::recomputed(network).pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
             let depth = Depth::Layer(layer);
             let seen = scratch.train(ready, trace, batch, rows, scale, depth, &mut part.sums);
             part.tally = part.tally.merge(seen);
@@ -307,9 +288,8 @@ mod tests {
     use super::*;
     use crate::{Architecture, Input, Inputs, Jk};
 
-    /// What is kept and what is computed again must not matter.
-    #[test]
-    fn both_ways_through_a_batch_normalisation_agree() {
+    /// A sparse and a dense input of 300 rows.
+    fn with_batch(work: impl Fn(Batch<'_>)) {
         let rows = 300;
         let value = |i: usize| ((i as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0;
         let dense: Vec<f32> = (0..rows * 5).map(value).collect();
@@ -322,24 +302,60 @@ mod tests {
             Input::Dense { columns: 5, values: &dense },
         ])
         .unwrap();
-        let batch = Batch::new(&inputs, &labels, &all, 3).unwrap();
-        for jk in [Jk::Cat, Jk::Max, Jk::Attention { heads: 2 }] {
-            for (layers, dropout, frozen) in
-                [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true)]
-            {
-                let arch =
-                    Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
-                let mut network = Network::new(arch, 5).unwrap();
-                network.freeze(0, frozen).unwrap();
-                let [kept, again] =
-                    [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
-                assert_eq!(kept.statistics, again.statistics);
-                assert!((kept.stats.loss - again.stats.loss).abs() < 1e-6);
-                let largest = kept.values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
-                for (a, b) in kept.values.iter().zip(&again.values) {
-                    assert!((a - b).abs() < 1e-5 * largest, "{jk:?} {layers}: {a} {b}");
+        work(Batch::new(&inputs, &labels, &all, 3).unwrap());
+    }
+
+    fn assert_close(a: &Gradient, b: &Gradient, what: &str) {
+        assert!((a.stats.loss - b.stats.loss).abs() < 1e-6);
+        let largest = a.values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+        for (a, b) in a.values.iter().zip(&b.values) {
+            assert!((a - b).abs() < 1e-5 * largest, "{what}: {a} {b}");
+        }
+    }
+
+    /// What is kept and what is computed again must not matter.
+    #[test]
+    fn both_ways_through_a_batch_normalisation_agree() {
+        with_batch(|batch| {
+            for jk in [Jk::Cat, Jk::Max, Jk::Attention { heads: 2 }] {
+                for (layers, dropout, frozen) in
+                    [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true), (3, 0.0, false)]
+                {
+                    let arch =
+                        Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
+                    let mut network = Network::new(arch, 5).unwrap();
+                    network.freeze(0, frozen).unwrap();
+                    let [kept, again] =
+                        [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
+                    assert_eq!(kept.statistics, again.statistics);
+                    assert_close(&kept, &again, &format!("{jk:?} {layers}"));
                 }
             }
-        }
+        });
+    }
+
+    /// A dropout that never drops anything goes the general way.
+    #[test]
+    fn folded_norms_give_what_norms_give() {
+        with_batch(|batch| {
+            for (layers, normalise, frozen) in
+                [(1, true, false), (1, false, true), (2, true, true), (3, true, false)]
+            {
+                for norm in [Norm::Batch, Norm::None] {
+                    let [folded, general] = [0.0, 1e-12].map(|dropout| {
+                        let arch = Architecture::new(vec![11, 5], 3);
+                        let arch = Architecture { layers, dropout, normalise, norm, hidden: 10, ..arch };
+                        let mut network = Network::new(arch, 5).unwrap();
+                        network.freeze(1, frozen).unwrap();
+                        assert_eq!(folded::suits(&network, true), dropout == 0.0);
+                        gradient(&network, batch, 9).unwrap()
+                    });
+                    assert_close(&folded, &general, &format!("{layers} {norm:?}"));
+                    for (a, b) in folded.statistics.iter().zip(&general.statistics) {
+                        assert!((a - b).abs() < 1e-6, "{a} {b}");
+                    }
+                }
+            }
+        });
     }
 }

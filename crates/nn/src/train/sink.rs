@@ -1,5 +1,6 @@
 //! Where a backward pass puts gradients: summed at once, or kept per sample.
 
+use crate::aligned::Aligned;
 use crate::input::Input;
 use crate::kernel::product::{Matrix, add_rows};
 use crate::layer::{linear, sparse_linear};
@@ -33,15 +34,14 @@ pub(crate) trait Sink<'a> {
 pub(crate) struct Sums<'n> {
     layout: &'n Layout,
     planes: usize,
-    pub values: Lent<'n, Vec<f32>>,
+    pub values: Lent<'n, Aligned>,
 }
 
 impl<'n> Sums<'n> {
     /// With so many planes of gradients for each layer before a norm.
     pub fn new(network: &'n Network, planes: usize) -> Self {
-        let mut values = network.sums.lend(Vec::new);
-        values.clear();
-        values.resize(network.values.layout.sums(planes), 0.0);
+        let mut values = network.sums.lend(Aligned::default);
+        values.reset(network.values.layout.sums(planes));
         Sums { layout: &network.values.layout, planes, values }
     }
 }

@@ -1,0 +1,290 @@
+//! Passes over one block of rows, in scratch memory that stays in cache.
+
+use super::Folded;
+use crate::aligned::Aligned;
+use crate::block::{BLOCK, Rows};
+use crate::input::{Batch, Input};
+use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
+use crate::layer::batch_norm;
+use crate::layer::l2_normalise::{self, LANES};
+use crate::layer::{Norm, activation, linear, sparse_linear};
+use crate::layout::hidden_padded;
+use crate::loss::{self, Tally};
+use crate::network::Network;
+use crate::train::sink::{Operand, Sink, Sums};
+
+/// What a block of rows gave in one pass that another needs.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    /// What each activation gave: for each layer of each branch, a block of rows.
+    a: Aligned,
+    /// The gradient by what the linear layer gave that was reached last, for each branch; of the head, `d'`.
+    d: Aligned,
+    d_head: Aligned,
+    /// `c` of each row.
+    along: Vec<f32>,
+    layer: usize,
+}
+
+impl Trace {
+    pub fn new(network: &Network) -> Self {
+        let arch = network.architecture();
+        let (hops, layer) = (arch.inputs.len(), BLOCK * hidden_padded(arch.hidden));
+        let between = if arch.layers > 1 { hops * layer } else { 0 };
+        Trace {
+            a: Aligned::zeros(hops * arch.layers * layer),
+            d: Aligned::zeros(between),
+            d_head: Aligned::zeros(BLOCK * network.values.layout.head().outputs_padded),
+            along: vec![0.0; BLOCK],
+            layer,
+        }
+    }
+
+    /// How many values a trace has, about.
+    pub fn values(network: &Network) -> usize {
+        let arch = network.architecture();
+        arch.inputs.len() * (arch.layers + 1) * BLOCK * hidden_padded(arch.hidden)
+    }
+
+    fn a(&self, i: usize) -> &[f32] {
+        &self.a[i * self.layer..][..self.layer]
+    }
+
+    fn d(&mut self, b: usize) -> &mut [f32] {
+        &mut self.d[b * self.layer..][..self.layer]
+    }
+}
+
+/// What the rows of a chunk add up to.
+pub(crate) struct Part<'n> {
+    pub tally: Tally,
+    /// `A` and `D` of linear layers; in the place of the last norms' `γ` and `β`, `Σ c q²` and `Σ c q`.
+    pub sums: Sums<'n>,
+    /// `Σ d` of the head, and `Σ c`.
+    pub bias: Vec<f32>,
+    pub along: f32,
+}
+
+impl<'n> Part<'n> {
+    pub fn new(network: &'n Network) -> Self {
+        let bias = vec![0.0; network.values.layout.head().outputs_padded];
+        Part { tally: Tally::default(), sums: Sums::new(network, 1), bias, along: 0.0 }
+    }
+}
+
+/// Scratch memory for one block.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    x: Aligned,
+    squares: Aligned,
+    inverse: Aligned,
+    delta: Aligned,
+    pub logits: Aligned,
+}
+
+impl Scratch {
+    pub fn new(network: &Network) -> Self {
+        let block = |columns: usize| Aligned::zeros(BLOCK * columns);
+        Scratch {
+            x: Aligned::default(),
+            squares: block(LANES),
+            inverse: block(1),
+            delta: block(hidden_padded(network.architecture().hidden)),
+            logits: block(network.values.layout.head().outputs_padded),
+        }
+    }
+
+    /// What the first layer of a branch reads.
+    fn fetch<'s, 'a>(&'s mut self, b: usize, rows: Rows<'a>) -> Operand<'s, 'a> {
+        match rows.inputs.as_slice()[b] {
+            Input::Dense { columns, values } => {
+                self.x.reserve(BLOCK * columns);
+                linear::gather(values, columns, rows.rows, &mut self.x);
+                Operand::dense(&self.x[..BLOCK * columns], columns)
+            }
+            input => Operand::Sparse(input, rows.rows),
+        }
+    }
+
+    /// Layer `l` of branch `b`, where the trace has what the one below gave.
+    pub fn activate<'t>(
+        &mut self,
+        folded: &Folded<'_>,
+        trace: &'t mut Trace,
+        b: usize,
+        l: usize,
+        rows: Rows<'_>,
+    ) -> &'t [f32] {
+        let (i, count, wide) = (b * folded.layers + l, rows.rows.len(), folded.wide);
+        let weights = &folded.linears[i];
+        let (below, a) = trace.a.split_at_mut(i * trace.layer);
+        let a = &mut a[..trace.layer];
+        let x = match l {
+            0 => self.fetch(b, rows),
+            _ => Operand::dense(&below[below.len() - a.len()..], wide),
+        };
+        match x {
+            Operand::Sparse(input, rows) => {
+                sparse_linear::forward(input, rows, &weights.w, &weights.b, wide, a);
+            }
+            Operand::Dense(x) => weights.forward(count, x, a, wide),
+        }
+        activation::forward(folded.network.architecture().activation, &mut a[..count * wide]);
+        a
+    }
+
+    /// All layers of all branches.
+    pub fn activate_all(&mut self, folded: &Folded<'_>, trace: &mut Trace, rows: Rows<'_>) {
+        for b in 0..folded.hops {
+            for l in 0..folded.layers {
+                self.activate(folded, trace, b, l, rows);
+            }
+        }
+    }
+
+    /// The whole network forward: leaves logits in `self.logits`.
+    pub fn forward(&mut self, folded: &Folded<'_>, trace: &mut Trace, rows: Rows<'_>) {
+        self.activate_all(folded, trace, rows);
+        self.classify(folded, trace, rows.rows.len());
+    }
+
+    /// From what the last activations gave to logits.
+    fn classify(&mut self, folded: &Folded<'_>, trace: &Trace, count: usize) {
+        let (wide, columns) = (folded.wide, folded.heads[0].outputs);
+        let normalise = folded.network.architecture().normalise;
+        self.squares.fill(0.0);
+        for (b, head) in folded.heads.iter().enumerate() {
+            let i = (b + 1) * folded.layers - 1;
+            let a = trace.a(i);
+            let start = if b == 0 { Start::Row(&head.b) } else { Start::Sum };
+            affine(
+                count,
+                Matrix { values: a, stride: wide },
+                &head.w,
+                start,
+                columns,
+                &mut self.logits,
+                columns,
+            );
+            if normalise {
+                let fold = &folded.folds[i];
+                l2_normalise::add_squares(count, wide, a, &fold.scale, &fold.shift, &mut self.squares);
+            }
+        }
+        if normalise {
+            l2_normalise::invert(&self.squares[..count * LANES], &mut self.inverse);
+            l2_normalise::divide(columns, &self.inverse, &folded.bias, &mut self.logits[..count * columns]);
+        }
+    }
+
+    /// Logits, the loss times `scale` and the gradient by the logits; with the head's part of the gradient, where it is
+    /// wanted.
+    pub fn train_head<'a>(
+        &mut self,
+        folded: &Folded<'_>,
+        trace: &mut Trace,
+        batch: Batch<'a>,
+        rows: &'a [u32],
+        scale: f32,
+        mut part: Option<&mut Part<'_>>,
+    ) {
+        let (count, arch, wide) = (rows.len(), folded.network.architecture(), folded.wide);
+        let columns = folded.heads[0].outputs;
+        self.classify(folded, trace, count);
+        let (logits, d) = (&self.logits[..count * columns], &mut trace.d_head[..count * columns]);
+        let tally = loss::cross_entropy(rows, batch.labels, logits, d, arch.classes, columns, scale);
+        if let Some(part) = &mut part {
+            part.tally = part.tally.merge(tally);
+        }
+        if arch.normalise {
+            if let Some(part) = &mut part {
+                add_rows(count, Matrix { values: d, stride: columns }, columns, &mut part.bias);
+            }
+            l2_normalise::backward(columns, logits, &folded.bias, &self.inverse, d, &mut trace.along);
+            for (along, inverse) in trace.along.iter_mut().zip(self.inverse.iter()) {
+                *along *= inverse;
+            }
+        }
+        let Some(part) = part else { return };
+        let slot = folded.network.values.layout.head();
+        let (weights, bias) = part.sums.values[slot.sums(1)].split_at_mut(slot.inputs_padded * columns);
+        add_rows(count, Matrix { values: &trace.d_head, stride: columns }, columns, bias);
+        for (b, sums) in weights.chunks_exact_mut(wide * columns).enumerate() {
+            let a = &trace.a[((b + 1) * folded.layers - 1) * trace.layer..];
+            add_outer(count, Matrix { values: a, stride: wide }, wide, &trace.d_head, columns, sums);
+        }
+        if arch.normalise && arch.norm == Norm::Batch {
+            part.along += trace.along[..count].iter().sum::<f32>();
+            for i in folded.trained().map(|b| (b + 1) * folded.layers - 1) {
+                let [gamma, beta] =
+                    [2 * i, 2 * i + 1].map(|k| folded.network.values.layout.vectors[k].sums(1));
+                let (squares, first) = part.sums.values[gamma.start..beta.end].split_at_mut(gamma.len());
+                batch_norm::add_along(
+                    &folded.norms[i].mean,
+                    count,
+                    wide,
+                    trace.a(i),
+                    &trace.along,
+                    first,
+                    squares,
+                );
+            }
+        }
+    }
+
+    /// The gradient of layer `l` of every branch, where the trace has what the head or the layer above left. If that is not
+    /// `kept`, layers above are computed again.
+    pub fn train_layer<'a>(
+        &mut self,
+        folded: &Folded<'_>,
+        trace: &mut Trace,
+        l: usize,
+        rows: Rows<'a>,
+        kept: bool,
+        part: &mut Part<'_>,
+    ) {
+        let (count, wide, arch) = (rows.rows.len(), folded.wide, folded.network.architecture());
+        let top = if kept { l } else { folded.layers - 1 };
+        for b in folded.trained() {
+            for m in (l..=top).rev() {
+                let i = b * folded.layers + m;
+                let (above, d, along) = if m + 1 == folded.layers {
+                    let d = Matrix { values: &trace.d_head, stride: folded.heads[b].outputs };
+                    (&folded.heads[b], d, arch.normalise.then_some(&trace.along[..]))
+                } else {
+                    let d = Matrix { values: &trace.d[b * trace.layer..], stride: wide };
+                    (&folded.linears[i + 1], d, None)
+                };
+                let slopes = &folded.slopes[i];
+                affine(
+                    count,
+                    d,
+                    &above.transposed,
+                    Start::Row(&slopes.constant),
+                    wide,
+                    &mut self.delta,
+                    wide,
+                );
+                batch_norm::backward_folded(
+                    arch.activation,
+                    slopes,
+                    count,
+                    wide,
+                    trace.a(i),
+                    along,
+                    &mut self.delta,
+                );
+                if m > 0 {
+                    trace.d(b)[..count * wide].copy_from_slice(&self.delta[..count * wide]);
+                }
+            }
+            let delta = std::mem::take(&mut self.delta);
+            let x = match l {
+                0 => self.fetch(b, rows),
+                _ => Operand::dense(trace.a(b * folded.layers + l - 1), wide),
+            };
+            part.sums.linear(b * folded.layers + l, count, 1, x, &delta);
+            self.delta = delta;
+        }
+    }
+}
