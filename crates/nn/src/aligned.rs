@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(list.as_ptr() as usize % LINE, 0);
             list.fill(1.0);
             let copy = list.clone();
-            assert!(copy[..] == list[..] && copy.as_ptr() as usize % LINE == 0);
+            assert!(copy[..] == list[..] && (copy.as_ptr() as usize).is_multiple_of(LINE));
         }
     }
 }
