@@ -27,6 +27,7 @@ mod layout;
 mod loss;
 mod network;
 mod optim;
+mod packed;
 mod pool;
 mod sage;
 mod train;
@@ -38,6 +39,7 @@ pub use jk::Jk;
 pub use layer::{Activation, Norm};
 pub use network::{Architecture, Network, Tensor};
 pub use optim::{Adam, Optimiser, Sgd};
+pub use packed::Packed;
 pub use sage::{
     Neighbours, Propagate, Sage, SageArchitecture, SageGradient, sage_clipped_sum, sage_epoch, sage_gradient,
     sage_sample_norms,

@@ -11,6 +11,7 @@ use crate::layer::{Norm, activation, linear, sparse_linear};
 use crate::layout::hidden_padded;
 use crate::loss::{self, Tally};
 use crate::network::Network;
+use crate::packed;
 use crate::train::sink::{Operand, Sink, Sums};
 
 /// What a block of rows gave in one pass that another needs.
@@ -95,9 +96,12 @@ impl Scratch {
     }
 
     /// What the first layer of a branch reads.
-    fn fetch<'s, 'a>(&'s mut self, b: usize, rows: Rows<'a>) -> Operand<'s, 'a> {
+    fn fetch<'s, 'a: 's>(&'s mut self, b: usize, rows: Rows<'a>) -> Operand<'s, 'a> {
         match rows.inputs.as_slice()[b] {
             Input::Dense { columns, values } => {
+                if let Some(first) = packed::run(rows.rows) {
+                    return Operand::dense(&values[first * columns..], columns);
+                }
                 self.x.reserve(BLOCK * columns);
                 linear::gather(values, columns, rows.rows, &mut self.x);
                 Operand::dense(&self.x[..BLOCK * columns], columns)

@@ -6,7 +6,7 @@
 //! it. So no method has code of its own for crashes.
 
 use progap_graph::{Buffer, Part};
-use progap_nn::{Adam, Batch, Optimiser, apply, epoch};
+use progap_nn::{Adam, Batch, Optimiser, Packed, apply, epoch};
 use progap_privacy::Event;
 use progap_privacy::noise::{GradientGrid, Source};
 use serde::{Deserialize, Serialize};
@@ -300,13 +300,15 @@ pub(crate) fn new_optimiser(settings: &Settings) -> Result<Optimiser> {
 pub(crate) struct RowLesson<'a> {
     aggregates: &'a Aggregates,
     train: Vec<u32>,
+    /// Copies of the training rows, made for the first epoch where they are public and not too many.
+    packed: Option<Option<Packed>>,
     grid: Option<GradientGrid>,
 }
 
 impl<'a> RowLesson<'a> {
     pub fn new<S: Source>(vault: &Vault<S>, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
-        RowLesson { aggregates, train, grid: None }
+        RowLesson { aggregates, train, packed: None, grid: None }
     }
 }
 
@@ -323,8 +325,17 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
         if settings.level != Level::Node {
             let rows =
                 desk.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
-            let inputs = rows.inputs(self.aggregates)?;
-            let batch = Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?;
+            if self.packed.is_none() {
+                let inputs = rows.inputs(self.aggregates)?;
+                self.packed = Some(Packed::new(&inputs, rows.labels(), &self.train));
+            }
+            let packed = self.packed.as_ref().and_then(Option::as_ref);
+            let inputs =
+                packed.map_or_else(|| rows.inputs(self.aggregates), |packed| Ok(packed.inputs()?))?;
+            let batch = match packed {
+                Some(packed) => packed.batch(&inputs, rows.classes())?,
+                None => Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?,
+            };
             let stats = epoch(network, optimiser, batch, desk.seed ^ (stage as u64) << 32 ^ done as u64)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }

@@ -1,0 +1,143 @@
+//! Rows brought together once, for batches that are read in every epoch.
+
+use crate::aligned::Aligned;
+use crate::error::Result;
+use crate::input::{Batch, Input, Inputs};
+
+/// The most values that are copied: above, time is spent on arithmetic and memory is worth more.
+const MOST: usize = 1 << 25;
+
+/// Labelled rows of some inputs, one after the other.
+///
+/// ```
+/// use progap_nn::{Input, Inputs, Packed};
+///
+/// let dense = Input::Dense { columns: 1, values: &[0.5, 1.0, -0.5] };
+/// let inputs = Inputs::new(vec![dense])?;
+/// let packed = Packed::new(&inputs, &[0, 1, 1], &[2, 0]).expect("few rows");
+/// let inputs = packed.inputs()?;
+/// assert_eq!(packed.batch(&inputs, 2)?.len(), 2);
+/// # Ok::<(), progap_nn::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Packed {
+    inputs: Vec<Copied>,
+    labels: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+#[derive(Debug)]
+enum Copied {
+    Dense { columns: usize, values: Aligned },
+    Sparse { columns: usize, offsets: Vec<u64>, indices: Vec<u32>, values: Option<Vec<f32>> },
+}
+
+impl Copied {
+    fn new(input: &Input<'_>, rows: &[u32]) -> Self {
+        match *input {
+            Input::Dense { columns, values } => {
+                let mut copy = Aligned::zeros(rows.len() * columns);
+                crate::layer::linear::gather(values, columns, rows, &mut copy);
+                Copied::Dense { columns, values: copy }
+            }
+            Input::Sparse { columns, values, .. } => {
+                let (mut offsets, mut indices, mut copies) = (vec![0], vec![], values.map(|_| vec![]));
+                for &row in rows {
+                    let (entries, values) = input.entries(row);
+                    indices.extend_from_slice(entries);
+                    if let (Some(copies), Some(values)) = (&mut copies, values) {
+                        copies.extend_from_slice(values);
+                    }
+                    offsets.push(indices.len() as u64);
+                }
+                Copied::Sparse { columns, offsets, indices, values: copies }
+            }
+        }
+    }
+
+    fn view(&self) -> Input<'_> {
+        match self {
+            Copied::Dense { columns, values } => Input::Dense { columns: *columns, values },
+            Copied::Sparse { columns, offsets, indices, values } => {
+                Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
+            }
+        }
+    }
+}
+
+impl Packed {
+    /// Copies rows and their labels, unless that takes too much memory. All rows must be there.
+    pub fn new(inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
+        let values = |input: &Input<'_>| match *input {
+            Input::Dense { columns, .. } => rows.len() * columns,
+            Input::Sparse { indices, .. } => 2 * indices.len(),
+        };
+        if inputs.as_slice().iter().map(values).sum::<usize>() > MOST {
+            return None;
+        }
+        Some(Packed {
+            inputs: inputs.as_slice().iter().map(|input| Copied::new(input, rows)).collect(),
+            labels: rows.iter().map(|&row| labels[row as usize]).collect(),
+            rows: (0..rows.len() as u32).collect(),
+        })
+    }
+
+    /// Views of the copies.
+    pub fn inputs(&self) -> Result<Inputs<'_>> {
+        Inputs::checked_before(self.inputs.iter().map(Copied::view).collect())
+    }
+
+    /// All rows, of [`Packed::inputs`].
+    pub fn batch<'a>(&'a self, inputs: &'a Inputs<'a>, classes: usize) -> Result<Batch<'a>> {
+        Batch::new(inputs, &self.labels, &self.rows, classes)
+    }
+}
+
+/// The row with which a run of consecutive rows begins, if they are one.
+pub(crate) fn run(rows: &[u32]) -> Option<usize> {
+    let first = *rows.first()?;
+    let ordered = rows.iter().zip(first..).fold(true, |all, (&row, next)| all & (row == next));
+    ordered.then_some(first as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Adam, Architecture, Network, Optimiser, epoch};
+
+    #[test]
+    fn an_epoch_on_copies_is_the_same_to_the_bit() {
+        let dense: Vec<f32> = (0..300 * 16).map(|i| (i as f32 * 0.37).sin()).collect();
+        let offsets: Vec<u64> = (0..=300).map(|row| 2 * row).collect();
+        let indices: Vec<u32> = (0..600).map(|i| i * 7 % 11).collect();
+        let values: Vec<f32> = (0..600).map(|i| 0.5 + (i % 3) as f32).collect();
+        let labels: Vec<u32> = (0..300).map(|row| row * row % 3).collect();
+        let rows: Vec<u32> = (0..300).filter(|row| row % 4 != 1).collect();
+        for values in [None, Some(&values[..])] {
+            let sparse = Input::Sparse { columns: 11, offsets: &offsets, indices: &indices, values };
+            let inputs =
+                Inputs::new(vec![sparse, Input::Dense { columns: 16, values: &dense }]).expect("sound");
+            let packed = Packed::new(&inputs, &labels, &rows).expect("few rows");
+            let views = packed.inputs().expect("sound");
+            let batches = [
+                Batch::new(&inputs, &labels, &rows, 3).expect("a batch"),
+                packed.batch(&views, 3).expect("a batch"),
+            ];
+            let [left, right] = batches.map(|batch| {
+                let mut network = Network::new(Architecture::new(vec![11, 16], 3), 1).expect("a network");
+                let mut adam = Optimiser::adam(Adam::default()).expect("an optimiser");
+                let stats: Vec<_> = (0..3)
+                    .map(|step| epoch(&mut network, &mut adam, batch, step).expect("an epoch").loss)
+                    .collect();
+                (stats, network.parameters().to_vec())
+            });
+            assert!(left == right);
+        }
+    }
+
+    #[test]
+    fn runs_are_consecutive() {
+        assert_eq!(run(&[4, 5, 6]), Some(4));
+        assert_eq!([run(&[4, 6]), run(&[5, 4]), run(&[])], [None; 3]);
+    }
+}
