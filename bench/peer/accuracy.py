@@ -15,6 +15,7 @@ import json
 
 import numpy as np
 import torch
+from model import Stage, read_rows
 from opacus import GradSampleModule
 from opacus.optimizers import DPOptimizer
 from torch import nn
@@ -35,11 +36,8 @@ torch.set_num_threads(1)
 torch.manual_seed(args.seed)
 
 data = np.load(args.data)
-nodes = len(data["y"])
-dense = np.zeros(data["x_shape"], dtype=np.float32)
-dense[np.repeat(np.arange(nodes), np.diff(data["x_indptr"])), data["x_indices"]] = data["x_data"]
-inputs, y = [torch.tensor(dense)], torch.tensor(data["y"]).long()
-train, val, test = (torch.tensor(np.flatnonzero(data[f"{part}_mask"])) for part in ("train", "val", "test"))
+x, y, (train, val, test) = read_rows(data)
+inputs, nodes = [x], len(y)
 
 # The graph is symmetric, so that a row of the matrix lists receivers as well as senders.
 starts = data["adj_indptr"].astype(np.int64)
@@ -49,17 +47,6 @@ senders, receivers = senders[order], receivers[order]
 kept = np.arange(len(senders)) - np.repeat(starts[:-1], np.diff(starts)) < args.degree
 edges = torch.tensor(np.stack([receivers[kept], senders[kept]]))
 graph = torch.sparse_coo_tensor(edges, torch.ones(edges.shape[1]), (nodes, nodes)).to_sparse_csr()
-
-
-class Stage(nn.Module):
-    def __init__(self, bases, classes):
-        super().__init__()
-        self.bases = nn.ModuleList(bases)
-        self.head = nn.Linear(args.hidden * len(bases), classes)
-
-    def forward(self, inputs):
-        h = torch.cat([base(x) for base, x in zip(self.bases, inputs)], 1)
-        return self.head(F.normalize(h))
 
 
 def accuracy(model, part):
@@ -74,7 +61,7 @@ for stage in range(args.depth + 1):
             nn.Linear(inputs[-1].shape[1], args.hidden), nn.SELU(), nn.GroupNorm(1, args.hidden)
         )
     )
-    network = Stage(bases, classes)
+    network = Stage(bases, args.hidden, classes)
     model = GradSampleModule(network)
     adam = DPOptimizer(
         torch.optim.Adam(model.parameters(), lr=0.01),

@@ -25,6 +25,7 @@ import time
 
 import numpy as np
 import torch
+from model import Stage, read_rows
 from torch import nn
 from torch.nn import functional as F
 
@@ -45,13 +46,7 @@ torch.set_num_threads(args.threads)
 torch.manual_seed(1)
 
 if args.data:
-    data = np.load(args.data)
-    offsets, columns = data["x_indptr"], data["x_indices"]
-    dense = np.zeros(data["x_shape"], dtype=np.float32)
-    dense[np.repeat(np.arange(len(dense)), np.diff(offsets)), columns] = data["x_data"]
-    x, y = torch.tensor(dense), torch.tensor(data["y"])
-    train, val = (torch.tensor(np.flatnonzero(data[f"{part}_mask"])) for part in ("train", "val"))
-    del dense
+    x, y, (train, val, _) = read_rows(np.load(args.data))
 else:
     rows, columns = 18_939, 437
     x = torch.zeros(rows, columns)
@@ -61,17 +56,6 @@ else:
     y = torch.randint(0, 6, (rows,))
     order = torch.randperm(rows)
     train, val = order[:14_212], order[14_212 : 14_212 + 1_876]
-
-
-class Stage(nn.Module):
-    def __init__(self, bases, classes):
-        super().__init__()
-        self.bases = nn.ModuleList(bases)
-        self.head = nn.Linear(args.hidden * len(bases), classes)
-
-    def forward(self, inputs):
-        h = torch.cat([base(x) for base, x in zip(self.bases, inputs)], 1)
-        return self.head(h if args.method == "mlp" else F.normalize(h))
 
 
 def norm():
@@ -86,7 +70,7 @@ def base(columns, layers=1):
 
 def train_stage(bases, inputs):
     """Trains a stage; gives its last accuracy on the validation rows."""
-    model = Stage(bases, int(y.max()) + 1)
+    model = Stage(bases, args.hidden, int(y.max()) + 1, normalise=args.method != "mlp")
     adam = torch.optim.Adam(model.parameters(), lr=0.01)
     x_train, y_train, x_val = [i[train] for i in inputs], y[train], [i[val] for i in inputs]
     if args.level == "node":
