@@ -44,7 +44,7 @@ fn read(path: PathBuf) -> String {
 #[test]
 fn a_release_becomes_a_page_and_files() {
     let place = workplace();
-    train(place.path(), "20", &["--epsilon", "50"]);
+    train(place.path(), "20", &["--epsilon", "40"]);
     assert_eq!(progap_in(place.path(), &["report", "r"]).ok().trim(), "r-report/report.html");
     progap_in(place.path(), &["verify", "r"]).ok();
     let at = |name: &str| place.path().join("r-report").join(name);
@@ -177,7 +177,7 @@ fn it_renders_in_a_browser() {
         return;
     };
     let place = workplace();
-    train(place.path(), "20", &["--epsilon", "50"]);
+    train(place.path(), "20", &["--epsilon", "40"]);
     progap_in(place.path(), &["report", "r", "--out", "page"]).ok();
     let page = place.path().join("page/report.html");
     let text = read(page.clone()).replace('&', "&amp;").replace('"', "&quot;");

@@ -128,7 +128,8 @@ fn embeddings_start_from_their_own_defaults() {
     let chosen = settings("flags", &[&embeddings[..], &flags].concat());
     assert_eq!((chosen.weight_decay, chosen.depth), (0.5, 3));
     let labels = settings("labels", &["--messages", "labels"]);
-    assert_eq!(labels, progap::Settings { epochs: 1, ..progap::Settings::new(progap::Level::Edge) });
+    let (messages, usual) = (progap::settings::Messages::Labels, progap::Settings::new(progap::Level::Edge));
+    assert_eq!(labels, progap::Settings { epochs: 1, messages, ..usual });
 }
 
 #[test]
