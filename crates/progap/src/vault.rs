@@ -496,6 +496,19 @@ mod tests {
     }
 
     #[test]
+    fn no_more_noise_is_drawn_than_the_plan_pays_for() {
+        let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+        let plan = Plan::new(&settings, SIZES).expect("a plan");
+        let plan = Plan { noise_values: 300 * 3, ..plan };
+        let network =
+            Network::new(Architecture::new(vec![data().features().columns()], 3), 1).expect("a network");
+        let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
+        let mut ask = |query| vault.aggregate(query, Message::Class { network: &network }, &vec![], &plan);
+        ask("first").expect("paid for");
+        ask("second").expect_err("not paid for");
+    }
+
+    #[test]
     fn an_edge_moves_one_row_by_one_at_most() {
         let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
         for message in all_messages() {

@@ -113,6 +113,18 @@ mod charging {
         }
     }
 
+    /// The small error of noise tables grows with epsilon, and adds up over the runs.
+    #[test]
+    fn a_budget_that_noise_tables_cannot_keep_is_refused() {
+        let (_folder, _, mut ledger) = ledger(30.0);
+        let many = 200_000;
+        ledger.charge(run("first", 5.0).with_noise_values(many)).unwrap();
+        let second = run("second", 5.0).with_noise_values(u64::MAX);
+        assert!(matches!(ledger.charge(second), Err(Error::Tables { .. })));
+        assert_eq!(ledger.charges(FINGERPRINT).unwrap().len(), 1);
+        assert!(matches!(ledger.set_budget(FINGERPRINT, 60.0, 1e-7, "more"), Err(Error::Tables { .. })));
+    }
+
     #[test]
     fn units_are_never_mixed() {
         let (_folder, _, mut ledger) = ledger(4.0);

@@ -209,8 +209,7 @@ fn bad_settings_and_data_are_refused_before_anything_is_written() {
     assert!(message.contains("--level"), "{message}");
 }
 
-/// Noise from tables is a little off; a promise for which that is too much is not made, and a run draws no more than its plan
-/// pays for.
+/// Noise from tables is a little off; a promise for which that is too much is not made.
 #[test]
 fn promises_that_tables_cannot_keep_are_refused() {
     for level in [Level::Edge, Level::Node] {

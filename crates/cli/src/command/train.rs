@@ -219,6 +219,8 @@ struct RunReport {
     release: PathBuf,
     #[serde(skip)]
     event: Event,
+    #[serde(skip)]
+    noise_values: u64,
 }
 
 /// What can be said anew when an interrupted run goes on; all else was decided when it began.
@@ -457,9 +459,10 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
     let sum = costs.iter().fold((0.0, 0.0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
     let delta = costs.iter().map(|cost| cost.1).fold(0.0, f64::max);
     let events: Vec<&Event> = runs.iter().map(|run| &run.event).collect();
+    let values = runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.noise_values));
     match costs.len() {
         1 => Some(sum),
-        _ => Some(ledger::together(&events, delta).map_or(sum, |epsilon| (epsilon, delta))),
+        _ => Some(ledger::together(&events, values, delta).map_or(sum, |epsilon| (epsilon, delta))),
     }
 }
 
@@ -502,6 +505,8 @@ fn report(release: &Release, majority: Option<f64>, seconds: f64, cpu_seconds: f
         peak_rss_bytes: ui::peak_memory(),
         release: release.folder.clone(),
         event: statement.event.clone(),
+        // Where it cannot be known, runs are not composed but added up.
+        noise_values: release.noise_values().unwrap_or(u64::MAX),
     }
 }
 

@@ -81,12 +81,12 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
     if norm == Norm::Batch && batch.len() < 2 {
         return Err(Error::SmallBatch { rows: 1, why: "batch normalisation needs two rows in training" });
     }
-    let mut prepared = Prepared::new(network, true);
-    prepared.dropout = Some(seed);
     let mut statistics = network.values.statistics.clone();
+    let prepare = || Prepared { dropout: Some(seed), ..Prepared::new(network, true) };
     let (tally, values) = match norm {
         _ if folded::suits(network, true) => folded::gradient(network, batch, &mut statistics, most),
         Norm::Batch => {
+            let mut prepared = prepare();
             let mut traces = Traces::new(network, batch.rows, most);
             for layer in 0..network.architecture().layers {
                 batch_statistics(&mut prepared, batch, &mut traces, layer, &mut statistics);
@@ -96,7 +96,7 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
                 false => plane_by_plane(&mut prepared, batch),
             }
         }
-        _ => at_once(&prepared, batch),
+        _ => at_once(&prepare(), batch),
     };
     let n = batch.len() as f64;
     let stats = EpochStats { loss: tally.loss / n, accuracy: tally.correct as f64 / n };

@@ -6,7 +6,7 @@ use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, Best, GdpAccountant, PldAccountant};
 use progap_privacy::noise::tables;
 
-use super::error::Result;
+use super::error::{Error, Result};
 
 /// All events as one tree, as small as it can be made without changing its meaning.
 ///
@@ -28,7 +28,8 @@ pub(super) fn composed(events: &[&Event]) -> Result<Event> {
     parts.into_event()
 }
 
-/// Epsilon of all events at a delta, less what of it is kept for noise tables, by the tightest accountant that handles them, and that accountant's name.
+/// Epsilon of all events at a delta, less what of it is kept for noise tables, by the tightest accountant that handles them,
+/// and that accountant's name.
 pub(super) fn epsilon(events: &[&Event], delta: f64) -> Result<(f64, &'static str)> {
     if events.is_empty() {
         return Ok((0.0, GdpAccountant.name()));
@@ -38,15 +39,21 @@ pub(super) fn epsilon(events: &[&Event], delta: f64) -> Result<(f64, &'static st
 }
 
 /// Epsilon of some runs together, by the tightest accountant that handles them; with a delta of zero, the sum of what each
-/// costs with none.
+/// costs with none. `noise_values` is what all of them draw from tables at most.
 ///
 /// # Errors
-/// Events that no accountant handles together at this delta.
-pub fn together(events: &[&Event], delta: f64) -> Result<f64> {
+/// Events that no accountant handles together at this delta, or noise tables whose error does not fit in it.
+pub fn together(events: &[&Event], noise_values: u64, delta: f64) -> Result<f64> {
     let pure: Option<Vec<f64>> = events.iter().map(|event| event.pure_epsilon()).collect();
     match pure {
         Some(epsilons) if delta == 0.0 => Ok(epsilons.iter().sum()),
-        _ => Ok(epsilon(events, delta)?.0),
+        _ => {
+            let epsilon = epsilon(events, delta)?.0;
+            if tables::fit(noise_values, epsilon, delta) {
+                return Ok(epsilon);
+            }
+            Err(Error::Tables { dataset: "all".into(), epsilon, delta })
+        }
     }
 }
 

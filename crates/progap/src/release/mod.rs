@@ -19,7 +19,7 @@ mod verify;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Dataset, DatasetParts, Features, Graph, store};
+use progap_graph::{Dataset, DatasetParts, Features, Graph, Part, store};
 use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ use crate::error::InFile;
 use crate::files;
 use crate::method::trainer::EpochRecord;
 use crate::method::{self, Fitted};
-use crate::plan::Plan;
+use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::Predictor;
 use crate::run::RunFile;
 use crate::settings::{Level, Settings};
@@ -232,6 +232,25 @@ impl Release {
     /// Everything in the release that predictions are made of.
     pub(crate) fn predictor(&self) -> &Predictor {
         &self.predictor
+    }
+
+    /// The public sizes on which the noise depended. Edges decide a default delta alone, which the statement has.
+    pub(crate) fn sizes(&self) -> PublicSizes {
+        PublicSizes {
+            edges: 1,
+            train_nodes: self.nodes.split().map_or(0, |split| split.count(Part::Train)),
+            nodes: self.nodes.graph().nodes(),
+            columns: self.statement.feature_columns,
+            classes: self.nodes.classes(),
+        }
+    }
+
+    /// The most values of noise that its training drew from tables.
+    ///
+    /// # Errors
+    /// Settings that contradict the sizes.
+    pub fn noise_values(&self) -> Result<u64> {
+        noise_values(&self.config.settings, self.sizes())
     }
 
     /// Whether the guarantee covers what the model says, and not the model alone.

@@ -48,14 +48,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
         let detail = format!("messages of {}; the model of stage {}", messages.join(", then "), said.stage);
         findings.push(Finding { what: "choice".into(), detail, ok: choice == statement.choice });
     }
-    let sizes = PublicSizes {
-        // Edges decide a default delta alone, which the statement has.
-        edges: 1,
-        train_nodes: nodes.split().map_or(0, |split| split.count(Part::Train)),
-        nodes: nodes.graph().nodes(),
-        columns: statement.feature_columns,
-        classes: nodes.classes(),
-    };
+    let sizes = release.sizes();
     findings.push(queries(statement, settings, sizes)?);
     findings.extend(epsilons(statement, settings, sizes)?);
     let seeded = settings.seed.is_some();

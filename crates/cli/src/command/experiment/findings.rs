@@ -8,7 +8,6 @@ type Pair<'o> = (&'o experiment::Cell, &'o Outcome);
 /// The claims that the experiment can tell something about, and what it tells.
 pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<String> {
     let pairs: Vec<Pair<'_>> = outcomes.iter().map(|(cell, outcome)| (*cell, outcome)).collect();
-    let training = |cell: &experiment::Cell| variant(cell, "training").map(String::from);
     let claims = match name {
         Name::Table2 | Name::Tradeoff => vec![compare(
             "ProGAP is more accurate than GAP",
@@ -19,8 +18,8 @@ pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<St
         Name::Layerwise => vec![compare(
             "Progressive training is at least as accurate as layerwise training",
             &pairs,
-            |cell| training(cell).as_deref() == Some("progressive"),
-            |cell| training(cell).as_deref() == Some("layerwise"),
+            |cell| variant(cell, "training") == Some("progressive"),
+            |cell| variant(cell, "training") == Some("layerwise"),
         )],
         Name::Depth => vec![deeper(&pairs)],
         Name::Convergence | Name::Ablation | Name::Custom => vec![],
