@@ -425,7 +425,8 @@ impl Scratch {
         let (classes_wide, sizes) = (self.classes_wide, self.sizes(count));
         let logits = &self.logits[..count * classes_wide];
         let d = &mut self.d_logits[..count * classes_wide];
-        let tally = loss::cross_entropy(rows, batch.labels, logits, d, arch.classes, classes_wide, scale);
+        let tally =
+            loss::cross_entropy(rows, batch.labels, logits, d, arch.classes, classes_wide, scale, None);
         let cat = arch.jk == Jk::Cat;
         let combined = if cat { &self.hops_out } else { &self.combined };
         let combined = Matrix { values: combined, stride: self.combined_wide };

@@ -2,7 +2,7 @@
 //! logits `l`.
 
 use crate::kernel::exp::exp;
-use crate::kernel::{sum_lanes, vectorised};
+use crate::kernel::{lanes, lanes_mut, sum_lanes, vectorised};
 
 /// Loss and hits over some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -56,6 +56,24 @@ pub(crate) fn softmax(logits: &mut [f32], classes: usize, columns: usize) {
     }
 }
 
+/// For logits `z = x W / |x| + b`, given as `x W`: with it `d` becomes `d / |x|`, and the gradient by `x` is `d Wᵀ + along x`.
+pub(crate) struct Divided<'a> {
+    pub bias: &'a [f32],
+    /// `1 / |x|` of each row.
+    pub inverse: &'a [f32],
+    /// Becomes `-((z - b) · d) / |x|²` of each row.
+    pub along: &'a mut [f32],
+    /// The sum of that over all rows is added, and the gradient by `b`.
+    pub along_sum: &'a mut f32,
+    pub bias_sums: &'a mut [f32],
+}
+
+/// Rows worked on together: columns of them stay in the nearest cache.
+const ROWS: usize = 64;
+
+/// One column of so many rows: a loop over it is vector code, where one over the few classes of a row would not be.
+type Column = [f32; ROWS];
+
 vectorised! {
     /// Writes `scale (p - e_y)` for padded rows of logits into `d`, where row `r` has the class `labels[rows[r]]`; padding
     /// becomes zero.
@@ -67,107 +85,290 @@ vectorised! {
         classes: usize,
         columns: usize,
         scale: f32,
+        divided: Option<Divided<'a>>,
     ) -> Tally {
         // The compiler makes more of a number it knows.
         match columns {
-            8 => padded_cross_entropy(rows, labels, logits, d, classes, 8, scale),
-            _ => padded_cross_entropy(rows, labels, logits, d, classes, columns, scale),
+            8 => {
+                let [mut z, mut p] = [[[0.0; ROWS]; 8]; 2];
+                by_columns(rows, labels, logits, d, [&mut z, &mut p], classes, scale, divided)
+            }
+            _ => {
+                let [mut z, mut p] = std::array::from_fn(|_| vec![[0.0; ROWS]; columns]);
+                by_columns(rows, labels, logits, d, [&mut z, &mut p], classes, scale, divided)
+            }
         }
     }
 }
 
 #[inline(always)]
-fn padded_cross_entropy(
+#[allow(clippy::too_many_arguments)]
+fn by_columns(
     rows: &[u32],
     labels: &[u32],
     logits: &[f32],
     d: &mut [f32],
+    [z, p]: [&mut [Column]; 2],
     classes: usize,
-    columns: usize,
     scale: f32,
+    mut divided: Option<Divided<'_>>,
 ) -> Tally {
+    let columns = z.len();
     let mut tally = Tally::default();
-    for ((&row, logits), d) in rows.iter().zip(logits.chunks_exact(columns)).zip(d.chunks_exact_mut(columns))
-    {
-        let label = labels[row as usize] as usize;
-        let chunks = logits.as_chunks::<8>().0;
-        let mut tops = [f32::NEG_INFINITY; 8];
-        for (c, chunk) in chunks.iter().enumerate() {
-            for j in 0..8 {
-                let larger = (c * 8 + j < classes) & (chunk[j] > tops[j]);
-                tops[j] = if larger { chunk[j] } else { tops[j] };
-            }
+    for (first, rows) in (0..).step_by(ROWS).zip(rows.chunks(ROWS)) {
+        let count = rows.len();
+        // A place without a row has no class.
+        let mut label = [f32::INFINITY; ROWS];
+        for (label, &row) in label.iter_mut().zip(rows) {
+            *label = labels[row as usize] as f32;
         }
-        for half in [4, 2, 1] {
-            for j in 0..half {
-                tops[j] = if tops[j + half] > tops[j] { tops[j + half] } else { tops[j] };
-            }
-        }
-        let top = tops[0];
-        // The first of equals counts.
-        let mut first = usize::MAX;
-        for (c, (chunk, d)) in chunks.iter().zip(d.as_chunks_mut::<8>().0).enumerate() {
-            let mut equal = 0u32;
-            for (j, &value) in chunk.iter().enumerate() {
-                equal |= u32::from(value == top) << j;
-            }
-            first = first.min(c * 8 + equal.trailing_zeros() as usize + usize::from(equal == 0) * classes);
-            for j in 0..8 {
-                d[j] = chunk[j] - top;
-            }
-        }
-        tally.loss -= f64::from(d[label]);
-        tally.correct += usize::from(first == label);
-    }
-    for value in d.iter_mut() {
-        *value = exp(*value);
-    }
-    // The sum of logarithms is the logarithm of the product; of so few factors below 2^16 it cannot overflow.
-    for (rows, d) in rows.chunks(32).zip(d.chunks_mut(32 * columns)) {
-        let mut product = 1.0;
-        for (&row, d) in rows.iter().zip(d.chunks_exact_mut(columns)) {
-            let mut sums = [0.0; 8];
-            for (c, chunk) in d.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                for j in 0..8 {
-                    chunk[j] = if c * 8 + j < classes { chunk[j] } else { 0.0 };
-                    sums[j] += chunk[j];
+        turn(&logits[first * columns..][..count * columns], z);
+        let mut inverse = [0.0; ROWS];
+        if let Some(divided) = &divided {
+            inverse[..count].copy_from_slice(&divided.inverse[first..first + count]);
+            for (z, &bias) in z[..classes].iter_mut().zip(divided.bias) {
+                for r in 0..ROWS {
+                    z[r] = z[r].mul_add(inverse[r], bias);
                 }
             }
-            let sum = sum_lanes(&sums);
-            product *= f64::from(sum);
-            let factor = scale / sum;
-            for value in d.iter_mut() {
-                *value *= factor;
-            }
-            d[labels[row as usize] as usize] -= scale;
         }
-        tally.loss += product.ln();
+        let mut top = z[0];
+        for z in &z[1..classes] {
+            for r in 0..ROWS {
+                top[r] = top[r].max(z[r]);
+            }
+        }
+        // The first of equals counts.
+        let mut best = [f32::MAX; ROWS];
+        for (c, z) in z[..classes].iter().enumerate() {
+            for r in 0..ROWS {
+                best[r] = best[r].min(if z[r] == top[r] { c as f32 } else { f32::MAX });
+            }
+        }
+        let mut sum = [0.0; ROWS];
+        for (p, z) in p.iter_mut().zip(&z[..classes]) {
+            for r in 0..ROWS {
+                p[r] = exp(z[r] - top[r]);
+                sum[r] += p[r];
+            }
+        }
+        let mut factor = [0.0; ROWS];
+        for r in 0..count {
+            factor[r] = scale / sum[r];
+        }
+        let mut own = [0.0; ROWS];
+        for (c, (p, z)) in p.iter_mut().zip(&z[..classes]).enumerate() {
+            for r in 0..ROWS {
+                let (one, z) = if label[r] == c as f32 { (scale, z[r]) } else { (0.0, 0.0) };
+                own[r] += z;
+                p[r] = p[r].mul_add(factor[r], -one);
+            }
+        }
+        if let Some(divided) = &mut divided {
+            let mut dots = [0.0; ROWS];
+            for (c, (p, z)) in p.iter_mut().zip(&z[..classes]).enumerate() {
+                let bias = divided.bias[c];
+                if let Some(sums) = divided.bias_sums.get_mut(c) {
+                    *sums += sum_of(p);
+                }
+                for r in 0..ROWS {
+                    dots[r] = (z[r] - bias).mul_add(p[r], dots[r]);
+                    p[r] *= inverse[r];
+                }
+            }
+            for r in 0..ROWS {
+                dots[r] *= -inverse[r] * inverse[r];
+            }
+            *divided.along_sum += sum_of(&dots);
+            divided.along[first..first + count].copy_from_slice(&dots[..count]);
+        }
+        turn_back(p, &mut d[first * columns..][..count * columns]);
+        let mut hits = 0;
+        for r in 0..ROWS {
+            hits += u32::from(best[r] == label[r]);
+        }
+        sum[count..].fill(1.0);
+        for r in 0..ROWS {
+            own[r] = if label[r] == f32::INFINITY { 0.0 } else { top[r] - own[r] };
+        }
+        // The sum of logarithms is the logarithm of the product; of eight factors below 2^16 it cannot overflow.
+        let (mut loss, mut products) = ([0.0; 8], [1.0; 8]);
+        for (own, sum) in own.as_chunks::<8>().0.iter().zip(sum.as_chunks::<8>().0) {
+            for j in 0..8 {
+                loss[j] += f64::from(own[j]);
+            }
+            for j in 0..8 {
+                products[j] *= f64::from(sum[j]);
+            }
+        }
+        let [low, high] = [&products[..4], &products[4..]].map(|half| half.iter().product::<f64>().ln());
+        let loss = loss.iter().sum::<f64>() + low + high;
+        tally = tally.merge(Tally { loss, correct: hits as usize });
     }
     tally
+}
+
+/// The sum of a column, by halves.
+#[inline(always)]
+fn sum_of(column: &Column) -> f32 {
+    let (mut thirty_two, mut sixteen) = ([0.0; 32], [0.0; 16]);
+    for r in 0..32 {
+        thirty_two[r] = column[r] + column[r + 32];
+    }
+    for r in 0..16 {
+        sixteen[r] = thirty_two[r] + thirty_two[r + 16];
+    }
+    sum_lanes(&sixteen)
+}
+
+/// Rows to columns; missing rows are zero.
+#[inline(always)]
+fn turn(rows: &[f32], columns: &mut [Column]) {
+    let wide = columns.len();
+    for r in (0..ROWS).step_by(8).take_while(|r| r * wide < rows.len()) {
+        let rows = &rows[r * wide..];
+        for (at, columns) in (0..).step_by(8).zip(columns.as_chunks_mut::<8>().0) {
+            let tile: [[f32; 8]; 8] = match rows.len() >= 8 * wide {
+                true => std::array::from_fn(|r| *lanes(rows, r * wide + at)),
+                false => std::array::from_fn(|r| {
+                    if r * wide < rows.len() { *lanes(rows, r * wide + at) } else { [0.0; 8] }
+                }),
+            };
+            let turned = transposed(tile);
+            for j in 0..8 {
+                *lanes_mut(&mut columns[j], r) = turned[j];
+            }
+        }
+    }
+}
+
+/// Columns to rows.
+#[inline(always)]
+fn turn_back(columns: &[Column], rows: &mut [f32]) {
+    let wide = columns.len();
+    for (r, rows) in (0..ROWS).step_by(8).zip(rows.chunks_mut(8 * wide)) {
+        for (at, columns) in (0..).step_by(8).zip(columns.as_chunks::<8>().0) {
+            let tile = transposed(std::array::from_fn(|j| *lanes(&columns[j], r)));
+            for (row, tile) in rows.chunks_exact_mut(wide).zip(&tile) {
+                *lanes_mut(row, at) = *tile;
+            }
+        }
+    }
+}
+
+/// Written so that each step is a shuffle of two vectors.
+#[inline(always)]
+fn transposed(x: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
+    // Pairs of neighbours, then pairs of pairs, then halves.
+    let low = |a: [f32; 8], b: [f32; 8]| [a[0], b[0], a[1], b[1], a[4], b[4], a[5], b[5]];
+    let high = |a: [f32; 8], b: [f32; 8]| [a[2], b[2], a[3], b[3], a[6], b[6], a[7], b[7]];
+    let y = [
+        low(x[0], x[1]),
+        high(x[0], x[1]),
+        low(x[2], x[3]),
+        high(x[2], x[3]),
+        low(x[4], x[5]),
+        high(x[4], x[5]),
+        low(x[6], x[7]),
+        high(x[6], x[7]),
+    ];
+    let low = |a: [f32; 8], b: [f32; 8]| [a[0], a[1], b[0], b[1], a[4], a[5], b[4], b[5]];
+    let high = |a: [f32; 8], b: [f32; 8]| [a[2], a[3], b[2], b[3], a[6], a[7], b[6], b[7]];
+    let z = [
+        low(y[0], y[2]),
+        high(y[0], y[2]),
+        low(y[1], y[3]),
+        high(y[1], y[3]),
+        low(y[4], y[6]),
+        high(y[4], y[6]),
+        low(y[5], y[7]),
+        high(y[5], y[7]),
+    ];
+    let low = |a: [f32; 8], b: [f32; 8]| [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
+    let high = |a: [f32; 8], b: [f32; 8]| [a[4], a[5], a[6], a[7], b[4], b[5], b[6], b[7]];
+    [
+        low(z[0], z[4]),
+        low(z[1], z[5]),
+        low(z[2], z[6]),
+        low(z[3], z[7]),
+        high(z[0], z[4]),
+        high(z[1], z[5]),
+        high(z[2], z[6]),
+        high(z[3], z[7]),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Logits of so many rows, with equal largest ones in some.
+    fn logits(rows: usize, classes: usize, columns: usize) -> Vec<f32> {
+        let value = |r: usize, c: usize| ((r * 37 + c * 11) % 13) as f32 * 0.5 - 3.0;
+        (0..rows * columns)
+            .map(|i| if i % columns < classes { value(i / columns, i % columns) } else { 7.0 })
+            .collect()
+    }
+
     #[test]
-    fn loss_and_gradient_match_the_definition() {
-        let logits = [1.0f32, -2.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 100.0, 99.0, 98.0, 7.0, 7.0, 7.0, 7.0, 7.0];
-        let mut g = [f32::NAN; 16];
-        let tally = cross_entropy(&[0, 1], &[2, 0], &logits, &mut g, 3, 8, 0.5);
-        let mut loss = 0.0;
-        for (r, label) in [(0, 2), (1, 0)] {
-            let row: Vec<f64> = logits[r * 8..][..3].iter().map(|&l| l.into()).collect();
-            let sum: f64 = row.iter().map(|l| (l - row[0]).exp()).sum();
-            loss += row[0] + sum.ln() - row[label];
-            for c in 0..3 {
-                let p = (row[c] - row[0]).exp() / sum;
-                let exact = 0.5 * (p - f64::from(u8::from(c == label)));
-                assert!((f64::from(g[r * 8 + c]) - exact).abs() < 1e-6);
+    fn every_number_of_rows_and_classes_matches_the_definition() {
+        for (rows, classes, columns) in
+            [(1, 2, 8), (7, 6, 8), (64, 8, 8), (131, 3, 8), (70, 9, 16), (9, 40, 48)]
+        {
+            let z = logits(rows, classes, columns);
+            let labels: Vec<u32> = (0..rows).map(|r| (r * 5 % classes) as u32).collect();
+            let order: Vec<u32> = (0..rows as u32).rev().collect();
+            let mut d = vec![f32::NAN; rows * columns];
+            let tally = cross_entropy(&order, &labels, &z, &mut d, classes, columns, 0.5, None);
+            let (mut loss, mut correct) = (0.0, 0);
+            for (r, (z, d)) in z.chunks(columns).zip(d.chunks(columns)).enumerate() {
+                let label = labels[order[r] as usize] as usize;
+                let sum: f64 = z[..classes].iter().map(|&z| f64::from(z).exp()).sum();
+                loss += sum.ln() - f64::from(z[label]);
+                correct += usize::from(arg_max(&z[..classes]) == label);
+                for (c, &d) in d.iter().enumerate() {
+                    let p = if c < classes { f64::from(z[c]).exp() / sum } else { 0.0 };
+                    assert!((f64::from(d) - 0.5 * (p - f64::from(u8::from(c == label)))).abs() < 1e-6);
+                }
             }
-            assert!(g[r * 8 + 3..][..5].iter().all(|&v| v == 0.0));
+            assert!((tally.loss - loss).abs() < 1e-5 * loss && tally.correct == correct);
         }
-        assert!((tally.loss - loss).abs() < 1e-5);
-        assert_eq!(tally.correct, 1);
+    }
+
+    #[test]
+    fn rows_divided_by_their_lengths_match_the_definition() {
+        for (rows, classes, columns) in [(5, 6, 8), (67, 6, 8), (20, 11, 16)] {
+            let x = logits(rows, classes, columns);
+            let inverse: Vec<f32> = (0..rows).map(|r| 0.25 + (r % 7) as f32 * 0.3).collect();
+            let bias: Vec<f32> = (0..columns).map(|c| c as f32 * 0.1).collect();
+            let (labels, order): (Vec<u32>, Vec<u32>) =
+                (0..rows as u32).map(|r| (r % classes as u32, r)).unzip();
+            let z: Vec<f32> =
+                x.iter().enumerate().map(|(i, x)| x * inverse[i / columns] + bias[i % columns]).collect();
+            let mut plain = vec![0.0; z.len()];
+            let expected = cross_entropy(&order, &labels, &z, &mut plain, classes, columns, 1.0, None);
+
+            let (mut d, mut along, mut along_sum) = (vec![0.0; x.len()], vec![0.0; rows], 0.5);
+            let mut bias_sums = vec![0.5; columns];
+            let divided = Divided {
+                bias: &bias,
+                inverse: &inverse,
+                along: &mut along,
+                along_sum: &mut along_sum,
+                bias_sums: &mut bias_sums,
+            };
+            let tally = cross_entropy(&order, &labels, &x, &mut d, classes, columns, 1.0, Some(divided));
+            assert!((tally.loss - expected.loss).abs() < 1e-4 && tally.correct == expected.correct);
+            for (r, (plain, d)) in plain.chunks(columns).zip(d.chunks(columns)).enumerate() {
+                assert!(plain.iter().zip(d).all(|(plain, d)| (plain * inverse[r] - d).abs() < 1e-5));
+                let dot: f32 = (0..classes).map(|c| x[r * columns + c] * inverse[r] * plain[c]).sum();
+                assert!((along[r] + dot * inverse[r] * inverse[r]).abs() < 1e-4);
+            }
+            assert!((along_sum - 0.5 - along.iter().sum::<f32>()).abs() < 1e-3);
+            for (c, sum) in bias_sums.iter().enumerate() {
+                let exact = 0.5 + plain.iter().skip(c).step_by(columns).sum::<f32>();
+                assert!((sum - exact).abs() < 1e-4);
+            }
+        }
     }
 }

@@ -24,8 +24,9 @@ pub(crate) use pass::{Scratch, Trace};
 pub(crate) use step::{Folding, gradient};
 
 use crate::jk::Jk;
+use crate::kernel::strip::Slopes;
 use crate::layer::Norm;
-use crate::layer::batch_norm::{Columns, Slopes};
+use crate::layer::batch_norm::Columns;
 use crate::layer::linear::Weights;
 use crate::layout::hidden_padded;
 use crate::network::Network;

@@ -5,8 +5,8 @@ use crate::aligned::Aligned;
 use crate::block::{BLOCK, Rows};
 use crate::input::{Batch, Input};
 use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
-use crate::layer::batch_norm;
-use crate::layer::l2_normalise::{self, LANES};
+use crate::kernel::strip::{self, PARTS};
+use crate::layer::l2_normalise;
 use crate::layer::{Norm, activation, linear, sparse_linear};
 use crate::layout::hidden_padded;
 use crate::loss::{self, Tally};
@@ -88,7 +88,7 @@ impl Scratch {
         let block = |columns: usize| Aligned::zeros(BLOCK * columns);
         Scratch {
             x: Aligned::default(),
-            squares: block(LANES),
+            squares: block(PARTS),
             inverse: block(1),
             delta: block(hidden_padded(network.architecture().hidden)),
             logits: block(network.values.layout.head().outputs_padded),
@@ -149,10 +149,15 @@ impl Scratch {
     /// The whole network forward: leaves logits in `self.logits`.
     pub fn forward(&mut self, folded: &Folded<'_>, trace: &mut Trace, rows: Rows<'_>) {
         self.activate_all(folded, trace, rows);
-        self.classify(folded, trace, rows.rows.len());
+        let (count, columns) = (rows.rows.len(), folded.heads[0].outputs);
+        self.classify(folded, trace, count);
+        if folded.network.architecture().normalise {
+            l2_normalise::divide(columns, &self.inverse, &folded.bias, &mut self.logits[..count * columns]);
+        }
     }
 
-    /// From what the last activations gave to logits.
+    /// From what the last activations gave to logits; where rows are divided by their lengths, to these and what is to be
+    /// divided.
     fn classify(&mut self, folded: &Folded<'_>, trace: &Trace, count: usize) {
         let (wide, columns) = (folded.wide, folded.heads[0].outputs);
         let normalise = folded.network.architecture().normalise;
@@ -172,12 +177,12 @@ impl Scratch {
             );
             if normalise {
                 let fold = &folded.folds[i];
-                l2_normalise::add_squares(count, wide, a, &fold.scale, &fold.shift, &mut self.squares);
+                let a = &a[..count * wide];
+                strip::add_squares(wide, a, &fold.scale, &fold.shift, &mut self.squares);
             }
         }
         if normalise {
-            l2_normalise::invert(&self.squares[..count * LANES], &mut self.inverse);
-            l2_normalise::divide(columns, &self.inverse, &folded.bias, &mut self.logits[..count * columns]);
+            l2_normalise::invert(&self.squares[..count * PARTS], &mut self.inverse);
         }
     }
 
@@ -196,20 +201,17 @@ impl Scratch {
         let columns = folded.heads[0].outputs;
         self.classify(folded, trace, count);
         let (logits, d) = (&self.logits[..count * columns], &mut trace.d_head[..count * columns]);
-        let tally = loss::cross_entropy(rows, batch.labels, logits, d, arch.classes, columns, scale);
-        if let Some(part) = &mut part {
-            part.tally = part.tally.merge(tally);
-        }
-        if arch.normalise {
-            if let Some(part) = &mut part {
-                add_rows(count, Matrix { values: d, stride: columns }, columns, &mut part.bias);
-            }
-            l2_normalise::backward(columns, logits, &folded.bias, &self.inverse, d, &mut trace.along);
-            for (along, inverse) in trace.along.iter_mut().zip(self.inverse.iter()) {
-                *along *= inverse;
-            }
-        }
+        let (mut nowhere, mut none) = (0.0, []);
+        let (along_sum, bias_sums) = match &mut part {
+            Some(part) => (&mut part.along, &mut part.bias[..]),
+            None => (&mut nowhere, &mut none[..]),
+        };
+        let (bias, inverse, along) = (&folded.bias, &self.inverse, &mut trace.along[..]);
+        let divided = arch.normalise.then_some(loss::Divided { bias, inverse, along, along_sum, bias_sums });
+        let (classes, labels) = (arch.classes, batch.labels);
+        let tally = loss::cross_entropy(rows, labels, logits, d, classes, columns, scale, divided);
         let Some(part) = part else { return };
+        part.tally = part.tally.merge(tally);
         let slot = folded.network.values.layout.head();
         let (weights, bias) = part.sums.values[slot.sums(1)].split_at_mut(slot.inputs_padded * columns);
         add_rows(count, Matrix { values: &trace.d_head, stride: columns }, columns, bias);
@@ -218,20 +220,12 @@ impl Scratch {
             add_outer(count, Matrix { values: a, stride: wide }, wide, &trace.d_head, columns, sums);
         }
         if arch.normalise && arch.norm == Norm::Batch {
-            part.along += trace.along[..count].iter().sum::<f32>();
             for i in folded.trained().map(|b| (b + 1) * folded.layers - 1) {
                 let [gamma, beta] =
                     [2 * i, 2 * i + 1].map(|k| folded.network.values.layout.vectors[k].sums(1));
                 let (squares, first) = part.sums.values[gamma.start..beta.end].split_at_mut(gamma.len());
-                batch_norm::add_along(
-                    &folded.norms[i].mean,
-                    count,
-                    wide,
-                    trace.a(i),
-                    &trace.along,
-                    first,
-                    squares,
-                );
+                let (a, mean) = (&trace.a(i)[..count * wide], &folded.norms[i].mean);
+                strip::add_along(wide, mean, a, &trace.along, first, squares);
             }
         }
     }
@@ -269,15 +263,8 @@ impl Scratch {
                     &mut self.delta,
                     wide,
                 );
-                batch_norm::backward_folded(
-                    arch.activation,
-                    slopes,
-                    count,
-                    wide,
-                    trace.a(i),
-                    along,
-                    &mut self.delta,
-                );
+                let (a, delta) = (&trace.a(i)[..count * wide], &mut self.delta[..count * wide]);
+                strip::backward(arch.activation, slopes, wide, a, along, delta);
                 if m > 0 {
                     trace.d(b)[..count * wide].copy_from_slice(&self.delta[..count * wide]);
                 }

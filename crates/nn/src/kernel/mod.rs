@@ -9,7 +9,9 @@
 //! joins the batch.
 
 pub(crate) mod exp;
+mod fixed;
 pub(crate) mod product;
+pub(crate) mod strip;
 
 /// Columns as stored: a multiple of 16, or 8 where that is enough.
 pub(crate) fn padded(columns: usize) -> usize {

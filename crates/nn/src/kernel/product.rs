@@ -6,7 +6,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::{for_lanes, lanes, lanes_mut, vectorised};
+use super::{fixed, for_lanes, lanes, lanes_mut, vectorised};
 
 /// A matrix seen row after row: row `r` starts at `r * stride`.
 #[derive(Clone, Copy)]
@@ -45,7 +45,14 @@ pub(crate) fn affine(
     out: &mut [f32],
     out_stride: usize,
 ) {
-    pulp::Arch::new().dispatch(Tiles(Affine { rows, x, w, start, columns, out, out_stride }));
+    let affine = Affine { rows, x, w, start, columns, out, out_stride };
+    match (x.stride, columns, out_stride) {
+        (16, 16, 16) => fixed::affine::<16, 16>(affine),
+        (16, 8, 8) => fixed::affine::<16, 8>(affine),
+        (8, 16, 16) => fixed::affine::<8, 16>(affine),
+        (_, 8, _) => pulp::Arch::new().dispatch(Tiles::<_, 8>(affine)),
+        _ => pulp::Arch::new().dispatch(Tiles::<_, 16>(affine)),
+    }
 }
 
 /// `sums += xᵀ d` for `rows` rows: `x` has `inner` columns, `d` and `sums` have `columns`, padded.
@@ -57,8 +64,31 @@ pub(crate) fn add_outer(
     columns: usize,
     sums: &mut [f32],
 ) {
-    pulp::Arch::new().dispatch(Tiles(AddOuter { rows, x, inner, d, columns, sums }));
+    let outer = AddOuter { rows, x, inner, d, columns, sums };
+    match (x.stride, inner, columns) {
+        (16, 16, 16) => fixed::add_outer::<16, 16>(outer),
+        (16, 16, 8) => fixed::add_outer::<16, 8>(outer),
+        (_, _, 8) => pulp::Arch::new().dispatch(Tiles::<_, 8>(outer)),
+        _ => pulp::Arch::new().dispatch(Tiles::<_, 16>(outer)),
+    }
 }
+
+/// Calls a method with the numbers `M` of rows and `V` of vectors of a tile with so many columns, whose sums stay in registers:
+/// about eight at once hide the time an addition takes.
+macro_rules! tile_by_registers {
+    ($columns:expr, $this:expr, $method:ident, $simd:expr) => {
+        match ($columns, S::F32_LANES) {
+            (8, 8..) => $this.$method::<S, 8, 1>($simd),
+            (8, 4) => $this.$method::<S, 4, 2>($simd),
+            (8, _) => $this.$method::<S, 1, 8>($simd),
+            (_, 16) => $this.$method::<S, 8, 1>($simd),
+            (_, 8) => $this.$method::<S, 4, 2>($simd),
+            (_, 4) => $this.$method::<S, 2, 4>($simd),
+            _ => $this.$method::<S, 1, 16>($simd),
+        }
+    };
+}
+pub(super) use tile_by_registers;
 
 /// A product whose result has `height` rows of `columns`, computed tile by tile.
 trait Tiled {
@@ -68,30 +98,22 @@ trait Tiled {
     fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(&mut self, simd: S, at: usize, m: usize);
 }
 
-struct Tiles<T>(T);
+/// A product in tiles of `W` columns.
+struct Tiles<T, const W: usize>(T);
 
-impl<T: Tiled> WithSimd for Tiles<T> {
+impl<T: Tiled, const W: usize> WithSimd for Tiles<T, W> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        // Sums in about eight registers at once hide the time an addition takes.
-        match (self.0.columns(), S::F32_LANES) {
-            (8, 8..) => self.columns::<S, 8, 1, 8>(simd),
-            (8, 4) => self.columns::<S, 4, 2, 8>(simd),
-            (8, _) => self.columns::<S, 1, 8, 8>(simd),
-            (_, 16) => self.columns::<S, 8, 1, 16>(simd),
-            (_, 8) => self.columns::<S, 4, 2, 16>(simd),
-            (_, 4) => self.columns::<S, 2, 4, 16>(simd),
-            _ => self.columns::<S, 1, 16, 16>(simd),
-        }
+        tile_by_registers!(W, self, columns, simd);
     }
 }
 
-impl<T: Tiled> Tiles<T> {
+impl<T: Tiled, const W: usize> Tiles<T, W> {
     /// `W` columns after `W` columns: rows in groups of `M`, then one by one.
     #[inline(always)]
-    fn columns<S: Simd, const M: usize, const V: usize, const W: usize>(&mut self, simd: S) {
+    fn columns<S: Simd, const M: usize, const V: usize>(&mut self, simd: S) {
         let grouped = self.0.height() / M * M;
         for at in (0..self.0.columns()).step_by(W) {
             for m in (0..grouped).step_by(M) {
@@ -106,7 +128,7 @@ impl<T: Tiled> Tiles<T> {
 
 /// `sums[m] += left[m] * right`.
 #[inline(always)]
-fn step<S: Simd, const M: usize, const V: usize>(
+pub(super) fn step<S: Simd, const M: usize, const V: usize>(
     simd: S,
     sums: &mut [[S::f32s; V]; M],
     left: [f32; M],
@@ -122,7 +144,7 @@ fn step<S: Simd, const M: usize, const V: usize>(
 
 /// `T` values from `at` on as `V` vectors; the rest of a wider vector is zero.
 #[inline(always)]
-fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32], at: usize) -> [S::f32s; V] {
+pub(super) fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32], at: usize) -> [S::f32s; V] {
     let values = &row[at..at + T];
     match T < S::F32_LANES {
         true => [simd.partial_load_f32s(values); V],
@@ -132,7 +154,7 @@ fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32], at: usize
 
 /// Writes what [`load`] reads.
 #[inline(always)]
-fn store<S: Simd, const V: usize, const T: usize>(
+pub(super) fn store<S: Simd, const V: usize, const T: usize>(
     simd: S,
     row: &mut [f32],
     at: usize,
@@ -145,13 +167,13 @@ fn store<S: Simd, const V: usize, const T: usize>(
     }
 }
 
-struct Affine<'a> {
-    rows: usize,
-    x: Matrix<'a>,
-    w: &'a [f32],
-    start: Start<'a>,
+pub(super) struct Affine<'a> {
+    pub rows: usize,
+    pub x: Matrix<'a>,
+    pub w: &'a [f32],
+    pub start: Start<'a>,
     columns: usize,
-    out: &'a mut [f32],
+    pub out: &'a mut [f32],
     out_stride: usize,
 }
 
@@ -199,13 +221,13 @@ impl Tiled for Affine<'_> {
     }
 }
 
-struct AddOuter<'a> {
-    rows: usize,
-    x: Matrix<'a>,
+pub(super) struct AddOuter<'a> {
+    pub rows: usize,
+    pub x: Matrix<'a>,
     inner: usize,
-    d: &'a [f32],
+    pub d: &'a [f32],
     columns: usize,
-    sums: &'a mut [f32],
+    pub sums: &'a mut [f32],
 }
 
 impl Tiled for AddOuter<'_> {
@@ -278,13 +300,39 @@ mod tests {
 
     #[test]
     fn products_match_their_definition_for_every_shape() {
-        for (rows, inner, columns) in
-            [(1, 1, 8), (7, 3, 8), (64, 16, 16), (13, 37, 32), (64, 5, 48), (9, 64, 8), (7, 8, 64)]
-        {
-            let (x, w, b) = (matrix(rows, inner, 1), matrix(inner, columns, 2), matrix(1, columns, 3));
-            let x = Matrix { values: &x, stride: inner };
+        for (rows, inner, columns) in [
+            (1, 1, 8),
+            (7, 3, 8),
+            (13, 37, 32),
+            (64, 5, 48),
+            (9, 64, 8),
+            (7, 8, 64),
+            (64, 16, 16),
+            (13, 16, 8),
+            (5, 6, 16),
+        ] {
+            let stride = if inner == 6 { 8 } else { inner };
+            let (x, w, b) = (matrix(rows, stride, 1), matrix(inner, columns, 2), matrix(1, columns, 3));
+            let x = Matrix { values: &x, stride };
             let mut out = vec![f32::NAN; rows * columns];
             affine(rows, x, &w, Start::Row(&b), columns, &mut out, columns);
+            let factors = matrix(rows, 1, 5);
+            for start in [
+                Start::Zero,
+                Start::Sum,
+                Start::Scaled(&factors, Matrix { values: &out.clone(), stride: columns }),
+            ] {
+                let mut more = out.clone();
+                affine(rows, x, &w, start, columns, &mut more, columns);
+                for (i, more) in more.iter().enumerate() {
+                    let before = match start {
+                        Start::Sum => out[i],
+                        Start::Scaled(..) => out[i] * factors[i / columns],
+                        _ => 0.0,
+                    };
+                    assert!((more - before - (out[i] - b[i % columns])).abs() < 1e-5);
+                }
+            }
             let d = matrix(rows, columns, 4);
             let (mut outer, mut sum) = (vec![1.0; inner * columns], vec![1.0; columns]);
             add_outer(rows, x, inner, &d, columns, &mut outer);

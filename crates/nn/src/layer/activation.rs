@@ -27,8 +27,8 @@ pub(crate) const SELU: u8 = 0;
 pub(crate) const RELU: u8 = 1;
 pub(crate) const TANH: u8 = 2;
 
-const SCALE: f32 = 1.050_701;
-const SCALE_ALPHA: f32 = 1.758_099_3;
+pub(crate) const SCALE: f32 = 1.050_701;
+pub(crate) const SCALE_ALPHA: f32 = 1.758_099_3;
 
 /// Calls `$function` with the activation as a constant.
 macro_rules! with_activation {

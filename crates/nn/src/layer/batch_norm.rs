@@ -13,6 +13,7 @@
 //! Running estimates move by a tenth towards the batch's mean and unbiased variance.
 
 use crate::kernel::product::Matrix;
+use crate::kernel::strip::deviations;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 use crate::layer::Activation;
 use crate::layer::activation::{slope, with_activation};
@@ -185,94 +186,6 @@ vectorised! {
     }
 }
 
-/// What a backward pass through a folded norm and the activation before it needs, padded: from `s g`, with `g` the gradient
-/// by the norm's output, to `f' (s g + along_linear a c + along_constant c + linear a + constant)`.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Slopes {
-    pub constant: Vec<f32>,
-    pub linear: Vec<f32>,
-    pub along_constant: Vec<f32>,
-    pub along_linear: Vec<f32>,
-}
-
-vectorised! {
-    /// Adds `Σ c q` and `Σ c q²`, with `q = a - μ` and one `c` for each row.
-    pub(crate) fn add_along<'a>(
-        mean: &'a [f32],
-        rows: usize,
-        columns: usize,
-        a: &'a [f32],
-        c: &'a [f32],
-        first: &'a mut [f32],
-        second: &'a mut [f32],
-    ) {
-        for_lanes!(columns, L, at, {
-            let mean: [f32; L] = *lanes(mean, at);
-            let [mut one, mut two]: [[f32; L]; 2] = [[0.0; L]; 2];
-            for r in 0..rows {
-                let a: [f32; L] = *lanes(a, r * columns + at);
-                let c = c[r];
-                for j in 0..L {
-                    let q = a[j] - mean[j];
-                    one[j] = c.mul_add(q, one[j]);
-                    two[j] = (c * q).mul_add(q, two[j]);
-                }
-            }
-            let (first, second): (&mut [f32; L], &mut [f32; L]) = (lanes_mut(first, at), lanes_mut(second, at));
-            for j in 0..L {
-                first[j] += one[j];
-                second[j] += two[j];
-            }
-        });
-    }
-}
-
-/// Turns `delta`, which is `s g + constant`, into the gradient by what the activation was given.
-pub(crate) fn backward_folded(
-    activation: Activation,
-    slopes: &Slopes,
-    rows: usize,
-    columns: usize,
-    a: &[f32],
-    along: Option<&[f32]>,
-    delta: &mut [f32],
-) {
-    with_activation!(activation, folded(slopes, rows, columns, a, along, delta));
-}
-
-vectorised! {
-    fn folded<'a, const ACTIVATION: u8>(
-        slopes: &'a Slopes,
-        rows: usize,
-        columns: usize,
-        a: &'a [f32],
-        along: Option<&'a [f32]>,
-        delta: &'a mut [f32],
-    ) {
-        for_lanes!(columns, L, at, {
-            let [linear, along_linear, along_constant]: [[f32; L]; 3] =
-                [&slopes.linear, &slopes.along_linear, &slopes.along_constant].map(|v| *lanes(v, at));
-            for r in 0..rows {
-                let a: [f32; L] = *lanes(a, r * columns + at);
-                let mut g: [f32; L] = *lanes(delta, r * columns + at);
-                for j in 0..L {
-                    g[j] = linear[j].mul_add(a[j], g[j]);
-                }
-                if let Some(along) = along {
-                    let c = along[r];
-                    for j in 0..L {
-                        g[j] = along_linear[j].mul_add(a[j], along_constant[j]).mul_add(c, g[j]);
-                    }
-                }
-                for j in 0..L {
-                    g[j] *= slope::<ACTIVATION>(a[j]);
-                }
-                *lanes_mut(delta, r * columns + at) = g;
-            }
-        });
-    }
-}
-
 /// Count, mean and sum of squared deviations of each column, in a form that can be merged without cancellation: blocks of
 /// rows give their own means, and the deviations from those.
 #[derive(Debug, Clone)]
@@ -302,7 +215,7 @@ impl Moments {
     /// deviations from the mean, in the mean of squares, so that little is lost.
     pub fn add_rows(&mut self, rows: usize, values: &[f32]) {
         let [row, first, second] = &mut self.block;
-        deviations(rows, row.len(), values, row, first, second);
+        deviations(&values[..rows * row.len()], row, first, second);
         let n = rows as f64;
         let inverse = 1.0 / n;
         let totals = self.means.iter_mut().zip(&mut self.means_squared).zip(&mut self.within);
@@ -352,38 +265,6 @@ pub(crate) fn take_moments<'p>(
             let value = &mut statistics[range.start + j];
             *value = ((1.0 - MOMENTUM) * f64::from(*value) + MOMENTUM * new) as f32;
         }
-    }
-}
-
-vectorised! {
-    /// The first row, and the sums of deviations from it and of their squares.
-    fn deviations<'a>(
-        rows: usize,
-        columns: usize,
-        values: &'a [f32],
-        row: &'a mut [f32],
-        first: &'a mut [f32],
-        second: &'a mut [f32],
-    ) {
-        for_lanes!(columns, L, at, {
-            let centre: [f32; L] = *lanes(values, at);
-            let (mut one, mut two): ([f32; L], [f32; L]) = ([0.0; L], [0.0; L]);
-            for r in 1..rows {
-                let mut deviation: [f32; L] = *lanes(values, r * columns + at);
-                for j in 0..L {
-                    deviation[j] -= centre[j];
-                }
-                for j in 0..L {
-                    one[j] += deviation[j];
-                }
-                for j in 0..L {
-                    two[j] = deviation[j].mul_add(deviation[j], two[j]);
-                }
-            }
-            *lanes_mut(row, at) = centre;
-            *lanes_mut(first, at) = one;
-            *lanes_mut(second, at) = two;
-        });
     }
 }
 

@@ -3,7 +3,8 @@
 //! Backward, with `g` the gradient by `y`: `dx = (g - y (y · g)) / |x|`. A linear layer `z = y W + b` follows, so that
 //! `g = d Wᵀ` with `d` the gradient by `z`, and `y · g = (z - b) · d`: a few classes instead of many columns.
 
-use crate::kernel::{lanes, sum_lanes, vectorised};
+use crate::kernel::strip::PARTS;
+use crate::kernel::{sum_lanes, vectorised};
 
 const SMALLEST: f32 = 1e-12;
 
@@ -42,44 +43,13 @@ vectorised! {
     }
 }
 
-/// Partial sums of a row's squares.
-pub(crate) const LANES: usize = 8;
-
-vectorised! {
-    /// Adds the squares of `scale x + shift` to each row's partial sums.
-    pub(crate) fn add_squares<'a>(
-        rows: usize,
-        columns: usize,
-        x: &'a [f32],
-        scale: &'a [f32],
-        shift: &'a [f32],
-        squares: &'a mut [f32],
-    ) {
-        for at in (0..columns).step_by(16) {
-            let [scale, shift]: [[f32; 16]; 2] = [*lanes(scale, at), *lanes(shift, at)];
-            for (r, squares) in squares.as_chunks_mut::<LANES>().0.iter_mut().enumerate().take(rows) {
-                let x: [f32; 16] = *lanes(x, r * columns + at);
-                let mut sums = *squares;
-                let mut y = [0.0; 16];
-                for j in 0..16 {
-                    y[j] = scale[j].mul_add(x[j], shift[j]);
-                }
-                for j in 0..8 {
-                    sums[j] = y[j + 8].mul_add(y[j + 8], y[j].mul_add(y[j], sums[j]));
-                }
-                *squares = sums;
-            }
-        }
-    }
-}
-
 vectorised! {
     /// `1 / |x|` of each row, of the partial sums of its squares.
     pub(crate) fn invert<'a>(squares: &'a [f32], inverse: &'a mut [f32]) {
-        for (squares, inverse) in squares.as_chunks::<LANES>().0.iter().zip(inverse.iter_mut()) {
+        for (squares, inverse) in squares.as_chunks::<PARTS>().0.iter().zip(inverse.iter_mut()) {
             *inverse = sum_lanes(squares);
         }
-        for value in &mut inverse[..squares.len() / LANES] {
+        for value in &mut inverse[..squares.len() / PARTS] {
             let length = value.sqrt();
             *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
         }

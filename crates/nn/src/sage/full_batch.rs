@@ -204,8 +204,16 @@ impl Step<'_> {
                         head.forward(count, x, logits, head.outputs);
                         let used = count * head.outputs;
                         let (logits, d_used) = (&logits[..used], &mut d_logits[..used]);
-                        let seen =
-                            cross_entropy(rows, batch.labels, logits, d_used, classes, head.outputs, scale);
+                        let seen = cross_entropy(
+                            rows,
+                            batch.labels,
+                            logits,
+                            d_used,
+                            classes,
+                            head.outputs,
+                            scale,
+                            None,
+                        );
                         tally = tally.merge(seen);
                         linear::add_gradient(count, x, head.inputs, d_logits, head.outputs, &mut sums);
                         let g = Matrix { values: d_logits, stride: head.outputs };

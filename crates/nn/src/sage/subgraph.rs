@@ -290,7 +290,7 @@ impl<'r> Sample<'r> {
         let (logits, d_logits) = (&mut logits[..head.outputs], &mut d_logits[..head.outputs]);
         head.forward(1, Matrix { values: x, stride: ready.wide }, logits, head.outputs);
         let classes = ready.sage.architecture.classes;
-        cross_entropy(&[target], batch.labels, logits, d_logits, classes, head.outputs, 1.0);
+        cross_entropy(&[target], batch.labels, logits, d_logits, classes, head.outputs, 1.0, None);
         let mut d = vec![0.0; ready.wide];
         let g = Matrix { values: d_logits, stride: head.outputs };
         head.backward(1, g, Start::Zero, &mut d, ready.wide);
