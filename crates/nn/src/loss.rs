@@ -1,8 +1,9 @@
 //! Softmax cross-entropy: `L = log Σ_c exp(l_c) - l_y`, and its gradient `p - e_y` with `p` the softmax of the
 //! logits `l`.
 
+use crate::kernel::columns::{Column, ROWS, total, turn, turn_back};
 use crate::kernel::exp::exp;
-use crate::kernel::{lanes, lanes_mut, sum_lanes, vectorised};
+use crate::kernel::vectorised;
 
 /// Loss and hits over some rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -68,12 +69,6 @@ pub(crate) struct Divided<'a> {
     pub bias_sums: &'a mut [f32],
 }
 
-/// Rows worked on together: columns of them stay in the nearest cache.
-const ROWS: usize = 64;
-
-/// One column of so many rows: a loop over it is vector code, where one over the few classes of a row would not be.
-type Column = [f32; ROWS];
-
 vectorised! {
     /// Writes `scale (p - e_y)` for padded rows of logits into `d`, where row `r` has the class `labels[rows[r]]`; padding
     /// becomes zero.
@@ -117,11 +112,7 @@ fn by_columns(
     let mut tally = Tally::default();
     for (first, rows) in (0..).step_by(ROWS).zip(rows.chunks(ROWS)) {
         let count = rows.len();
-        // A place without a row has no class.
-        let mut label = [f32::INFINITY; ROWS];
-        for (label, &row) in label.iter_mut().zip(rows) {
-            *label = labels[row as usize] as f32;
-        }
+        let label = classes_of(rows, labels);
         turn(&logits[first * columns..][..count * columns], z);
         let mut inverse = [0.0; ROWS];
         if let Some(divided) = &divided {
@@ -132,19 +123,7 @@ fn by_columns(
                 }
             }
         }
-        let mut top = z[0];
-        for z in &z[1..classes] {
-            for r in 0..ROWS {
-                top[r] = top[r].max(z[r]);
-            }
-        }
-        // The first of equals counts.
-        let mut best = [f32::MAX; ROWS];
-        for (c, z) in z[..classes].iter().enumerate() {
-            for r in 0..ROWS {
-                best[r] = best[r].min(if z[r] == top[r] { c as f32 } else { f32::MAX });
-            }
-        }
+        let (best, top) = largest(&z[..classes]);
         let mut sum = [0.0; ROWS];
         for (p, z) in p.iter_mut().zip(&z[..classes]) {
             for r in 0..ROWS {
@@ -169,7 +148,7 @@ fn by_columns(
             for (c, (p, z)) in p.iter_mut().zip(&z[..classes]).enumerate() {
                 let bias = divided.bias[c];
                 if let Some(sums) = divided.bias_sums.get_mut(c) {
-                    *sums += sum_of(p);
+                    *sums += total(p);
                 }
                 for r in 0..ROWS {
                     dots[r] = (z[r] - bias).mul_add(p[r], dots[r]);
@@ -179,14 +158,10 @@ fn by_columns(
             for r in 0..ROWS {
                 dots[r] *= -inverse[r] * inverse[r];
             }
-            *divided.along_sum += sum_of(&dots);
+            *divided.along_sum += total(&dots);
             divided.along[first..first + count].copy_from_slice(&dots[..count]);
         }
         turn_back(p, &mut d[first * columns..][..count * columns]);
-        let mut hits = 0;
-        for r in 0..ROWS {
-            hits += u32::from(best[r] == label[r]);
-        }
         sum[count..].fill(1.0);
         for r in 0..ROWS {
             own[r] = if label[r] == f32::INFINITY { 0.0 } else { top[r] - own[r] };
@@ -203,99 +178,65 @@ fn by_columns(
         }
         let [low, high] = [&products[..4], &products[4..]].map(|half| half.iter().product::<f64>().ln());
         let loss = loss.iter().sum::<f64>() + low + high;
-        tally = tally.merge(Tally { loss, correct: hits as usize });
+        tally = tally.merge(Tally { loss, correct: count_equal(&best, &label) });
     }
     tally
 }
 
-/// The sum of a column, by halves.
+/// The first class with the largest value of each row, and that value.
 #[inline(always)]
-fn sum_of(column: &Column) -> f32 {
-    let (mut thirty_two, mut sixteen) = ([0.0; 32], [0.0; 16]);
-    for r in 0..32 {
-        thirty_two[r] = column[r] + column[r + 32];
-    }
-    for r in 0..16 {
-        sixteen[r] = thirty_two[r] + thirty_two[r + 16];
-    }
-    sum_lanes(&sixteen)
-}
-
-/// Rows to columns; missing rows are zero.
-#[inline(always)]
-fn turn(rows: &[f32], columns: &mut [Column]) {
-    let wide = columns.len();
-    for r in (0..ROWS).step_by(8).take_while(|r| r * wide < rows.len()) {
-        let rows = &rows[r * wide..];
-        for (at, columns) in (0..).step_by(8).zip(columns.as_chunks_mut::<8>().0) {
-            let tile: [[f32; 8]; 8] = match rows.len() >= 8 * wide {
-                true => std::array::from_fn(|r| *lanes(rows, r * wide + at)),
-                false => std::array::from_fn(|r| {
-                    if r * wide < rows.len() { *lanes(rows, r * wide + at) } else { [0.0; 8] }
-                }),
-            };
-            let turned = transposed(tile);
-            for j in 0..8 {
-                *lanes_mut(&mut columns[j], r) = turned[j];
-            }
+fn largest(z: &[Column]) -> (Column, Column) {
+    let mut top = z[0];
+    for z in &z[1..] {
+        for r in 0..ROWS {
+            top[r] = top[r].max(z[r]);
         }
     }
-}
-
-/// Columns to rows.
-#[inline(always)]
-fn turn_back(columns: &[Column], rows: &mut [f32]) {
-    let wide = columns.len();
-    for (r, rows) in (0..ROWS).step_by(8).zip(rows.chunks_mut(8 * wide)) {
-        for (at, columns) in (0..).step_by(8).zip(columns.as_chunks::<8>().0) {
-            let tile = transposed(std::array::from_fn(|j| *lanes(&columns[j], r)));
-            for (row, tile) in rows.chunks_exact_mut(wide).zip(&tile) {
-                *lanes_mut(row, at) = *tile;
-            }
+    let mut first = [f32::MAX; ROWS];
+    for (c, z) in z.iter().enumerate() {
+        for r in 0..ROWS {
+            first[r] = first[r].min(if z[r] == top[r] { c as f32 } else { f32::MAX });
         }
     }
+    (first, top)
 }
 
-/// Written so that each step is a shuffle of two vectors.
+/// The class of each row, as a number; of a place without a row, infinity.
 #[inline(always)]
-fn transposed(x: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
-    // Pairs of neighbours, then pairs of pairs, then halves.
-    let low = |a: [f32; 8], b: [f32; 8]| [a[0], b[0], a[1], b[1], a[4], b[4], a[5], b[5]];
-    let high = |a: [f32; 8], b: [f32; 8]| [a[2], b[2], a[3], b[3], a[6], b[6], a[7], b[7]];
-    let y = [
-        low(x[0], x[1]),
-        high(x[0], x[1]),
-        low(x[2], x[3]),
-        high(x[2], x[3]),
-        low(x[4], x[5]),
-        high(x[4], x[5]),
-        low(x[6], x[7]),
-        high(x[6], x[7]),
-    ];
-    let low = |a: [f32; 8], b: [f32; 8]| [a[0], a[1], b[0], b[1], a[4], a[5], b[4], b[5]];
-    let high = |a: [f32; 8], b: [f32; 8]| [a[2], a[3], b[2], b[3], a[6], a[7], b[6], b[7]];
-    let z = [
-        low(y[0], y[2]),
-        high(y[0], y[2]),
-        low(y[1], y[3]),
-        high(y[1], y[3]),
-        low(y[4], y[6]),
-        high(y[4], y[6]),
-        low(y[5], y[7]),
-        high(y[5], y[7]),
-    ];
-    let low = |a: [f32; 8], b: [f32; 8]| [a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]];
-    let high = |a: [f32; 8], b: [f32; 8]| [a[4], a[5], a[6], a[7], b[4], b[5], b[6], b[7]];
-    [
-        low(z[0], z[4]),
-        low(z[1], z[5]),
-        low(z[2], z[6]),
-        low(z[3], z[7]),
-        high(z[0], z[4]),
-        high(z[1], z[5]),
-        high(z[2], z[6]),
-        high(z[3], z[7]),
-    ]
+fn classes_of(rows: &[u32], labels: &[u32]) -> Column {
+    let mut label = [f32::INFINITY; ROWS];
+    for (label, &row) in label.iter_mut().zip(rows) {
+        *label = labels[row as usize] as f32;
+    }
+    label
+}
+
+#[inline(always)]
+fn count_equal(a: &Column, b: &Column) -> usize {
+    let mut count = 0;
+    for r in 0..ROWS {
+        count += u32::from(a[r] == b[r]);
+    }
+    count as usize
+}
+
+vectorised! {
+    /// How many of at most [`ROWS`] rows have the class with the largest logit, the first of equals.
+    pub(crate) fn hits<'a>(rows: &'a [u32], labels: &'a [u32], logits: &'a [f32], classes: usize, columns: usize) -> usize {
+        let used = &logits[..rows.len() * columns];
+        let label = classes_of(rows, labels);
+        let mut narrow = [[0.0; ROWS]; 8];
+        let mut wide = vec![];
+        let z = match columns {
+            8 => &mut narrow[..],
+            _ => {
+                wide.resize(columns, [0.0; ROWS]);
+                &mut wide[..]
+            }
+        };
+        turn(used, z);
+        count_equal(&largest(&z[..classes]).0, &label)
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub struct Packed {
     inputs: Vec<Copied>,
     labels: Vec<u32>,
     rows: Vec<u32>,
+    /// One more than the largest label: labels below are checked by it alone.
+    classes: usize,
 }
 
 #[derive(Debug)]
@@ -75,9 +77,11 @@ impl Packed {
         if inputs.as_slice().iter().map(values).sum::<usize>() > MOST {
             return None;
         }
+        let labels: Vec<u32> = rows.iter().map(|&row| labels[row as usize]).collect();
         Some(Packed {
             inputs: inputs.as_slice().iter().map(|input| Copied::new(input, rows)).collect(),
-            labels: rows.iter().map(|&row| labels[row as usize]).collect(),
+            classes: labels.iter().max().map_or(0, |&largest| largest as usize + 1),
+            labels,
             rows: (0..rows.len() as u32).collect(),
         })
     }
@@ -89,7 +93,10 @@ impl Packed {
 
     /// All rows, of [`Packed::inputs`].
     pub fn batch<'a>(&'a self, inputs: &'a Inputs<'a>, classes: usize) -> Result<Batch<'a>> {
-        Batch::new(inputs, &self.labels, &self.rows, classes)
+        if self.classes > classes || inputs.rows() != self.rows.len() {
+            return Batch::new(inputs, &self.labels, &self.rows, classes);
+        }
+        Ok(Batch { inputs, labels: &self.labels, rows: &self.rows })
     }
 }
 
@@ -133,6 +140,17 @@ mod tests {
             });
             assert!(left == right);
         }
+    }
+
+    #[test]
+    fn a_batch_of_copies_is_checked_as_any_other() {
+        let inputs = Inputs::new(vec![Input::Dense { columns: 1, values: &[0.5, 1.0] }]).expect("sound");
+        let packed = Packed::new(&inputs, &[0, 2], &[0, 1]).expect("few rows");
+        let views = packed.inputs().expect("sound");
+        assert!(packed.batch(&views, 3).is_ok());
+        assert!(matches!(packed.batch(&views, 2), Err(crate::Error::Label { row: 1, label: 2, classes: 2 })));
+        let other = Inputs::new(vec![Input::Dense { columns: 1, values: &[0.5] }]).expect("sound");
+        assert!(packed.batch(&other, 3).is_err());
     }
 
     #[test]

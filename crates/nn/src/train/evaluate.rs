@@ -6,7 +6,7 @@ use crate::block::{BLOCK, Prepared, Rows};
 use crate::error::{Error, Result};
 use crate::folded::{self, Folded, Folding};
 use crate::input::{Batch, Input, Inputs, check_rows};
-use crate::loss::{arg_max, softmax};
+use crate::loss::{hits, softmax};
 use crate::network::Network;
 use crate::train::Lender;
 
@@ -47,11 +47,7 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
     let wide = network.values.layout.head().outputs_padded;
     let mut correct = vec![0; batch.len().div_ceil(BLOCK)];
     each_block(network, batch.inputs, batch.rows, correct.par_iter_mut(), |rows, logits, correct| {
-        let labelled = rows.iter().zip(logits.chunks_exact(wide));
-        let hit = |(row, logits): &(&u32, &[f32])| {
-            arg_max(&logits[..classes]) == batch.labels[**row as usize] as usize
-        };
-        *correct = labelled.filter(hit).count();
+        *correct = hits(rows, batch.labels, logits, classes, wide);
     });
     Ok(correct.iter().sum::<usize>() as f64 / batch.len() as f64)
 }

@@ -6,7 +6,7 @@
 //! it. So no method has code of its own for crashes.
 
 use progap_graph::{Buffer, Part};
-use progap_nn::{Adam, Batch, Optimiser, Packed, apply, epoch};
+use progap_nn::{Adam, Batch, Optimiser, Packed, accuracy, apply, epoch};
 use progap_privacy::Event;
 use progap_privacy::noise::{GradientGrid, Source};
 use serde::{Deserialize, Serialize};
@@ -300,15 +300,17 @@ pub(crate) fn new_optimiser(settings: &Settings) -> Result<Optimiser> {
 pub(crate) struct RowLesson<'a> {
     aggregates: &'a Aggregates,
     train: Vec<u32>,
-    /// Copies of the training rows, made for the first epoch where they are public and not too many.
-    packed: Option<Option<Packed>>,
+    /// Copies of the rows that every epoch reads, made for the first one where rows are public and not too many.
+    train_copy: Option<Packed>,
+    validation_copy: Option<Packed>,
+    begun: bool,
     grid: Option<GradientGrid>,
 }
 
 impl<'a> RowLesson<'a> {
     pub fn new<S: Source>(vault: &Vault<S>, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
-        RowLesson { aggregates, train, packed: None, grid: None }
+        RowLesson { aggregates, train, train_copy: None, validation_copy: None, begun: false, grid: None }
     }
 }
 
@@ -325,11 +327,13 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
         if settings.level != Level::Node {
             let rows =
                 desk.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
-            if self.packed.is_none() {
+            if !self.begun {
                 let inputs = rows.inputs(self.aggregates)?;
-                self.packed = Some(Packed::new(&inputs, rows.labels(), &self.train));
+                self.train_copy = Packed::new(&inputs, rows.labels(), &self.train);
+                self.validation_copy = Packed::new(&inputs, rows.labels(), &rows.nodes(Part::Val));
+                self.begun = true;
             }
-            let packed = self.packed.as_ref().and_then(Option::as_ref);
+            let packed = self.train_copy.as_ref();
             let inputs =
                 packed.map_or_else(|| rows.inputs(self.aggregates), |packed| Ok(packed.inputs()?))?;
             let batch = match packed {
@@ -352,6 +356,13 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
     }
 
     fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64> {
-        vault.unprotected_accuracy(model.network()?, self.aggregates, part)
+        let network = model.network()?;
+        match &self.validation_copy {
+            Some(packed) if part == Part::Val => {
+                let inputs = packed.inputs()?;
+                Ok(accuracy(network, packed.batch(&inputs, network.architecture().classes)?)?)
+            }
+            _ => vault.unprotected_accuracy(network, self.aggregates, part),
+        }
     }
 }
