@@ -5,7 +5,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::product::{self, Start, load, step, store, tile_by_registers};
+use super::product::{self, Start, add, load, step, store, tile_by_registers};
 
 /// [`product::affine`] for rows of `K` columns that give rows of `C`.
 pub(super) fn affine<const K: usize, const C: usize>(of: product::Affine<'_>) {
@@ -119,11 +119,7 @@ impl<const K: usize, const C: usize> AddOuter<'_, K, C> {
                 step(simd, &mut tile, x.as_chunks::<M>().0[m], load::<S, V, C>(simd, d, 0));
             }
             for (row, tile) in sums.iter_mut().zip(&tile) {
-                let mut total = load::<S, V, C>(simd, row, 0);
-                for v in 0..V {
-                    total[v] = simd.add_f32s(total[v], tile[v]);
-                }
-                store::<S, V, C>(simd, row, 0, &total);
+                add::<S, V, C>(simd, row, 0, tile);
             }
         }
     }

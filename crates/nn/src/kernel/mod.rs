@@ -89,3 +89,13 @@ pub(crate) fn sum_lanes<const L: usize>(v: &[f32; L]) -> f32 {
     let four: [f32; 4] = std::array::from_fn(|j| eight[j] + eight[j + 4]);
     (four[0] + four[2]) + (four[1] + four[3])
 }
+
+#[cfg(test)]
+mod testing {
+    /// A matrix with values between -0.5 and 0.5.
+    pub fn matrix(rows: usize, columns: usize, seed: u32) -> Vec<f32> {
+        (0..rows * columns)
+            .map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 4.3e9 - 0.5)
+            .collect()
+    }
+}

@@ -167,6 +167,21 @@ pub(super) fn store<S: Simd, const V: usize, const T: usize>(
     }
 }
 
+/// Adds to what [`load`] reads.
+#[inline(always)]
+pub(super) fn add<S: Simd, const V: usize, const T: usize>(
+    simd: S,
+    row: &mut [f32],
+    at: usize,
+    more: &[S::f32s; V],
+) {
+    let mut total = load::<S, V, T>(simd, row, at);
+    for v in 0..V {
+        total[v] = simd.add_f32s(total[v], more[v]);
+    }
+    store::<S, V, T>(simd, row, at, &total);
+}
+
 pub(super) struct Affine<'a> {
     pub rows: usize,
     pub x: Matrix<'a>,
@@ -258,12 +273,7 @@ impl Tiled for AddOuter<'_> {
             step(simd, &mut sums, x, load::<S, V, T>(simd, d, at));
         }
         for (i, tile) in sums.iter().enumerate() {
-            let row = &mut self.sums[(m + i) * columns..];
-            let mut total = load::<S, V, T>(simd, row, at);
-            for v in 0..V {
-                total[v] = simd.add_f32s(total[v], tile[v]);
-            }
-            store::<S, V, T>(simd, row, at, &total);
+            add::<S, V, T>(simd, &mut self.sums[(m + i) * columns..], at, tile);
         }
     }
 }
@@ -291,12 +301,7 @@ vectorised! {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn matrix(rows: usize, columns: usize, seed: u32) -> Vec<f32> {
-        (0..rows * columns)
-            .map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 4.3e9 - 0.5)
-            .collect()
-    }
+    use crate::kernel::testing::matrix;
 
     #[test]
     fn products_match_their_definition_for_every_shape() {

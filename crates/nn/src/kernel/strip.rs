@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::product::{load, store};
+use super::product::{add, load, store};
 use crate::layer::Activation;
 use crate::layer::activation::{RELU, SCALE, SCALE_ALPHA, SELU, with_activation};
 
@@ -46,16 +46,6 @@ fn down<S: Simd, const V: usize>(
     values.chunks_exact(columns).map(move |row| load::<S, V, T>(simd, row, at))
 }
 
-/// Adds to a strip of sums.
-#[inline(always)]
-fn add<S: Simd, const V: usize>(simd: S, sums: &mut [f32], at: usize, more: [S::f32s; V]) {
-    let mut total = load::<S, V, T>(simd, sums, at);
-    for v in 0..V {
-        total[v] = simd.add_f32s(total[v], more[v]);
-    }
-    store::<S, V, T>(simd, sums, at, &total);
-}
-
 /// Adds `Σ c q` and `Σ c q²`, with `q = a - mean` and one `c` for each row.
 pub(crate) fn add_along(
     columns: usize,
@@ -96,8 +86,8 @@ impl Strips for AddAlong<'_> {
                 second[v] = simd.mul_add_e_f32s(along, q, second[v]);
             }
         }
-        add(simd, self.first, at, first);
-        add(simd, self.second, at, second);
+        add::<S, V, T>(simd, self.first, at, &first);
+        add::<S, V, T>(simd, self.second, at, &second);
     }
 }
 
@@ -279,13 +269,8 @@ impl Strips for AddSquares<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::testing::matrix;
     use crate::layer::activation;
-
-    fn matrix(rows: usize, columns: usize, seed: u32) -> Vec<f32> {
-        (0..rows * columns)
-            .map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 2.2e9 - 1.0)
-            .collect()
-    }
 
     fn close(found: &[f32], exact: impl Fn(usize) -> f32) {
         for (i, found) in found.iter().enumerate() {
