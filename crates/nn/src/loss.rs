@@ -166,7 +166,7 @@ fn by_columns(
         for r in 0..ROWS {
             own[r] = if label[r] == f32::INFINITY { 0.0 } else { top[r] - own[r] };
         }
-        // The sum of logarithms is the logarithm of the product; of eight factors below 2^16 it cannot overflow.
+        // The sum of logarithms is the logarithm of the product; of half the rows, 32 factors below 2^16, it cannot overflow.
         let (mut loss, mut products) = ([0.0; 8], [1.0; 8]);
         for (own, sum) in own.as_chunks::<8>().0.iter().zip(sum.as_chunks::<8>().0) {
             for j in 0..8 {

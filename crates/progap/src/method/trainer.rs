@@ -300,17 +300,21 @@ pub(crate) fn new_optimiser(settings: &Settings) -> Result<Optimiser> {
 pub(crate) struct RowLesson<'a> {
     aggregates: &'a Aggregates,
     train: Vec<u32>,
-    /// Copies of the rows that every epoch reads, made for the first one where rows are public and not too many.
-    train_copy: Option<Packed>,
-    validation_copy: Option<Packed>,
-    begun: bool,
+    /// Made for the first epoch, where rows are public.
+    copies: Option<Copies>,
     grid: Option<GradientGrid>,
+}
+
+/// The rows that every epoch reads, unless they are too many.
+struct Copies {
+    train: Option<Packed>,
+    validation: Option<Packed>,
 }
 
 impl<'a> RowLesson<'a> {
     pub fn new<S: Source>(vault: &Vault<S>, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
-        RowLesson { aggregates, train, train_copy: None, validation_copy: None, begun: false, grid: None }
+        RowLesson { aggregates, train, copies: None, grid: None }
     }
 }
 
@@ -327,13 +331,13 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
         if settings.level != Level::Node {
             let rows =
                 desk.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
-            if !self.begun {
+            if self.copies.is_none() {
                 let inputs = rows.inputs(self.aggregates)?;
-                self.train_copy = Packed::new(&inputs, rows.labels(), &self.train);
-                self.validation_copy = Packed::new(&inputs, rows.labels(), &rows.nodes(Part::Val));
-                self.begun = true;
+                let copy = |nodes: &[u32]| Packed::new(&inputs, rows.labels(), nodes);
+                let (train, validation) = (copy(&self.train), copy(&rows.nodes(Part::Val)));
+                self.copies = Some(Copies { train, validation });
             }
-            let packed = self.train_copy.as_ref();
+            let packed = self.copies.as_ref().and_then(|copies| copies.train.as_ref());
             let inputs =
                 packed.map_or_else(|| rows.inputs(self.aggregates), |packed| Ok(packed.inputs()?))?;
             let batch = match packed {
@@ -357,7 +361,7 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
 
     fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64> {
         let network = model.network()?;
-        match &self.validation_copy {
+        match self.copies.as_ref().and_then(|copies| copies.validation.as_ref()) {
             Some(packed) if part == Part::Val => {
                 let inputs = packed.inputs()?;
                 Ok(accuracy(network, packed.batch(&inputs, network.architecture().classes)?)?)
