@@ -54,10 +54,13 @@ class Network(nn.Module):
         hidden, hops = case["hidden"], len(case["inputs"])
         norms = {"batch": nn.BatchNorm1d, "group": lambda h: nn.GroupNorm(1, h), "none": lambda h: nn.Identity()}
         self.linears, self.norms = nn.ModuleList(), nn.ModuleList()
+        combined = hidden * hops if case["jk"] == "cat" else hidden
         for columns in case["inputs"]:
             for layer in range(case["layers"]):
                 self.linears.append(nn.Linear(columns if layer == 0 else hidden, hidden))
-                self.norms.append(norms[case["norm"]](hidden))
+                self.norms.append(nn.Identity() if self.plain(layer) else norms[case["norm"]](hidden))
+        if case["closing"] == "combination":
+            self.norms.append(norms[case["norm"]](combined))
         for norm in self.norms:
             for parameter in norm.parameters():
                 nn.init.normal_(parameter, 0.5)
@@ -67,9 +70,13 @@ class Network(nn.Module):
             "attention": lambda: Attention(hidden, case["heads"]),
             "lstm": lambda: Lstm(hops, hidden),
         }.get(jk, lambda: None)()
-        self.head = nn.Linear(hidden * hops if jk == "cat" else hidden, case["classes"])
+        self.head = nn.Linear(combined, case["classes"])
         for parameter in self.parameters():
             parameter.data = parameter.data.float().double()
+
+    def plain(self, layer):
+        """Whether a layer is linear and no more."""
+        return self.case["closing"] == "combination" and layer + 1 == self.case["layers"]
 
     def forward(self, xs):
         case = self.case
@@ -78,7 +85,8 @@ class Network(nn.Module):
         for b, x in enumerate(xs):
             for layer in range(case["layers"]):
                 i = b * case["layers"] + layer
-                x = self.norms[i](activation(self.linears[i](x)))
+                x = self.linears[i](x)
+                x = x if self.plain(layer) else self.norms[i](activation(x))
             hops.append(x)
         h = torch.stack(hops, 1)
         out = {
@@ -87,7 +95,10 @@ class Network(nn.Module):
             "mean": lambda: h.mean(1),
             "max": lambda: h.max(1).values,
         }.get(case["jk"], lambda: self.jk(h))()
-        return self.head(F.normalize(out) if case["normalise"] else out)
+        out = F.normalize(out) if case["normalise"] else out
+        if case["closing"] == "combination":
+            out = activation(self.norms[-1](out))
+        return self.head(out)
 
     def freeze(self):
         """Frozen branches: not trained, and as in evaluation."""
@@ -104,12 +115,8 @@ class Network(nn.Module):
             for layer in range(case["layers"]):
                 i, name = b * case["layers"] + layer, f"branches.{b}.layers.{layer}"
                 names += [(f"{name}.weight", self.linears[i].weight, True), (f"{name}.bias", self.linears[i].bias, False)]
-                norm = self.norms[i]
-                if case["norm"] != "none":
-                    names += [(f"{name}.norm.weight", norm.weight, False), (f"{name}.norm.bias", norm.bias, False)]
-                if case["norm"] == "batch":
-                    names += [(f"{name}.norm.running_mean", norm.running_mean, False)]
-                    names += [(f"{name}.norm.running_var", norm.running_var, False)]
+                if not self.plain(layer):
+                    names += [(f"{name}.norm.{what}", tensor, False) for what, tensor in norm_tensors(self.norms[i])]
         if case["jk"] == "weighted_sum":
             names += [("jk.weights", self.jk.weights, False)]
         if case["jk"] == "attention":
@@ -126,19 +133,41 @@ class Network(nn.Module):
         return names + [("head.weight", self.head.weight, True), ("head.bias", self.head.bias, False)]
 
 
+def norm_tensors(norm):
+    names = ["weight", "bias", "running_mean", "running_var"]
+    return [(name, getattr(norm, name)) for name in names if hasattr(norm, name)]
+
+
 def listed(tensor, transpose=False):
     tensor = tensor.detach()
     return [float(f"{v:.7g}") for v in (tensor.T if transpose else tensor).flatten().tolist()]
 
 
+def in_parts(network, of):
+    """The norm of the combination, part after part, as we store it; `of` is the tensor itself or its gradient."""
+    if network.case["closing"] != "combination":
+        return {}
+    hidden, parts = network.case["hidden"], {}
+    for what, tensor in norm_tensors(network.norms[-1]):
+        if of(tensor) is not None:
+            for part, values in enumerate(of(tensor).split(hidden)):
+                parts[f"closing.{part}.norm.{what}"] = values
+    return parts
+
+
 def state(network):
-    return {
-        name: {"shape": list((t.T if flip else t).shape), "values": listed(t, flip)} for name, t, flip in network.named()
+    shaped = lambda t, flip: {"shape": list((t.T if flip else t).shape), "values": listed(t, flip)}
+    closing = in_parts(network, lambda tensor: tensor)
+    return {name: shaped(t, flip) for name, t, flip in network.named()} | {
+        name: shaped(t, False) for name, t in closing.items()
     }
 
 
 def gradients(network):
-    return {name: listed(t.grad, flip) for name, t, flip in network.named() if t.grad is not None}
+    closing = in_parts(network, lambda tensor: tensor.grad)
+    return {name: listed(t.grad, flip) for name, t, flip in network.named() if t.grad is not None} | {
+        name: listed(t) for name, t in closing.items()
+    }
 
 
 def sample_norms(model, rows, loss):
@@ -172,7 +201,7 @@ def run(case, xs, labels):
     result = dict(case)
     # A few steps away from the start, so that running statistics are not what they start as.
     for norm in network.norms:
-        if case["norm"] == "batch":
+        if isinstance(norm, nn.BatchNorm1d):
             norm.running_mean = torch.randn_like(norm.running_mean).float().double() * 0.1
             norm.running_var = (torch.rand_like(norm.running_var) + 0.5).float().double()
     result["state"] = state(network)
@@ -204,7 +233,7 @@ def main():
     labels = torch.randint(0, 3, (ROWS,))
     base = dict(
         inputs=columns, hidden=5, layers=1, activation="selu", norm="batch", jk="cat", heads=1, normalise=True,
-        classes=3, frozen=[], optimiser="adam", weight_decay=0.0, steps=5,
+        closing="branch", classes=3, frozen=[], optimiser="adam", weight_decay=0.0, steps=5,
     )
     variants = [
         dict(hidden=16), dict(layers=2, weight_decay=0.01), dict(layers=3, hidden=3), dict(norm="group"),
@@ -215,6 +244,13 @@ def main():
         dict(norm="group", jk="lstm", hidden=4), dict(jk="lstm", layers=2, hidden=3), dict(jk="weighted_sum", activation="tanh"),
         dict(frozen=[0, 2]), dict(frozen=[1], layers=2), dict(norm="group", hidden=18, activation="relu"),
     ]
+    closing = [
+        dict(), dict(layers=2, hidden=16), dict(layers=3, hidden=3, weight_decay=0.01), dict(norm="none"),
+        dict(norm="none", layers=2, activation="tanh", normalise=False, optimiser="sgd"), dict(jk="max", layers=2),
+        dict(jk="sum", norm="none"), dict(jk="weighted_sum", activation="tanh"), dict(jk="attention", hidden=4, heads=2),
+        dict(normalise=False, hidden=18, optimiser="sgd"), dict(frozen=[1], layers=2),
+    ]
+    variants += [{"closing": "combination", **variant} for variant in closing]
     cases = [run({**base, **variant, "seed": seed}, xs, labels) for seed, variant in enumerate(variants, 1)]
     data = dict(rows=ROWS, inputs=[listed(x) for x in xs], labels=labels.tolist(), cases=cases)
     path = pathlib.Path(__file__).parents[2] / "crates/nn/tests/data/oracle.json"

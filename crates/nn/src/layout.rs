@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::jk::{Jk, Slots};
+use crate::jk::Slots;
 use crate::kernel::padded;
 use crate::layer::Norm;
-use crate::network::Architecture;
+use crate::network::{Architecture, Closing};
 
 /// How a parameter starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,7 +88,10 @@ pub(crate) struct Layout {
     pub tensors: Vec<Tensor>,
     pub statistics: Vec<Tensor>,
     pub linears: Vec<Linear>,
+    /// Scale and shift of each norm, norm after norm; then those of the combination.
     pub vectors: Vec<Vector>,
+    /// The norm that follows each layer of each branch, by number.
+    norms: Vec<Option<usize>>,
     pub jk: Slots,
     pub parameters: usize,
     sums: usize,
@@ -107,6 +110,7 @@ impl Layout {
             statistics: vec![],
             linears: vec![],
             vectors: vec![],
+            norms: vec![],
             jk: Slots::None,
             parameters: 0,
             sums: 0,
@@ -116,31 +120,63 @@ impl Layout {
     pub fn new(arch: &Architecture) -> Self {
         let mut layout = Layout::empty();
         let (hidden, wide) = (arch.hidden, hidden_padded(arch.hidden));
-        let mut at = 0;
         for (b, &columns) in arch.inputs.iter().enumerate() {
             for l in 0..arch.layers {
                 let name = format!("branches.{b}.layers.{l}");
                 let (inputs, stored) = if l == 0 { (columns, columns) } else { (hidden, wide) };
                 layout.linear(&name, (inputs, stored), inputs, (hidden, wide), Some(b));
                 layout.linears.last_mut().expect("just added").needs_transposed = l > 0;
-                if arch.norm != Norm::None {
-                    layout.vector(&format!("{name}.norm.weight"), hidden, Start::Constant(1.0), Some(b));
-                    layout.vector(&format!("{name}.norm.bias"), hidden, Start::Constant(0.0), Some(b));
-                }
-                if arch.norm == Norm::Batch {
-                    for (what, start) in [("running_mean", 0.0), ("running_var", 1.0)] {
-                        let (name, shape) = (format!("{name}.norm.{what}"), vec![hidden]);
-                        let (range, start) = (at..at + hidden, Start::Constant(start));
-                        layout.statistics.push(Tensor { name, shape, range, start, branch: Some(b) });
-                        at += hidden;
-                    }
-                }
+                let norm = (!arch.is_plain(l)).then(|| layout.norm_after(&name, arch, Some(b)));
+                layout.norms.push(norm.flatten());
+            }
+        }
+        if arch.closing == Closing::Combination {
+            let last = (1..=arch.inputs.len()).map(|b| b * arch.layers - 1);
+            let closing: Vec<_> =
+                (0..arch.groups()).map(|g| layout.norm_after(&format!("closing.{g}"), arch, None)).collect();
+            for (i, norm) in last.zip(closing) {
+                layout.norms[i] = norm;
             }
         }
         layout.jk = arch.jk.slots(&mut layout, arch.inputs.len(), hidden);
-        let hops = if arch.jk == Jk::Cat { arch.inputs.len() } else { 1 };
-        layout.linear("head", (hidden, wide), hops * hidden, (arch.classes, padded(arch.classes)), None);
+        let inputs = arch.groups() * hidden;
+        layout.linear("head", (hidden, wide), inputs, (arch.classes, padded(arch.classes)), None);
         layout
+    }
+
+    /// Adds a norm, and gives its number.
+    fn norm_after(&mut self, name: &str, arch: &Architecture, branch: Option<usize>) -> Option<usize> {
+        let hidden = arch.hidden;
+        if arch.norm == Norm::None {
+            return None;
+        }
+        self.vector(&format!("{name}.norm.weight"), hidden, Start::Constant(1.0), branch);
+        let shift = self.vector(&format!("{name}.norm.bias"), hidden, Start::Constant(0.0), branch);
+        if arch.norm == Norm::Batch {
+            for (what, start) in [("running_mean", 0.0), ("running_var", 1.0)] {
+                let at = self.statistics.last().map_or(0, |last| last.range.end);
+                let (name, shape) = (format!("{name}.norm.{what}"), vec![hidden]);
+                let (range, start) = (at..at + hidden, Start::Constant(start));
+                self.statistics.push(Tensor { name, shape, range, start, branch });
+            }
+        }
+        Some(shift / 2)
+    }
+
+    /// The norm that follows layer `i`, by number. Where the combination is normalised, that of its part `b` counts as the
+    /// norm of branch `b`'s last layer.
+    pub fn norm(&self, i: usize) -> Option<usize> {
+        self.norms.get(i).copied().flatten()
+    }
+
+    /// Scale and shift of the norm that follows layer `i`, by number.
+    pub fn norm_vectors(&self, i: usize) -> Option<[usize; 2]> {
+        self.norm(i).map(|norm| [2 * norm, 2 * norm + 1])
+    }
+
+    /// Running mean and variance of the norm that follows layer `i`.
+    pub fn running(&self, i: usize) -> &[Tensor] {
+        self.norm(i).map_or(&[], |norm| &self.statistics[2 * norm..2 * norm + 2])
     }
 
     /// The linear layer that gives logits.

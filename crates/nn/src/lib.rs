@@ -37,7 +37,7 @@ pub use error::{Error, Result};
 pub use input::{Batch, Input, Inputs};
 pub use jk::Jk;
 pub use layer::{Activation, Norm};
-pub use network::{Architecture, Network, Tensor};
+pub use network::{Architecture, Closing, Network, Tensor};
 pub use optim::{Adam, Optimiser, Sgd};
 pub use packed::Packed;
 pub use sage::{

@@ -13,10 +13,22 @@ use crate::layout::Layout;
 use crate::pool::{Lent, Pool};
 use crate::values::Values;
 
+/// Where activation and norm of the branches' last layers stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Closing {
+    /// At the end of each branch, the norm after the activation: ProGAP's own.
+    #[default]
+    Branch,
+    /// After the combination and the division by its length, the norm before the activation, dropout between them. The
+    /// branches' last layers are linear and no more. As in GAP.
+    Combination,
+}
+
 /// The shape of a network.
 ///
 /// Branch `b` is `layers` times [linear, activation, norm, dropout] on input `b`. The branches' outputs are
-/// combined by `jk`, normalised to length one if `normalise` is set, and a linear head gives a logit per class.
+/// combined by `jk`, normalised to length one if `normalise` is set, and a linear head gives a logit per class;
+/// `closing` may move what follows the branches' last linear layers behind the combination.
 /// A multi-layer perceptron is a network of one branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Architecture {
@@ -36,6 +48,8 @@ pub struct Architecture {
     pub jk: Jk,
     /// Whether each row of the combination is divided by its length.
     pub normalise: bool,
+    /// Where activation and norm of the branches' last layers stand.
+    pub closing: Closing,
     /// The number of classes.
     pub classes: usize,
 }
@@ -53,8 +67,19 @@ impl Architecture {
             dropout: 0.0,
             jk: Jk::Cat,
             normalise: true,
+            closing: Closing::Branch,
             classes,
         }
+    }
+
+    /// Whether layer `l` of a branch gives what its linear layer gives, and no more.
+    pub(crate) fn is_plain(&self, l: usize) -> bool {
+        self.closing == Closing::Combination && l + 1 == self.layers
+    }
+
+    /// How many vectors of the hidden width the combination has.
+    pub(crate) fn groups(&self) -> usize {
+        if self.jk == Jk::Cat { self.inputs.len() } else { 1 }
     }
 
     fn check(&self) -> Result<()> {
@@ -67,6 +92,8 @@ impl Architecture {
         check_setting(few(self.layers, 16), "the number of layers", self.layers, "1 to 16")?;
         check_setting((0.0..1.0).contains(&self.dropout), "dropout", self.dropout, "at least 0 and below 1")?;
         check_setting(few(self.classes, 1 << 16), "the number of classes", self.classes, "1 to 65536")?;
+        let closes = self.norm != Norm::Group || self.closing == Closing::Branch;
+        check_setting(closes, "the norm", "group", "batch or none where the combination is normalised")?;
         self.jk.check(self.inputs.len(), self.hidden)
     }
 }

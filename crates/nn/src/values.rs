@@ -108,9 +108,14 @@ impl Values {
         Weights { w, b, transposed, inputs, outputs }
     }
 
-    /// What the norm of a layer needs, with running statistics if it has any; nothing where there is no norm.
-    pub fn norm(&self, layer: usize) -> Columns {
-        let pair = 2 * layer..2 * layer + 2;
+    /// What the norm after layer `i` of a network needs; nothing where there is no norm.
+    pub fn norm_after(&self, i: usize) -> Columns {
+        self.layout.norm(i).map_or_else(Columns::default, |number| self.norm(number))
+    }
+
+    /// What a norm needs, with running statistics if it has any; nothing where there is no norm.
+    pub fn norm(&self, number: usize) -> Columns {
+        let pair = 2 * number..2 * number + 2;
         let Some([gamma, beta]) = self.layout.vectors.get(pair.clone()).and_then(|v| v.first_chunk()) else {
             return Columns::default();
         };

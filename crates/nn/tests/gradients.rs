@@ -4,8 +4,8 @@ mod common;
 
 use common::{Data, network, with_threads};
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Norm, Optimiser, accuracy, embed, epoch,
-    gradient, logits, mini_batches, probabilities,
+    Activation, Adam, Architecture, Batch, Closing, Input, Inputs, Jk, Norm, Optimiser, accuracy, embed,
+    epoch, gradient, logits, mini_batches, probabilities,
 };
 
 const JK: [Jk; 7] =
@@ -61,7 +61,15 @@ fn every_combination_of_layers_matches_finite_differences() {
     for jk in JK {
         for norm in [Norm::None, Norm::Batch, Norm::Group] {
             for layers in [1, 2] {
-                for normalise in [false, true] {
+                for (normalise, closing) in [
+                    (false, Closing::Branch),
+                    (true, Closing::Branch),
+                    (false, Closing::Combination),
+                    (true, Closing::Combination),
+                ] {
+                    if norm == Norm::Group && closing == Closing::Combination {
+                        continue;
+                    }
                     seed += 1;
                     let activation = [Activation::Selu, Activation::Tanh][seed as usize % 2];
                     let dropout = [0.0, 0.3][(seed / 2) as usize % 2];
@@ -70,6 +78,7 @@ fn every_combination_of_layers_matches_finite_differences() {
                         norm,
                         layers,
                         normalise,
+                        closing,
                         activation,
                         dropout,
                         ..architecture(&data)

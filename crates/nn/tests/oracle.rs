@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor, epoch,
-    gradient, logits, sample_norms,
+    Activation, Adam, Architecture, Batch, Closing, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor,
+    epoch, gradient, logits, sample_norms,
 };
 use serde::Deserialize;
 
@@ -33,6 +33,7 @@ struct Case {
     jk: String,
     heads: usize,
     normalise: bool,
+    closing: String,
     classes: usize,
     frozen: Vec<usize>,
     optimiser: String,
@@ -73,6 +74,10 @@ impl Case {
                 other => panic!("{other}"),
             },
             normalise: self.normalise,
+            closing: match &self.closing[..] {
+                "branch" => Closing::Branch,
+                _ => Closing::Combination,
+            },
             classes: self.classes,
         };
         let state = self.state.iter().map(|(name, t)| Tensor { name, shape: &t.shape, values: &t.values });
@@ -93,8 +98,8 @@ impl Case {
 
     fn label(&self) -> String {
         format!(
-            "{} x{} {} {} {} frozen {:?}",
-            self.hidden, self.layers, self.activation, self.norm, self.jk, self.frozen
+            "{} x{} {} {} {} closing {} frozen {:?}",
+            self.hidden, self.layers, self.activation, self.norm, self.jk, self.closing, self.frozen
         )
     }
 }
@@ -128,7 +133,7 @@ fn networks_agree_with_pytorch() {
         offsets.push(indices.len() as u64);
     }
     let rows: Vec<u32> = (0..oracle.rows as u32).collect();
-    assert!(oracle.cases.len() >= 18);
+    assert!(oracle.cases.len() >= 29);
     for case in &oracle.cases {
         for sparse in [false, true] {
             let mut inputs: Vec<Input> = oracle

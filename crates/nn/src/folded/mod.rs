@@ -29,7 +29,7 @@ use crate::layer::Norm;
 use crate::layer::batch_norm::Columns;
 use crate::layer::linear::Weights;
 use crate::layout::hidden_padded;
-use crate::network::Network;
+use crate::network::{Closing, Network};
 
 /// A network made ready for one step.
 pub(crate) struct Folded<'n> {
@@ -72,7 +72,10 @@ impl Fold {
 /// Whether a network can be folded, for training or for evaluation.
 pub(crate) fn suits(network: &Network, training: bool) -> bool {
     let arch = network.architecture();
-    arch.jk == Jk::Cat && arch.norm != Norm::Group && (!training || arch.dropout == 0.0)
+    arch.closing == Closing::Branch
+        && arch.jk == Jk::Cat
+        && arch.norm != Norm::Group
+        && (!training || arch.dropout == 0.0)
 }
 
 impl<'n> Folded<'n> {
@@ -89,14 +92,13 @@ impl<'n> Folded<'n> {
     fn unfolded(network: &'n Network, gradients: bool) -> Self {
         let (arch, values) = (network.architecture(), &network.values);
         let (hops, layers, wide) = (arch.inputs.len(), arch.layers, hidden_padded(arch.hidden));
-        let norm = |i| if arch.norm == Norm::Batch { values.norm(i) } else { Columns::default() };
         Folded {
             network,
             layers,
             hops,
             wide,
             linears: (0..=hops * layers).map(|i| values.weights(i, gradients)).collect(),
-            norms: (0..hops * layers).map(norm).collect(),
+            norms: (0..hops * layers).map(|i| values.norm_after(i)).collect(),
             folds: vec![Fold::default(); hops * layers],
             slopes: vec![Slopes::default(); hops * layers],
             heads: vec![],

@@ -26,6 +26,8 @@ pub enum Activation {
 pub(crate) const SELU: u8 = 0;
 pub(crate) const RELU: u8 = 1;
 pub(crate) const TANH: u8 = 2;
+/// No activation: only its slope is ever asked for.
+pub(crate) const IDENTITY: u8 = 3;
 
 pub(crate) const SCALE: f32 = 1.050_701;
 pub(crate) const SCALE_ALPHA: f32 = 1.758_099_3;
@@ -81,6 +83,7 @@ pub(crate) fn slope<const ACTIVATION: u8>(a: f32) -> f32 {
                 0.0
             }
         }
+        IDENTITY => 1.0,
         _ => (-a).mul_add(a, 1.0),
     }
 }

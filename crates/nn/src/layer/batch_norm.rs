@@ -16,7 +16,7 @@ use crate::kernel::product::Matrix;
 use crate::kernel::strip::deviations;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 use crate::layer::Activation;
-use crate::layer::activation::{slope, with_activation};
+use crate::layer::activation::{IDENTITY, slope, with_activation};
 use crate::layout::Tensor;
 
 pub(crate) const EPSILON: f64 = 1e-5;
@@ -35,6 +35,19 @@ pub(crate) struct Columns {
     /// `dβ / n` and `dγ / n`, once they are known.
     pub mean_g: Vec<f32>,
     pub mean_gx: Vec<f32>,
+}
+
+impl Columns {
+    /// The columns of several norms side by side.
+    pub fn side_by_side(norms: impl IntoIterator<Item = Columns>) -> Columns {
+        norms.into_iter().fold(Columns::default(), |mut all, norm| {
+            all.gamma.extend(norm.gamma);
+            all.beta.extend(norm.beta);
+            all.mean.extend(norm.mean);
+            all.inverse.extend(norm.inverse);
+            all
+        })
+    }
 }
 
 vectorised! {
@@ -141,6 +154,18 @@ vectorised! {
     }
 }
 
+/// Writes the gradient by `a` into `da`, where `dβ` and `dγ` are known.
+pub(crate) fn backward_alone(
+    norm: &Columns,
+    rows: usize,
+    columns: usize,
+    a: &[f32],
+    g: Matrix<'_>,
+    da: &mut [f32],
+) {
+    exact::<IDENTITY>(norm, rows, columns, a, g, da);
+}
+
 /// Writes `dz` into `delta`, where `dβ` and `dγ` are known.
 pub(crate) fn backward(
     activation: Activation,
@@ -237,6 +262,18 @@ impl Moments {
         add(&mut self.means, &other.means);
         add(&mut self.means_squared, &other.means_squared);
         add(&mut self.within, &other.within);
+    }
+
+    /// Those of so many columns from `first` on.
+    pub fn part(&self, first: usize, columns: usize) -> Moments {
+        let part = |values: &[f64]| values[first..first + columns].to_vec();
+        Moments {
+            count: self.count,
+            means: part(&self.means),
+            means_squared: part(&self.means_squared),
+            within: part(&self.within),
+            block: Default::default(),
+        }
     }
 
     /// Mean and (biased) variance of a column.

@@ -97,6 +97,19 @@ vectorised! {
     }
 }
 
+vectorised! {
+    /// Turns the gradient by `y` into that by `x`, in place; `y` has rows of a multiple of 16 columns.
+    pub(crate) fn backward_alone<'a>(columns: usize, y: &'a [f32], inverse: &'a [f32], g: &'a mut [f32]) {
+        let rows = y.chunks_exact(columns).zip(g.chunks_exact_mut(columns));
+        for ((y, g), &inverse) in rows.zip(inverse) {
+            let along = dot(y, g);
+            for (g, &y) in g.iter_mut().zip(y) {
+                *g = (-along).mul_add(y, *g) * inverse;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,14 +6,14 @@
 
 use std::ops::Range;
 
-use crate::block::{Depth, Prepared, Rows};
+use crate::block::{Depth, Prepared, Rows, last_layers};
 use crate::error::{Error, Result};
 use crate::folded;
 use crate::input::Batch;
 use crate::layer::Norm;
-use crate::layer::batch_norm::{Moments, PLANES, take_moments};
+use crate::layer::batch_norm::{Columns, Moments, PLANES, take_moments};
 use crate::loss::Tally;
-use crate::network::Network;
+use crate::network::{Closing, Network};
 use crate::optim::Optimiser;
 use crate::train::sink::Sums;
 use crate::train::{EpochStats, Traces, apply, chunks, total};
@@ -85,6 +85,15 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
     let prepare = || Prepared { dropout: Some(seed), ..Prepared::new(network, true) };
     let (tally, values) = match norm {
         _ if folded::suits(network, true) => folded::gradient(network, batch, &mut statistics, most),
+        Norm::Batch if network.architecture().closing == Closing::Combination => {
+            let mut prepared = prepare();
+            let mut traces = Traces::recomputed(network);
+            for layer in 0..network.architecture().layers - 1 {
+                batch_statistics(&mut prepared, batch, &mut traces, layer, &mut statistics);
+            }
+            closing_statistics(&mut prepared, batch, &mut statistics);
+            plane_by_plane(&mut prepared, batch)
+        }
         Norm::Batch => {
             let mut prepared = prepare();
             let mut traces = Traces::new(network, batch.rows, most);
@@ -128,9 +137,27 @@ fn batch_statistics<'n>(
     });
     for (k, &b) in branches.iter().enumerate() {
         let i = b * arch.layers + layer;
-        let running = &network.values.layout.statistics[2 * i..2 * i + 2];
+        let running = network.values.layout.running(i);
         take_moments(parts.iter().map(|part| &part[k]), &mut prepared.norms[i], running, statistics);
     }
+}
+
+/// Mean and variance over the batch of the combination, where that is normalised.
+fn closing_statistics(prepared: &mut Prepared<'_>, batch: Batch<'_>, statistics: &mut [f32]) {
+    let network = prepared.network;
+    let (arch, columns) = (network.architecture(), prepared.closing.mean.len());
+    let ready = &*prepared;
+    let mut parts: Vec<Moments> = chunks(batch.rows).iter().map(|_| Moments::new(columns)).collect();
+    Traces::recomputed(network).pass(batch.rows, &mut parts, |scratch, trace, rows, moments| {
+        moments.add_rows(rows.len(), scratch.combine(ready, trace, Rows { inputs: batch.inputs, rows }));
+    });
+    let wide = columns / arch.groups();
+    for (part, i) in last_layers(arch).enumerate() {
+        let moments: Vec<Moments> = parts.iter().map(|m| m.part(part * wide, wide)).collect();
+        let running = network.values.layout.running(i);
+        take_moments(moments.iter(), &mut prepared.norms[i], running, statistics);
+    }
+    prepared.closing = Columns::side_by_side(last_layers(arch).map(|i| prepared.norms[i].clone()));
 }
 
 /// Loss and sums over the rows of one chunk.
@@ -200,12 +227,26 @@ impl<'n> Parts<'n> {
 
     /// Tells the norm of a layer its `dβ / n` and `dγ / n`.
     fn centre(&self, prepared: &mut Prepared<'_>, layer: usize, rows: usize) {
-        let per_row = |slot| self.vector(slot).into_iter().map(|sum| (sum / rows as f64) as f32).collect();
-        for b in 0..self.network.architecture().inputs.len() {
-            let i = b * self.network.architecture().layers + layer;
-            prepared.norms[i].mean_gx = per_row(2 * i);
-            prepared.norms[i].mean_g = per_row(2 * i + 1);
+        for i in layers(self.network, layer) {
+            let [gamma, beta] = self.norm_means(i, rows);
+            prepared.norms[i].mean_gx = gamma;
+            prepared.norms[i].mean_g = beta;
         }
+    }
+
+    /// As [`Parts::centre`], for the norm of the combination.
+    fn centre_closing(&self, prepared: &mut Prepared<'_>, rows: usize) {
+        for i in last_layers(self.network.architecture()) {
+            let [gamma, beta] = self.norm_means(i, rows);
+            prepared.closing.mean_gx.extend(gamma);
+            prepared.closing.mean_g.extend(beta);
+        }
+    }
+
+    /// `dγ / n` and `dβ / n` of the norm after layer `i`.
+    fn norm_means(&self, i: usize, rows: usize) -> [Vec<f32>; 2] {
+        let per_row = |slot| self.vector(slot).into_iter().map(|sum| (sum / rows as f64) as f32).collect();
+        self.network.values.layout.norm_vectors(i).expect("there is a norm").map(per_row)
     }
 }
 
@@ -256,21 +297,36 @@ fn plane_by_plane(prepared: &mut Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<
     let scale = 1.0 / batch.len() as f32;
     let mut values = vec![0.0; network.parameter_count()];
     let mut tally = Tally::default();
+    if arch.closing == Closing::Combination {
+        let mut parts = Parts::new(network, batch.rows, 1);
+        let ready = &*prepared;
+        Traces::recomputed(network).pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
+            scratch.train(ready, trace, batch, rows, scale, Depth::Closing, &mut part.sums);
+        });
+        parts.centre_closing(prepared, batch.len());
+    }
     for layer in (0..arch.layers).rev() {
-        let mut parts = Parts::new(network, batch.rows, PLANES);
+        let plain = arch.is_plain(layer);
+        let mut parts = Parts::new(network, batch.rows, if plain { 1 } else { PLANES });
         let ready = &*prepared;
         Traces::recomputed(network).pass(batch.rows, &mut parts.parts, |scratch, trace, rows, part| {
             let depth = Depth::Layer(layer);
             let seen = scratch.train(ready, trace, batch, rows, scale, depth, &mut part.sums);
             part.tally = part.tally.merge(seen);
         });
-        parts.centre(prepared, layer, batch.len());
+        tally = parts.tally();
         if layer + 1 == arch.layers {
             parts.copy(&mut values, |branch| branch.is_none());
         }
-        for i in (0..arch.inputs.len()).map(|b| b * arch.layers + layer) {
-            parts.copy_vector(2 * i, &mut values);
-            parts.copy_vector(2 * i + 1, &mut values);
+        if plain {
+            layers(network, layer).for_each(|i| parts.copy_linear(i, &mut values, |j, sums| sums[j]));
+            continue;
+        }
+        parts.centre(prepared, layer, batch.len());
+        for i in layers(network, layer) {
+            for slot in network.values.layout.norm_vectors(i).expect("there is a norm") {
+                parts.copy_vector(slot, &mut values);
+            }
             let (norm, wide) = (&prepared.norms[i], network.values.layout.linears[i].outputs_padded);
             parts.copy_linear(i, &mut values, |j, sums| {
                 let [g, one, x] = [0, 1, 2].map(|plane| sums[plane * wide + j]);
@@ -278,9 +334,14 @@ fn plane_by_plane(prepared: &mut Prepared<'_>, batch: Batch<'_>) -> (Tally, Vec<
                 f64::from(norm.gamma[j]) * f64::from(norm.inverse[j]) * centred
             });
         }
-        tally = parts.tally();
     }
     (tally, values)
+}
+
+/// Layer `l` of every branch, by number.
+fn layers(network: &Network, l: usize) -> impl Iterator<Item = usize> {
+    let arch = network.architecture();
+    (0..arch.inputs.len()).map(move |b| b * arch.layers + l)
 }
 
 #[cfg(test)]
