@@ -4,8 +4,8 @@ mod common;
 
 use common::{Data, network, with_threads};
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Error, Input, Inputs, Jk, Norm, Optimiser, apply, clipped_sum,
-    gradient, sample_norms,
+    Activation, Adam, Architecture, Batch, Closing, Error, Input, Inputs, Jk, Norm, Optimiser, apply,
+    clipped_sum, gradient, sample_norms,
 };
 use proptest::prelude::*;
 
@@ -26,8 +26,15 @@ fn norms_and_sums_match_gradients_of_one_row_batches() {
     let (inputs, rows) = (data.inputs(), data.rows());
     let batch = |rows| Batch::new(&inputs, &data.labels, rows, 4).unwrap();
     for jk in JK {
-        for (norm_layer, layers) in [(Norm::Group, 1), (Norm::Group, 2), (Norm::None, 2)] {
-            let mut network = network(architecture(&data, jk, norm_layer, layers), 3);
+        for (norm_layer, layers, closing) in [
+            (Norm::Group, 1, Closing::Branch),
+            (Norm::Group, 2, Closing::Branch),
+            (Norm::None, 2, Closing::Branch),
+            (Norm::None, 1, Closing::Combination),
+            (Norm::None, 2, Closing::Combination),
+        ] {
+            let shape = Architecture { closing, ..architecture(&data, jk, norm_layer, layers) };
+            let mut network = network(shape, 3);
             for frozen in [false, true] {
                 network.freeze(0, frozen).unwrap();
                 let found = sample_norms(&network, batch(&rows)).unwrap();
@@ -57,8 +64,12 @@ fn norms_and_sums_match_gradients_of_one_row_batches() {
 fn a_sample_depends_on_no_other_not_even_in_the_last_bit() {
     let data = Data::new(200, [9, 4, 16], 4, 2);
     let (inputs, rows) = (data.inputs(), data.rows());
-    for jk in JK {
-        let network = network(architecture(&data, jk, Norm::Group, 2), 4);
+    let closing =
+        |jk| Architecture { closing: Closing::Combination, ..architecture(&data, jk, Norm::None, 2) };
+    for (jk, shape) in
+        JK.iter().flat_map(|&jk| [architecture(&data, jk, Norm::Group, 2), closing(jk)].map(|s| (jk, s)))
+    {
+        let network = network(shape, 4);
         let norms = |rows: &[u32]| {
             sample_norms(&network, Batch::new(&inputs, &data.labels, rows, 4).unwrap()).unwrap()
         };

@@ -96,13 +96,18 @@ fn training_gives_the_same_bits_on_any_number_of_threads() {
     let data = Data::new(9_001, [30, 16, 16], 4, 4);
     let (inputs, rows) = (data.inputs(), data.rows());
     let batch = Batch::new(&inputs, &data.labels, &rows, 4).unwrap();
-    for (norm, layers, jk) in
-        [(Norm::Batch, 2, Jk::Cat), (Norm::Group, 1, Jk::Cat), (Norm::Batch, 1, Jk::Lstm)]
-    {
+    for (norm, layers, jk, dropout, closing) in [
+        (Norm::Batch, 2, Jk::Cat, 0.1, Closing::Branch),
+        (Norm::Group, 1, Jk::Cat, 0.1, Closing::Branch),
+        (Norm::Batch, 1, Jk::Lstm, 0.1, Closing::Branch),
+        (Norm::Batch, 2, Jk::Cat, 0.0, Closing::Branch),
+        (Norm::Batch, 2, Jk::Cat, 0.0, Closing::Combination),
+        (Norm::Batch, 1, Jk::Max, 0.1, Closing::Combination),
+    ] {
         let run = |threads| {
             with_threads(threads, || {
                 let architecture =
-                    Architecture { norm, layers, jk, hidden: 16, dropout: 0.1, ..architecture(&data) };
+                    Architecture { norm, layers, jk, hidden: 16, dropout, closing, ..architecture(&data) };
                 let mut network = network(architecture, 9);
                 let mut adam = Optimiser::adam(Adam::default()).unwrap();
                 let mut stats = vec![];
@@ -115,7 +120,7 @@ fn training_gives_the_same_bits_on_any_number_of_threads() {
             })
         };
         let one = run(1);
-        assert!(one == run(2) && one == run(3), "{norm:?} {layers} {jk:?}");
+        assert!(one == run(2) && one == run(3), "{norm:?} {layers} {jk:?} {closing:?}");
     }
 }
 

@@ -14,9 +14,15 @@
 //! ```text
 //! dβ += s Σ c q + β Σ c        dγ += (s Σ c q² + β Σ c q) / sqrt(v + ε)
 //! ```
-//! Without a norm `s = 1` and `t = 0`. Dropout between norm and linear layer, and combinations other than
+//! Without a norm `s = 1` and `t = 0`.
+//!
+//! Where norm and activation stand after the combination (`closing.rs`), the lower layers are folded in the same way; from
+//! the last linear layers on, rows are computed as they are written.
+//!
+//! Dropout between norm and linear layer, and combinations other than
 //! concatenation, need rows that are normalised: they go the general way (`block.rs`).
 
+mod closing;
 mod pass;
 mod step;
 
@@ -72,10 +78,12 @@ impl Fold {
 /// Whether a network can be folded, for training or for evaluation.
 pub(crate) fn suits(network: &Network, training: bool) -> bool {
     let arch = network.architecture();
-    arch.closing == Closing::Branch
-        && arch.jk == Jk::Cat
-        && arch.norm != Norm::Group
-        && (!training || arch.dropout == 0.0)
+    arch.jk == Jk::Cat && arch.norm != Norm::Group && (!training || arch.dropout == 0.0)
+}
+
+/// The last layer of a branch, by number.
+fn last(folded: &Folded<'_>, branch: usize) -> usize {
+    (branch + 1) * folded.layers - 1
 }
 
 impl<'n> Folded<'n> {
@@ -106,6 +114,11 @@ impl<'n> Folded<'n> {
         }
     }
 
+    /// Whether norm and activation stand after the combination.
+    fn closes(&self) -> bool {
+        self.network.architecture().closing == Closing::Combination
+    }
+
     fn trained(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.hops).filter(|&b| !self.network.is_frozen(b))
     }
@@ -126,6 +139,10 @@ impl<'n> Folded<'n> {
             return;
         }
         let mut head = self.linears.pop().expect("there is a head");
+        if self.closes() {
+            self.heads = (0..self.hops).map(|b| head.part(b * wide, wide)).collect();
+            return;
+        }
         if self.network.architecture().normalise {
             self.bias = std::mem::replace(&mut head.b, vec![0.0; head.outputs]);
         }

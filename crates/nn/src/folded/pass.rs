@@ -10,33 +10,39 @@ use crate::layer::l2_normalise;
 use crate::layer::{Norm, activation, linear, sparse_linear};
 use crate::layout::hidden_padded;
 use crate::loss::{self, Tally};
-use crate::network::Network;
+use crate::network::{Closing, Network};
 use crate::packed;
 use crate::train::sink::{Operand, Sink, Sums};
 
 /// What a block of rows gave in one pass that another needs.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// What each activation gave: for each layer of each branch, a block of rows.
-    a: Aligned,
-    /// The gradient by what the linear layer gave that was reached last, for each branch; of the head, `d'`.
-    d: Aligned,
-    d_head: Aligned,
+    /// What each activation gave: for each layer of each branch, a block of rows. Of last layers without one, what they
+    /// gave, divided by the row's length.
+    pub(super) a: Aligned,
+    /// The gradient by what the linear layer gave that was reached last, for each branch; of the head, `d'`. Before there is
+    /// one, the parts of the combination after norm and activation, where those stand there.
+    pub(super) d: Aligned,
+    pub(super) d_head: Aligned,
     /// `c` of each row.
-    along: Vec<f32>,
-    layer: usize,
+    pub(super) along: Vec<f32>,
+    /// `1 / |h|` of each row, where norm and activation stand after the combination.
+    pub(super) inverse: Vec<f32>,
+    pub(super) layer: usize,
 }
 
 impl Trace {
     pub fn new(network: &Network) -> Self {
         let arch = network.architecture();
         let (hops, layer) = (arch.inputs.len(), BLOCK * hidden_padded(arch.hidden));
-        let between = if arch.layers > 1 { hops * layer } else { 0 };
+        let closes = arch.closing == Closing::Combination;
+        let between = if arch.layers > 1 || closes { hops * layer } else { 0 };
         Trace {
             a: Aligned::zeros(hops * arch.layers * layer),
             d: Aligned::zeros(between),
             d_head: Aligned::zeros(BLOCK * network.values.layout.head().outputs_padded),
             along: vec![0.0; BLOCK],
+            inverse: vec![0.0; BLOCK],
             layer,
         }
     }
@@ -47,7 +53,7 @@ impl Trace {
         arch.inputs.len() * (arch.layers + 1) * BLOCK * hidden_padded(arch.hidden)
     }
 
-    fn a(&self, i: usize) -> &[f32] {
+    pub(super) fn a(&self, i: usize) -> &[f32] {
         &self.a[i * self.layer..][..self.layer]
     }
 
@@ -71,15 +77,24 @@ impl<'n> Part<'n> {
         let bias = vec![0.0; network.values.layout.head().outputs_padded];
         Part { tally: Tally::default(), sums: Sums::new(network, 1), bias, along: 0.0 }
     }
+
+    /// The places of `γ` and `β` of the norm after layer `i`.
+    pub(super) fn norm_sums(&mut self, network: &Network, i: usize) -> [&mut [f32]; 2] {
+        let layout = &network.values.layout;
+        let vectors = layout.norm_vectors(i).expect("there is a norm");
+        let [gamma, beta] = vectors.map(|k| layout.vectors[k].sums(1));
+        let (gamma, beta) = self.sums.values[gamma.start..beta.end].split_at_mut(gamma.len());
+        [gamma, beta]
+    }
 }
 
 /// Scratch memory for one block.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     x: Aligned,
-    squares: Aligned,
+    pub(super) squares: Aligned,
     inverse: Aligned,
-    delta: Aligned,
+    pub(super) delta: Aligned,
     pub logits: Aligned,
 }
 
@@ -111,14 +126,7 @@ impl Scratch {
     }
 
     /// Layer `l` of branch `b`, where the trace has what the one below gave.
-    pub fn activate<'t>(
-        &mut self,
-        folded: &Folded<'_>,
-        trace: &'t mut Trace,
-        b: usize,
-        l: usize,
-        rows: Rows<'_>,
-    ) -> &'t [f32] {
+    pub fn activate(&mut self, folded: &Folded<'_>, trace: &mut Trace, b: usize, l: usize, rows: Rows<'_>) {
         let (i, count, wide) = (b * folded.layers + l, rows.rows.len(), folded.wide);
         let weights = &folded.linears[i];
         let (below, a) = trace.a.split_at_mut(i * trace.layer);
@@ -133,8 +141,10 @@ impl Scratch {
             }
             Operand::Dense(x) => weights.forward(count, x, a, wide),
         }
-        activation::forward(folded.network.architecture().activation, &mut a[..count * wide]);
-        a
+        let arch = folded.network.architecture();
+        if !arch.is_plain(l) {
+            activation::forward(arch.activation, &mut a[..count * wide]);
+        }
     }
 
     /// All layers of all branches.
@@ -144,12 +154,18 @@ impl Scratch {
                 self.activate(folded, trace, b, l, rows);
             }
         }
+        if folded.closes() {
+            self.divide(folded, trace, rows.rows.len());
+        }
     }
 
     /// The whole network forward: leaves logits in `self.logits`.
     pub fn forward(&mut self, folded: &Folded<'_>, trace: &mut Trace, rows: Rows<'_>) {
         self.activate_all(folded, trace, rows);
         let (count, columns) = (rows.rows.len(), folded.heads[0].outputs);
+        if folded.closes() {
+            return self.close(folded, trace, count);
+        }
         self.classify(folded, trace, count);
         if folded.network.architecture().normalise {
             l2_normalise::divide(columns, &self.inverse, &folded.bias, &mut self.logits[..count * columns]);
@@ -197,6 +213,9 @@ impl Scratch {
         scale: f32,
         mut part: Option<&mut Part<'_>>,
     ) {
+        if folded.closes() {
+            return self.train_closing(folded, trace, batch, rows, scale, part);
+        }
         let (count, arch, wide) = (rows.len(), folded.network.architecture(), folded.wide);
         let columns = folded.heads[0].outputs;
         self.classify(folded, trace, count);
@@ -221,9 +240,7 @@ impl Scratch {
         }
         if arch.normalise && arch.norm == Norm::Batch {
             for i in folded.trained().map(|b| (b + 1) * folded.layers - 1) {
-                let [gamma, beta] =
-                    [2 * i, 2 * i + 1].map(|k| folded.network.values.layout.vectors[k].sums(1));
-                let (squares, first) = part.sums.values[gamma.start..beta.end].split_at_mut(gamma.len());
+                let [squares, first] = part.norm_sums(folded.network, i);
                 let (a, mean) = (&trace.a(i)[..count * wide], &folded.norms[i].mean);
                 strip::add_along(wide, mean, a, &trace.along, first, squares);
             }
@@ -243,8 +260,11 @@ impl Scratch {
     ) {
         let (count, wide, arch) = (rows.rows.len(), folded.wide, folded.network.architecture());
         let top = if kept { l } else { folded.layers - 1 };
+        if arch.is_plain(top) {
+            self.open(folded, trace, count);
+        }
         for b in folded.trained() {
-            for m in (l..=top).rev() {
+            for m in (l..=top).rev().filter(|&m| !arch.is_plain(m)) {
                 let i = b * folded.layers + m;
                 let (above, d, along) = if m + 1 == folded.layers {
                     let d = Matrix { values: &trace.d_head, stride: folded.heads[b].outputs };
@@ -274,7 +294,8 @@ impl Scratch {
                 0 => self.fetch(b, rows),
                 _ => Operand::dense(trace.a(b * folded.layers + l - 1), wide),
             };
-            part.sums.linear(b * folded.layers + l, count, 1, x, &delta);
+            let d = if arch.is_plain(l) { &trace.d[b * trace.layer..] } else { &delta };
+            part.sums.linear(b * folded.layers + l, count, 1, x, d);
             self.delta = delta;
         }
     }

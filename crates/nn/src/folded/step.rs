@@ -2,12 +2,12 @@
 //! one per layer downwards. What passes share is kept if it fits in cache, else computed again.
 
 use super::pass::Part;
-use super::{Folded, Trace};
+use super::{Fold, Folded, Trace};
 use crate::block::Rows;
 use crate::input::Batch;
 use crate::kernel::strip::Slopes;
 use crate::layer::Norm;
-use crate::layer::batch_norm::{Moments, take_moments};
+use crate::layer::batch_norm::{Columns, Moments, take_moments};
 use crate::layout::Linear;
 use crate::loss::Tally;
 use crate::network::Network;
@@ -78,7 +78,8 @@ impl<'n> Lender<'n> for Folding<'n> {
     }
 }
 
-/// What a layer's activation gives, for all rows; and the statistics of the norms after it, for branches in training.
+/// What a layer's activation gives, for all rows; and the statistics of the norms after it, for branches in training. Of
+/// last layers without an activation, what they give divided by the row's length, and the statistics of that.
 fn forward<'n>(
     folded: &mut Folded<'_>,
     batch: Batch<'_>,
@@ -88,23 +89,27 @@ fn forward<'n>(
 ) {
     let (network, wide, kept) = (folded.network, folded.wide, traces.are_kept());
     let ready = &*folded;
-    let counted = |b: usize| network.architecture().norm == Norm::Batch && !network.is_frozen(b);
+    let plain = network.architecture().is_plain(layer);
+    let counted = |b: usize| network.architecture().norm == Norm::Batch && (plain || !network.is_frozen(b));
     let start = || (0..ready.hops).map(|_| Moments::new(wide)).collect();
     let mut parts: Vec<Vec<Moments>> = chunks(batch.rows).iter().map(|_| start()).collect();
     traces.pass(batch.rows, &mut parts, |scratch, trace, rows, moments| {
         let below = if kept { layer } else { 0 };
-        for (b, moments) in moments.iter_mut().enumerate().filter(|&(b, _)| kept || counted(b)) {
+        for b in (0..ready.hops).filter(|&b| kept || counted(b)) {
             for l in below..=layer {
-                let a = scratch.activate(ready, trace, b, l, Rows { inputs: batch.inputs, rows });
-                if l == layer && counted(b) {
-                    moments.add_rows(rows.len(), a);
-                }
+                scratch.activate(ready, trace, b, l, Rows { inputs: batch.inputs, rows });
             }
+        }
+        if plain {
+            scratch.divide(ready, trace, rows.len());
+        }
+        for (b, moments) in moments.iter_mut().enumerate().filter(|&(b, _)| counted(b)) {
+            moments.add_rows(rows.len(), trace.a(b * ready.layers + layer));
         }
     });
     for b in (0..folded.hops).filter(|&b| counted(b)) {
         let i = b * folded.layers + layer;
-        let running = &network.values.layout.statistics[2 * i..2 * i + 2];
+        let running = network.values.layout.running(i);
         let parts = parts.iter().map(|part| &part[b]);
         take_moments(parts, &mut folded.norms[i], running, statistics);
     }
@@ -138,6 +143,11 @@ impl Totals {
         let (layout, arch) = (&network.values.layout, network.architecture());
         let (slot, columns) = (layout.head(), layout.head().outputs_padded);
         let sums = total(parts.iter().map(|part| &part.sums.values[slot.sums(1)]));
+        if folded.closes() {
+            self.linear(slot, &sums, |_| (1.0, 0.0));
+            (0..folded.hops).for_each(|b| self.closing(folded, parts, (b + 1) * folded.layers - 1));
+            return;
+        }
         let fold = |column: usize| (&folded.folds[(column / wide + 1) * folded.layers - 1], column % wide);
         self.linear(slot, &sums, |column| {
             let (fold, j) = fold(column);
@@ -153,10 +163,9 @@ impl Totals {
             let i = (b + 1) * folded.layers - 1;
             let part = b * wide * columns..(b + 1) * wide * columns;
             let along = (arch.normalise && arch.norm == Norm::Batch).then(|| {
-                let sums =
-                    |k: usize| total(parts.iter().map(|part| &part.sums.values[layout.vectors[k].sums(1)]));
+                let [second, first] = norm_sums(folded, parts, i);
                 let count = parts.iter().map(|part| f64::from(part.along)).sum();
-                Along { count, second: sums(2 * i), first: sums(2 * i + 1) }
+                Along { count, second, first }
             });
             self.norm(folded, i, Reader { a: &a[part.clone()], d, w: &w[part] }, along);
         }
@@ -203,7 +212,7 @@ impl Totals {
             along_constant: fold.scale.iter().zip(&fold.shift).map(|(scale, shift)| scale * shift).collect(),
             along_linear: fold.scale.iter().map(|scale| scale * scale).collect(),
         };
-        if let Some([gamma, beta]) = layout.vectors.get(2 * i..2 * i + 2).filter(|_| !norm.mean.is_empty()) {
+        if let Some([gamma, beta]) = layout.norm_vectors(i).map(|k| k.map(|k| &layout.vectors[k])) {
             for j in 0..gamma.range.len() {
                 let [scale, mean, inverse, shift] =
                     [fold.scale[j], norm.mean[j], norm.inverse[j], norm.beta[j]].map(f64::from);
@@ -220,14 +229,42 @@ impl Totals {
                 d_gamma *= inverse;
                 self.values[gamma.range.start + j] = d_gamma as f32;
                 self.values[beta.range.start + j] = d_beta as f32;
-                // s (g - dβ/n - x dγ/n) with x = (a - μ) / sqrt(v + ε).
-                let (mean_g, mean_gx) = (d_beta / self.rows, d_gamma / self.rows * inverse);
-                slopes.constant[j] = (scale * (mean_gx * mean - mean_g)) as f32;
-                slopes.linear[j] = (-scale * mean_gx) as f32;
+                [slopes.constant[j], slopes.linear[j]] = self.centre(norm, fold, j, d_gamma, d_beta);
             }
         }
         folded.slopes[i] = slopes;
     }
+
+    /// The gradient of the norm of a part of the combination; and how to go on below it.
+    fn closing(&mut self, folded: &mut Folded<'_>, parts: &[Part<'_>], i: usize) {
+        let (layout, wide) = (&folded.network.values.layout, folded.wide);
+        let mut slopes = Slopes { constant: vec![0.0; wide], linear: vec![0.0; wide], ..Slopes::default() };
+        if let Some([gamma, beta]) = layout.norm_vectors(i).map(|k| k.map(|k| &layout.vectors[k])) {
+            let (norm, fold) = (&folded.norms[i], &folded.folds[i]);
+            let [along, sums] = norm_sums(folded, parts, i);
+            for j in 0..gamma.range.len() {
+                let (d_gamma, d_beta) = (along[j] * f64::from(norm.inverse[j]), sums[j]);
+                self.values[gamma.range.start + j] = d_gamma as f32;
+                self.values[beta.range.start + j] = d_beta as f32;
+                [slopes.constant[j], slopes.linear[j]] = self.centre(norm, fold, j, d_gamma, d_beta);
+            }
+        }
+        folded.slopes[i] = slopes;
+    }
+
+    /// `s (-dβ/n - x dγ/n)` with `x = (a - μ) / sqrt(v + ε)`, as a constant and a factor of `a`.
+    fn centre(&self, norm: &Columns, fold: &Fold, j: usize, d_gamma: f64, d_beta: f64) -> [f32; 2] {
+        let [scale, mean, inverse] = [fold.scale[j], norm.mean[j], norm.inverse[j]].map(f64::from);
+        let (mean_g, mean_gx) = (d_beta / self.rows, d_gamma / self.rows * inverse);
+        [(scale * (mean_gx * mean - mean_g)) as f32, (-scale * mean_gx) as f32]
+    }
+}
+
+/// What all parts have in the places of `γ` and `β` of the norm after layer `i`.
+fn norm_sums(folded: &Folded<'_>, parts: &[Part<'_>], i: usize) -> [Vec<f64>; 2] {
+    let layout = &folded.network.values.layout;
+    let sums = |k: usize| total(parts.iter().map(|part| &part.sums.values[layout.vectors[k].sums(1)]));
+    layout.norm_vectors(i).expect("there is a norm").map(sums)
 }
 
 fn copy(from: &[f64], to: &mut [f32]) {

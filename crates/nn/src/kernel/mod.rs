@@ -8,6 +8,7 @@
 //! clipping relies on this: a sample's gradient must not change, not even in its last bit, when another sample
 //! joins the batch.
 
+pub(crate) mod closing;
 pub(crate) mod columns;
 pub(crate) mod exp;
 mod fixed;

@@ -7,16 +7,17 @@ use crate::layer::Activation;
 use crate::layer::activation::{RELU, SCALE, SCALE_ALPHA, SELU, with_activation};
 
 /// Columns of a strip.
-const T: usize = 16;
+pub(super) const T: usize = 16;
 
 /// Work on the rows of matrices with so many columns.
-trait Strips {
+pub(super) trait Strips {
     fn columns(&self) -> usize;
     /// The strip from column `at` on, which is `V` vectors wide.
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize);
 }
 
-struct Each<W>(W);
+/// Does the work, strip after strip.
+pub(super) struct Each<W>(pub W);
 
 impl<W: Strips> WithSimd for Each<W> {
     type Output = ();
@@ -36,7 +37,7 @@ impl<W: Strips> WithSimd for Each<W> {
 
 /// One strip of every row of `columns`.
 #[inline(always)]
-fn down<S: Simd, const V: usize>(
+pub(super) fn down<S: Simd, const V: usize>(
     simd: S,
     values: &[f32],
     columns: usize,
@@ -217,7 +218,7 @@ fn through<S: Simd, const V: usize, const ACTIVATION: u8>(
 
 /// `f'(z)` where `f(z) = a`, as [`crate::layer::activation::slope`].
 #[inline(always)]
-fn slope<S: Simd, const ACTIVATION: u8>(simd: S, a: S::f32s) -> S::f32s {
+pub(super) fn slope<S: Simd, const ACTIVATION: u8>(simd: S, a: S::f32s) -> S::f32s {
     let positive = simd.greater_than_f32s(a, simd.splat_f32s(0.0));
     match ACTIVATION {
         SELU => {

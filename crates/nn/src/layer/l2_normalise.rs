@@ -44,6 +44,16 @@ vectorised! {
 }
 
 vectorised! {
+    /// `1 / |x|` of each row, in the place of the square of its length.
+    pub(crate) fn invert_roots<'a>(squares: &'a mut [f32]) {
+        for value in squares {
+            let length = value.sqrt();
+            *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
+        }
+    }
+}
+
+vectorised! {
     /// `1 / |x|` of each row, of the partial sums of its squares.
     pub(crate) fn invert<'a>(squares: &'a [f32], inverse: &'a mut [f32]) {
         for (squares, inverse) in squares.as_chunks::<PARTS>().0.iter().zip(inverse.iter_mut()) {

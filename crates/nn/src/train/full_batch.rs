@@ -382,14 +382,16 @@ mod tests {
                 for (layers, dropout, frozen) in
                     [(1, 0.0, false), (1, 0.3, true), (3, 0.2, false), (2, 0.0, true), (3, 0.0, false)]
                 {
-                    let arch =
-                        Architecture { layers, dropout, jk, hidden: 10, ..Architecture::new(vec![11, 5], 3) };
-                    let mut network = Network::new(arch, 5).unwrap();
-                    network.freeze(0, frozen).unwrap();
-                    let [kept, again] =
-                        [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
-                    assert_eq!(kept.statistics, again.statistics);
-                    assert_close(&kept, &again, &format!("{jk:?} {layers}"));
+                    for closing in [Closing::Branch, Closing::Combination] {
+                        let arch = Architecture::new(vec![11, 5], 3);
+                        let arch = Architecture { layers, dropout, jk, closing, hidden: 10, ..arch };
+                        let mut network = Network::new(arch, 5).unwrap();
+                        network.freeze(0, frozen).unwrap();
+                        let [kept, again] =
+                            [usize::MAX, 0].map(|most| gradient_keeping(&network, batch, 9, most).unwrap());
+                        assert_eq!(kept.statistics, again.statistics);
+                        assert_close(&kept, &again, &format!("{jk:?} {layers} {closing:?}"));
+                    }
                 }
             }
         });
@@ -402,16 +404,22 @@ mod tests {
             for (layers, normalise, frozen) in
                 [(1, true, false), (1, false, true), (2, true, true), (3, true, false)]
             {
-                for norm in [Norm::Batch, Norm::None] {
+                for (norm, closing) in [
+                    (Norm::Batch, Closing::Branch),
+                    (Norm::None, Closing::Branch),
+                    (Norm::Batch, Closing::Combination),
+                    (Norm::None, Closing::Combination),
+                ] {
                     let [folded, general] = [0.0, 1e-12].map(|dropout| {
                         let arch = Architecture::new(vec![11, 5], 3);
-                        let arch = Architecture { layers, dropout, normalise, norm, hidden: 10, ..arch };
+                        let arch =
+                            Architecture { layers, dropout, normalise, norm, closing, hidden: 10, ..arch };
                         let mut network = Network::new(arch, 5).unwrap();
                         network.freeze(1, frozen).unwrap();
                         assert_eq!(folded::suits(&network, true), dropout == 0.0);
                         gradient(&network, batch, 9).unwrap()
                     });
-                    assert_close(&folded, &general, &format!("{layers} {norm:?}"));
+                    assert_close(&folded, &general, &format!("{layers} {norm:?} {closing:?}"));
                     for (a, b) in folded.statistics.iter().zip(&general.statistics) {
                         assert!((a - b).abs() < 1e-6, "{a} {b}");
                     }

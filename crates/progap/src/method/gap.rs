@@ -1,7 +1,7 @@
 //! GAP (Sajadmanesh et al. 2023): an encoder is trained on the features; what it says is normalised, aggregated and
 //! normalised again, once per hop; a classifier with a base network per hop is trained on the kept hops.
 
-use progap_nn::{Architecture, Network};
+use progap_nn::{Architecture, Closing, Network, Norm};
 use progap_privacy::noise::Source;
 
 use super::trainer::{RowLesson, Trainer};
@@ -9,16 +9,25 @@ use super::{Fitted, architecture};
 use crate::Result;
 use crate::model::{Model, Shape};
 use crate::rows::normalise;
-use crate::settings::Settings;
+use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Message};
 
-/// The shape of the encoder (stage 0) and of the classifier (stage 1).
+/// The shape of the encoder (stage 0) and of the classifier (stage 1). As published: last layers are linear and no more,
+/// so that what is aggregated can point anywhere; norm and activation follow the division by the length. At node level
+/// there is no norm.
 pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> Shape {
     let (inputs, layers) = match stage {
         0 => (vec![columns], settings.encoder_layers),
         _ => (vec![settings.hidden; settings.depth + 1], settings.layers),
     };
-    Shape::Network(Architecture { layers, normalise: true, ..architecture(settings, inputs, classes) })
+    let norm = if settings.level == Level::Node { Norm::None } else { Norm::Batch };
+    Shape::Network(Architecture {
+        layers,
+        norm,
+        normalise: true,
+        closing: Closing::Combination,
+        ..architecture(settings, inputs, classes)
+    })
 }
 
 pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
