@@ -16,12 +16,18 @@ def read_rows(data):
 
 
 class Stage(nn.Module):
-    def __init__(self, bases, hidden, classes, normalise=True):
+    """Bases side by side, divided by their length, classified; `closing` is what stands before the head, as in GAP."""
+
+    def __init__(self, bases, hidden, classes, normalise=True, closing=nn.Identity()):
         super().__init__()
         self.bases = nn.ModuleList(bases)
+        self.closing = closing
         self.head = nn.Linear(hidden * len(bases), classes)
         self.normalise = normalise
 
-    def forward(self, inputs):
+    def embed(self, inputs):
         h = torch.cat([base(x) for base, x in zip(self.bases, inputs)], 1)
-        return self.head(F.normalize(h) if self.normalise else h)
+        return F.normalize(h) if self.normalise else h
+
+    def forward(self, inputs):
+        return self.head(self.closing(self.embed(inputs)))

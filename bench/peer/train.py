@@ -7,7 +7,8 @@ A stage: a base network per branch (Linear, SELU, norm); concatenated, normalise
 validation rows after each epoch.
 
 - progap: stages 0 to K, with one more branch each
-- gap: an encoder of two layers on the features; then a stage with K + 1 branches
+- gap: an encoder of two layers on the features; then a stage with K + 1 branches. Last layers are linear and no more; norm
+  (at edge level) and SELU follow the normalised concatenation
 - mlp: one branch of two layers, not normalised
 
 - edge: batch normalisation, one full-batch step an epoch
@@ -58,19 +59,25 @@ else:
     train, val = order[:14_212], order[14_212 : 14_212 + 1_876]
 
 
-def norm():
-    return nn.BatchNorm1d(args.hidden) if args.level == "edge" else nn.GroupNorm(1, args.hidden)
+def norm(width):
+    if args.level == "edge":
+        return nn.BatchNorm1d(width)
+    return nn.Identity() if args.method == "gap" else nn.GroupNorm(1, width)
 
 
 def base(columns, layers=1):
     widths = [columns] + [args.hidden] * layers
-    blocks = [(nn.Linear(a, b), nn.SELU(), norm()) for a, b in zip(widths, widths[1:])]
+    blocks = [(nn.Linear(a, b), nn.SELU(), norm(b)) for a, b in zip(widths, widths[1:])]
+    if args.method == "gap":
+        blocks[-1] = blocks[-1][:1]
     return nn.Sequential(*[layer for block in blocks for layer in block])
 
 
 def train_stage(bases, inputs):
     """Trains a stage; gives its last accuracy on the validation rows."""
-    model = Stage(bases, args.hidden, int(y.max()) + 1, normalise=args.method != "mlp")
+    gap = args.method == "gap"
+    closing = nn.Sequential(norm(args.hidden * len(bases)), nn.SELU()) if gap else nn.Identity()
+    model = Stage(bases, args.hidden, int(y.max()) + 1, normalise=args.method != "mlp", closing=closing)
     adam = torch.optim.Adam(model.parameters(), lr=0.01)
     x_train, y_train, x_val = [i[train] for i in inputs], y[train], [i[val] for i in inputs]
     if args.level == "node":

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Data, network};
 use progap_nn::{
-    Adam, Architecture, Batch, Error, Input, Inputs, Jk, Network, Optimiser, Sgd, Tensor, epoch, gradient,
-    logits, mini_batches,
+    Adam, Architecture, Batch, Closing, Error, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor,
+    epoch, gradient, logits, mini_batches,
 };
 
 #[test]
@@ -24,6 +24,7 @@ fn impossible_architectures_are_refused() {
         Architecture { jk: Jk::Attention { heads: 0 }, ..good() },
         Architecture { jk: Jk::Attention { heads: 3 }, ..good() },
         Architecture { jk: Jk::Lstm, hidden: 1, inputs: vec![4], ..good() },
+        Architecture { norm: Norm::Group, closing: Closing::Combination, ..good() },
     ];
     for architecture in bad {
         let label = format!("{architecture:?}");

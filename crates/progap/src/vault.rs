@@ -53,6 +53,8 @@ pub struct Vault<S: Source> {
     events: Vec<(Event, u64)>,
     /// Values of noise drawn from tables.
     drawn: u64,
+    /// The noise of the last aggregation: most often that of the next, too.
+    table: Option<RoundedGaussian>,
 }
 
 impl<S: Source> Vault<S> {
@@ -86,6 +88,7 @@ impl<S: Source> Vault<S> {
             randomness,
             events: vec![],
             drawn: 0,
+            table: None,
         })
     }
 
@@ -209,19 +212,29 @@ impl<S: Source> Vault<S> {
         let noisy = match choose_scale(noise, largest)? {
             (MessageType::I8, scale) if few => {
                 let (mut sums, scale) = self.integer_sums::<i8, i32>(&messages, width, scale)?;
-                RoundedGaussian::for_messages(noise, scale)?.release(&mut sums, scale, purpose, threads)
+                self.table(noise, scale)?.release(&mut sums, scale, purpose, threads)
             }
             (_, scale) if few => {
                 let (mut sums, scale) = self.integer_sums::<i16, i32>(&messages, width, scale)?;
-                RoundedGaussian::for_messages(noise, scale)?.release(&mut sums, scale, purpose, threads)
+                self.table(noise, scale)?.release(&mut sums, scale, purpose, threads)
             }
             (_, scale) => {
                 let (mut sums, scale) = self.integer_sums::<i16, i64>(&messages, width, scale)?;
-                RoundedGaussian::for_messages(noise, scale)?.release(&mut sums, scale, purpose, threads)
+                self.table(noise, scale)?.release(&mut sums, scale, purpose, threads)
             }
         };
         self.record_aggregation(plan)?;
         Ok(noisy.into_parts().0)
+    }
+
+    /// The noise for messages at a scale; built anew only where it is another than before.
+    fn table(&mut self, noise: f64, scale: NonZeroU32) -> Result<&RoundedGaussian> {
+        let before = self.table.take().filter(|table| table.is_for_messages(noise, scale));
+        let table = match before {
+            Some(table) => table,
+            None => RoundedGaussian::for_messages(noise, scale)?,
+        };
+        Ok(self.table.insert(table))
     }
 
     fn integer_sums<T, N>(&self, messages: &[f32], width: usize, scale: u32) -> Result<(Vec<N>, NonZeroU32)>

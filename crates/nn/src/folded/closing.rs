@@ -12,10 +12,10 @@ use super::pass::{Part, Scratch, Trace};
 use super::{Folded, last};
 use crate::input::Batch;
 use crate::kernel::closing::{
-    Centre, InParts, NormSums, multiply_rows, open, scaled, squares, through_activation,
+    Centre, InParts, NormSums, activate_scaled, multiply_rows, open, squares, through_activation,
 };
 use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
-use crate::layer::{Norm, activation, l2_normalise};
+use crate::layer::{Norm, l2_normalise};
 use crate::loss;
 
 impl Scratch {
@@ -46,8 +46,7 @@ impl Scratch {
             let i = last(folded, b);
             let (z, fold) = (&trace.a[i * trace.layer..][..length], &folded.folds[i]);
             let y = &mut trace.d[b * trace.layer..][..length];
-            scaled(wide, z, &fold.scale, &fold.shift, y);
-            activation::forward(activation, y);
+            activate_scaled(activation, wide, z, &fold.scale, &fold.shift, y);
             let start = if b == 0 { Start::Row(&head.b) } else { Start::Sum };
             let y = Matrix { values: y, stride: wide };
             affine(count, y, &head.w, start, columns, &mut self.logits, columns);

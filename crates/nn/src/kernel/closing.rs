@@ -4,37 +4,39 @@ use pulp::{Simd, WithSimd};
 
 use super::product::{add, load, store};
 use super::strip::{Each, Strips, T, down, slope};
+use super::{lanes, lanes_mut, vectorised};
 use crate::layer::Activation;
-use crate::layer::activation::with_activation;
+use crate::layer::activation::{value, with_activation};
 
-/// `out = scale x + shift`.
-pub(crate) fn scaled(columns: usize, x: &[f32], scale: &[f32], shift: &[f32], out: &mut [f32]) {
-    pulp::Arch::new().dispatch(Each(Scaled { columns, x, scale, shift, out }));
-}
-
-struct Scaled<'a> {
+/// `out = f(scale x + shift)`.
+pub(crate) fn activate_scaled(
+    activation: Activation,
     columns: usize,
-    x: &'a [f32],
-    scale: &'a [f32],
-    shift: &'a [f32],
-    out: &'a mut [f32],
+    x: &[f32],
+    scale: &[f32],
+    shift: &[f32],
+    out: &mut [f32],
+) {
+    with_activation!(activation, of_scaled(columns, x, scale, shift, out));
 }
 
-impl Strips for Scaled<'_> {
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
-    }
-
-    #[inline(always)]
-    fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
-        let [scale, shift] = [self.scale, self.shift].map(|values| load::<S, V, T>(simd, values, at));
-        let rows = down::<S, V>(simd, self.x, self.columns, at);
-        for (out, mut x) in self.out.chunks_exact_mut(self.columns).zip(rows) {
-            for v in 0..V {
-                x[v] = simd.mul_add_e_f32s(scale[v], x[v], shift[v]);
+vectorised! {
+    fn of_scaled<'a, const ACTIVATION: u8>(
+        columns: usize,
+        x: &'a [f32],
+        scale: &'a [f32],
+        shift: &'a [f32],
+        out: &'a mut [f32],
+    ) {
+        for at in (0..columns).step_by(T) {
+            let [scale, shift]: [[f32; T]; 2] = [*lanes(scale, at), *lanes(shift, at)];
+            for (x, out) in x.chunks_exact(columns).zip(out.chunks_exact_mut(columns)) {
+                let x: &[f32; T] = lanes(x, at);
+                let out: &mut [f32; T] = lanes_mut(out, at);
+                for j in 0..T {
+                    out[j] = value::<ACTIVATION>(scale[j].mul_add(x[j], shift[j]));
+                }
             }
-            store::<S, V, T>(simd, out, at, &x);
         }
     }
 }
@@ -220,7 +222,15 @@ pub(crate) fn open(
     step: usize,
     rows: usize,
 ) {
-    pulp::Arch::new().dispatch(Together(Open { centre, z, inverse, g, step, rows }));
+    let arch = pulp::Arch::new();
+    let open = Open { centre, z, inverse, g, step, rows };
+    match (centre.len(), z.columns, inverse) {
+        (1, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<1>::new(open, inverse))),
+        (2, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<2>::new(open, inverse))),
+        (3, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<3>::new(open, inverse))),
+        (4, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<4>::new(open, inverse))),
+        _ => arch.dispatch(Together(open)),
+    }
 }
 
 struct Open<'a> {
@@ -243,28 +253,98 @@ impl Rows for Open<'_> {
                     let z = load::<S, V, T>(simd, values, part * step + r * columns + at);
                     let place = part * self.step + r * columns + at;
                     let mut g = load::<S, V, T>(simd, self.g, place);
-                    let [scale, linear, constant] = [centre.scale, centre.linear, centre.constant]
+                    let centre = [centre.scale, centre.linear, centre.constant]
                         .map(|values| load::<S, V, T>(simd, values, at));
-                    for v in 0..V {
-                        let centre = simd.mul_add_e_f32s(linear[v], z[v], constant[v]);
-                        g[v] = simd.mul_add_e_f32s(scale[v], g[v], centre);
-                        sums[v] = simd.mul_add_e_f32s(z[v], g[v], sums[v]);
-                    }
+                    centred(simd, centre, z, &mut g, &mut sums);
                     store::<S, V, T>(simd, self.g, place, &g);
                 }
             }
             let Some(inverse) = self.inverse else { continue };
-            let [along, inverse] = [-total(simd, sums), inverse[r]].map(|value| simd.splat_f32s(value));
+            let (along, inverse) = (-total(simd, sums), inverse[r]);
             for part in 0..self.centre.len() {
                 for at in (0..columns).step_by(T) {
                     let z = load::<S, V, T>(simd, values, part * step + r * columns + at);
                     let place = part * self.step + r * columns + at;
-                    let mut g = load::<S, V, T>(simd, self.g, place);
-                    for v in 0..V {
-                        g[v] = simd.mul_f32s(inverse, simd.mul_add_e_f32s(along, z[v], g[v]));
-                    }
-                    store::<S, V, T>(simd, self.g, place, &g);
+                    let g = load::<S, V, T>(simd, self.g, place);
+                    store::<S, V, T>(simd, self.g, place, &divided(simd, along, inverse, z, g));
                 }
+            }
+        }
+    }
+}
+
+/// `g = scale g + linear z + constant`, and `z g` is added to sums.
+#[inline(always)]
+fn centred<S: Simd, const V: usize>(
+    simd: S,
+    [scale, linear, constant]: [[S::f32s; V]; 3],
+    z: [S::f32s; V],
+    g: &mut [S::f32s; V],
+    sums: &mut [S::f32s; V],
+) {
+    for v in 0..V {
+        let centre = simd.mul_add_e_f32s(linear[v], z[v], constant[v]);
+        g[v] = simd.mul_add_e_f32s(scale[v], g[v], centre);
+        sums[v] = simd.mul_add_e_f32s(z[v], g[v], sums[v]);
+    }
+}
+
+/// `inverse (g + along z)`.
+#[inline(always)]
+fn divided<S: Simd, const V: usize>(
+    simd: S,
+    along: f32,
+    inverse: f32,
+    z: [S::f32s; V],
+    mut g: [S::f32s; V],
+) -> [S::f32s; V] {
+    let [along, inverse] = [along, inverse].map(|value| simd.splat_f32s(value));
+    for v in 0..V {
+        g[v] = simd.mul_f32s(inverse, simd.mul_add_e_f32s(along, z[v], g[v]));
+    }
+    g
+}
+
+/// As [`Open`], for `P` parts of one strip each: what is between the two steps stays in registers.
+struct OpenFew<'a, const P: usize> {
+    centre: [Centre<'a>; P],
+    z: [&'a [[f32; T]]; P],
+    inverse: &'a [f32],
+    g: [&'a mut [[f32; T]]; P],
+}
+
+impl<'a, const P: usize> OpenFew<'a, P> {
+    fn new(open: Open<'a>, inverse: &'a [f32]) -> Self {
+        let Open { centre, z, g, step, rows, .. } = open;
+        let part = |p: usize| &z.values[p * z.step..].as_chunks().0[..rows];
+        let mut g = g.chunks_mut(step).map(|g| &mut g.as_chunks_mut().0[..rows]);
+        OpenFew {
+            centre: *centre.first_chunk().expect("as many parts"),
+            z: std::array::from_fn(part),
+            inverse: &inverse[..rows],
+            g: std::array::from_fn(|_| g.next().expect("as many parts")),
+        }
+    }
+}
+
+impl<const P: usize> Rows for OpenFew<'_, P> {
+    #[inline(always)]
+    fn rows<S: Simd, const V: usize>(self, simd: S) {
+        for (r, &inverse) in self.inverse.iter().enumerate() {
+            let mut sums = [simd.splat_f32s(0.0); V];
+            let mut gs = [sums; P];
+            for (p, g) in gs.iter_mut().enumerate() {
+                let z = load::<S, V, T>(simd, &self.z[p][r], 0);
+                *g = load::<S, V, T>(simd, &self.g[p][r], 0);
+                let Centre { scale, linear, constant } = self.centre[p];
+                let centre = [scale, linear, constant].map(|values| load::<S, V, T>(simd, values, 0));
+                centred(simd, centre, z, g, &mut sums);
+            }
+            let along = -total(simd, sums);
+            for (p, g) in gs.into_iter().enumerate() {
+                let z = load::<S, V, T>(simd, &self.z[p][r], 0);
+                let g = divided(simd, along, inverse, z, g);
+                store::<S, V, T>(simd, &mut self.g[p][r], 0, &g);
             }
         }
     }
@@ -283,12 +363,18 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_scaled_shifted_and_multiplied() {
+    fn rows_are_scaled_shifted_activated_and_multiplied() {
         for columns in [16, 48] {
             let (x, scale, shift) = (matrix(5, columns, 1), matrix(1, columns, 2), matrix(1, columns, 3));
             let mut out = vec![9.0; x.len()];
-            scaled(columns, &x, &scale, &shift, &mut out);
-            close(&out, |i| scale[i % columns] * x[i] + shift[i % columns]);
+            for (activation, value) in [
+                (Activation::Selu, activation::value::<{ activation::SELU }> as fn(f32) -> f32),
+                (Activation::Relu, activation::value::<{ activation::RELU }>),
+                (Activation::Tanh, activation::value::<{ activation::TANH }>),
+            ] {
+                activate_scaled(activation, columns, &x, &scale, &shift, &mut out);
+                close(&out, |i| value(scale[i % columns] * x[i] + shift[i % columns]));
+            }
             let (factors, mut out) = (matrix(5, 1, 4), x.clone());
             multiply_rows(columns, &factors, &mut out);
             close(&out, |i| factors[i / columns] * x[i]);
@@ -350,11 +436,10 @@ mod tests {
             for divided in [false, true] {
                 let mut out = g.clone();
                 open(&centre, x, divided.then_some(&inverse[..]), &mut out, step, rows);
-                for r in 0..rows {
+                for (r, &inverse) in inverse.iter().enumerate() {
                     let along: f32 = row(r).map(|i| z[i] * centred(i)).sum();
                     for i in row(r) {
-                        let exact =
-                            if divided { inverse[r] * (centred(i) - along * z[i]) } else { centred(i) };
+                        let exact = if divided { inverse * (centred(i) - along * z[i]) } else { centred(i) };
                         assert!((out[i] - exact).abs() < 1e-5, "{parts} {columns} {r} {i}");
                     }
                 }

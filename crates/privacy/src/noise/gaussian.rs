@@ -59,6 +59,11 @@ pub struct RoundedGaussian {
     total_variation: f64,
 }
 
+/// `noise * S`, rounded up.
+fn message_sigma(noise: f64, scale: NonZeroU32) -> f64 {
+    (noise * f64::from(scale.get())).next_up()
+}
+
 impl RoundedGaussian {
     /// Build the table: a few milliseconds at sigma 2,000, some tenths of a second at the maximum.
     ///
@@ -132,7 +137,12 @@ impl RoundedGaussian {
     /// # Errors
     /// As [`new`](Self::new), for `noise * S`.
     pub fn for_messages(noise: f64, scale: NonZeroU32) -> Result<Self, Error> {
-        Self::new((noise * f64::from(scale.get())).next_up())
+        Self::new(message_sigma(noise, scale))
+    }
+
+    /// Whether this is what [`for_messages`](Self::for_messages) gives for that noise and scale.
+    pub fn is_for_messages(&self, noise: f64, scale: NonZeroU32) -> bool {
+        self.sigma == message_sigma(noise, scale)
     }
 
     /// What adding this noise to integer sums is to an accountant. The sensitivity is that of the integers: `S`
