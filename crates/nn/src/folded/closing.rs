@@ -8,8 +8,8 @@
 //! dz = s g + factor z + constant        dh = (dz - z (z · dz)) / |h|
 //! ```
 
+use super::Folded;
 use super::pass::{Part, Scratch, Trace};
-use super::{Folded, last};
 use crate::input::Batch;
 use crate::kernel::closing::{
     Centre, InParts, NormSums, activate_scaled, multiply_rows, open, squares, through_activation,
@@ -18,32 +18,46 @@ use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
 use crate::layer::{Norm, l2_normalise};
 use crate::loss;
 
-impl Scratch {
+impl Trace {
     /// Divides what the last layers gave by its length, row by row.
-    pub(super) fn divide(&mut self, folded: &Folded<'_>, trace: &mut Trace, count: usize) {
+    pub(super) fn divide(&mut self, folded: &Folded<'_>, count: usize) {
         if !folded.network.architecture().normalise {
             return;
         }
-        let (wide, length) = (folded.wide, count * folded.wide);
-        let h = InParts {
-            values: &trace.a[(folded.layers - 1) * trace.layer..],
-            step: folded.layers * trace.layer,
-            columns: wide,
-        };
-        squares(folded.hops, h, &mut trace.inverse[..count]);
-        l2_normalise::invert_roots(&mut trace.inverse[..count]);
-        for i in (0..folded.hops).map(|b| last(folded, b)) {
-            let z = &mut trace.a[i * trace.layer..][..length];
-            multiply_rows(wide, &trace.inverse, z);
+        let inverse = &mut self.inverse[..count];
+        squares(folded.hops, last_layers(folded, &self.a, self.layer), inverse);
+        l2_normalise::invert_roots(inverse);
+        for i in (0..folded.hops).map(|b| folded.last(b)) {
+            let z = &mut self.a[i * self.layer..][..count * folded.wide];
+            multiply_rows(folded.wide, inverse, z);
         }
     }
 
+    /// From the gradient by what the norm gave to that by what the last linear layers gave, in the same place.
+    pub(super) fn open(&mut self, folded: &Folded<'_>, count: usize) {
+        let centre = |b: usize| {
+            let (fold, slopes) = (&folded.folds[folded.last(b)], &folded.slopes[folded.last(b)]);
+            Centre { scale: &fold.scale, linear: &slopes.linear, constant: &slopes.constant }
+        };
+        let centre: Vec<Centre<'_>> = (0..folded.hops).map(centre).collect();
+        let inverse = folded.network.architecture().normalise.then_some(&self.inverse[..]);
+        let z = last_layers(folded, &self.a, self.layer);
+        open(&centre, z, inverse, &mut self.d, self.layer, count);
+    }
+}
+
+/// What the last layers gave, part after part.
+fn last_layers<'a>(folded: &Folded<'_>, a: &'a [f32], layer: usize) -> InParts<'a> {
+    InParts { values: &a[folded.last(0) * layer..], step: folded.layers * layer, columns: folded.wide }
+}
+
+impl Scratch {
     /// From `z` to logits. Leaves `y` in the trace.
     pub(super) fn close(&mut self, folded: &Folded<'_>, trace: &mut Trace, count: usize) {
         let (wide, columns, length) = (folded.wide, folded.heads[0].outputs, count * folded.wide);
         let activation = folded.network.architecture().activation;
         for (b, head) in folded.heads.iter().enumerate() {
-            let i = last(folded, b);
+            let i = folded.last(b);
             let (z, fold) = (&trace.a[i * trace.layer..][..length], &folded.folds[i]);
             let y = &mut trace.d[b * trace.layer..][..length];
             activate_scaled(activation, wide, z, &fold.scale, &fold.shift, y);
@@ -81,7 +95,7 @@ impl Scratch {
             }
         }
         for (b, head) in folded.heads.iter().enumerate() {
-            let i = last(folded, b);
+            let i = folded.last(b);
             affine(count, d_head, &head.transposed, Start::Zero, wide, &mut self.delta, wide);
             let sums = part.as_mut().filter(|_| arch.norm == Norm::Batch).map(|part| {
                 let [second, first] = part.norm_sums(folded.network, i);
@@ -91,22 +105,5 @@ impl Scratch {
             let y = &mut trace.d[b * trace.layer..][..length];
             through_activation(arch.activation, wide, &self.delta[..length], y, sums);
         }
-    }
-
-    /// From the gradient by what the norm gave to that by what the last linear layers gave, in the same place.
-    pub(super) fn open(&mut self, folded: &Folded<'_>, trace: &mut Trace, count: usize) {
-        let centre: Vec<Centre<'_>> = (0..folded.hops)
-            .map(|b| {
-                let (fold, slopes) = (&folded.folds[last(folded, b)], &folded.slopes[last(folded, b)]);
-                Centre { scale: &fold.scale, linear: &slopes.linear, constant: &slopes.constant }
-            })
-            .collect();
-        let inverse = folded.network.architecture().normalise.then_some(&trace.inverse[..]);
-        let z = InParts {
-            values: &trace.a[(folded.layers - 1) * trace.layer..],
-            step: folded.layers * trace.layer,
-            columns: folded.wide,
-        };
-        open(&centre, z, inverse, &mut trace.d, trace.layer, count);
     }
 }

@@ -81,11 +81,6 @@ pub(crate) fn suits(network: &Network, training: bool) -> bool {
     arch.jk == Jk::Cat && arch.norm != Norm::Group && (!training || arch.dropout == 0.0)
 }
 
-/// The last layer of a branch, by number.
-fn last(folded: &Folded<'_>, branch: usize) -> usize {
-    (branch + 1) * folded.layers - 1
-}
-
 impl<'n> Folded<'n> {
     /// For evaluation, by running statistics.
     pub fn new(network: &'n Network) -> Self {
@@ -112,6 +107,11 @@ impl<'n> Folded<'n> {
             heads: vec![],
             bias: vec![],
         }
+    }
+
+    /// The last layer of a branch, by number.
+    fn last(&self, branch: usize) -> usize {
+        (branch + 1) * self.layers - 1
     }
 
     /// Whether norm and activation stand after the combination.

@@ -155,7 +155,7 @@ impl Scratch {
             }
         }
         if folded.closes() {
-            self.divide(folded, trace, rows.rows.len());
+            trace.divide(folded, rows.rows.len());
         }
     }
 
@@ -179,7 +179,7 @@ impl Scratch {
         let normalise = folded.network.architecture().normalise;
         self.squares.fill(0.0);
         for (b, head) in folded.heads.iter().enumerate() {
-            let i = (b + 1) * folded.layers - 1;
+            let i = folded.last(b);
             let a = trace.a(i);
             let start = if b == 0 { Start::Row(&head.b) } else { Start::Sum };
             affine(
@@ -235,11 +235,11 @@ impl Scratch {
         let (weights, bias) = part.sums.values[slot.sums(1)].split_at_mut(slot.inputs_padded * columns);
         add_rows(count, Matrix { values: &trace.d_head, stride: columns }, columns, bias);
         for (b, sums) in weights.chunks_exact_mut(wide * columns).enumerate() {
-            let a = &trace.a[((b + 1) * folded.layers - 1) * trace.layer..];
+            let a = &trace.a[folded.last(b) * trace.layer..];
             add_outer(count, Matrix { values: a, stride: wide }, wide, &trace.d_head, columns, sums);
         }
         if arch.normalise && arch.norm == Norm::Batch {
-            for i in folded.trained().map(|b| (b + 1) * folded.layers - 1) {
+            for i in folded.trained().map(|b| folded.last(b)) {
                 let [squares, first] = part.norm_sums(folded.network, i);
                 let (a, mean) = (&trace.a(i)[..count * wide], &folded.norms[i].mean);
                 strip::add_along(wide, mean, a, &trace.along, first, squares);
@@ -261,7 +261,7 @@ impl Scratch {
         let (count, wide, arch) = (rows.rows.len(), folded.wide, folded.network.architecture());
         let top = if kept { l } else { folded.layers - 1 };
         if arch.is_plain(top) {
-            self.open(folded, trace, count);
+            trace.open(folded, count);
         }
         for b in folded.trained() {
             for m in (l..=top).rev().filter(|&m| !arch.is_plain(m)) {

@@ -101,7 +101,7 @@ fn forward<'n>(
             }
         }
         if plain {
-            scratch.divide(ready, trace, rows.len());
+            trace.divide(ready, rows.len());
         }
         for (b, moments) in moments.iter_mut().enumerate().filter(|&(b, _)| counted(b)) {
             moments.add_rows(rows.len(), trace.a(b * ready.layers + layer));
@@ -145,10 +145,10 @@ impl Totals {
         let sums = total(parts.iter().map(|part| &part.sums.values[slot.sums(1)]));
         if folded.closes() {
             self.linear(slot, &sums, |_| (1.0, 0.0));
-            (0..folded.hops).for_each(|b| self.closing(folded, parts, (b + 1) * folded.layers - 1));
+            (0..folded.hops).for_each(|b| self.closing(folded, parts, folded.last(b)));
             return;
         }
-        let fold = |column: usize| (&folded.folds[(column / wide + 1) * folded.layers - 1], column % wide);
+        let fold = |column: usize| (&folded.folds[folded.last(column / wide)], column % wide);
         self.linear(slot, &sums, |column| {
             let (fold, j) = fold(column);
             (fold.scale[j], fold.shift[j])
@@ -160,7 +160,7 @@ impl Totals {
         let w = network.values.weights(layout.linears.len() - 1, false).w;
         let (a, d) = sums.split_at(slot.inputs_padded * columns);
         for b in folded.trained().collect::<Vec<_>>() {
-            let i = (b + 1) * folded.layers - 1;
+            let i = folded.last(b);
             let part = b * wide * columns..(b + 1) * wide * columns;
             let along = (arch.normalise && arch.norm == Norm::Batch).then(|| {
                 let [second, first] = norm_sums(folded, parts, i);
