@@ -42,8 +42,8 @@ pub struct Progress {
     pub val_accuracy: f64,
 }
 
-/// Watches training, and can stop it: what is done so far is kept.
-pub trait Observer {
+/// Watches training, and can stop it: what is done so far is kept. It is called by a thread of the pool that trains.
+pub trait Observer: Send {
     /// After each epoch.
     fn epoch(&mut self, progress: &Progress) -> ControlFlow<()>;
 }
@@ -55,7 +55,7 @@ impl Observer for () {
     }
 }
 
-impl<F: FnMut(&Progress) -> ControlFlow<()>> Observer for F {
+impl<F: FnMut(&Progress) -> ControlFlow<()> + Send> Observer for F {
     fn epoch(&mut self, progress: &Progress) -> ControlFlow<()> {
         self(progress)
     }

@@ -138,7 +138,12 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     Plan::new(settings, sizes)
 }
 
+/// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
 fn go(dataset: Dataset, folder: RunFolder, plan: Plan, observer: &mut dyn Observer) -> Result<Release> {
+    rayon::scope(|_| go_here(dataset, folder, plan, observer))
+}
+
+fn go_here(dataset: Dataset, folder: RunFolder, plan: Plan, observer: &mut dyn Observer) -> Result<Release> {
     match folder.run.settings.seed {
         Some(seed) => go_with(dataset, folder, plan, Randomness::from_seed(seed), observer),
         None => {
