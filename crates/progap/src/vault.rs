@@ -275,7 +275,7 @@ impl<S: Source> Vault<S> {
         let mut purpose = self.randomness.purpose(query)?;
         let coin = Bernoulli::new(plan.rate)?;
         let mut stream = purpose.stream();
-        let batch: Vec<u32> = self.train.iter().copied().filter(|_| coin.sample(&mut stream)).collect();
+        let batch = coin.choose(&mut stream, &self.train);
         let inputs = self.rows.inputs(aggregates)?;
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, settings.clip)?;

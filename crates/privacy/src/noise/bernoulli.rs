@@ -39,13 +39,45 @@ impl Bernoulli {
         Self { threshold: Some(bits) }
     }
 
-    /// One toss: 64 bits are compared first, 64 more only on a tie.
+    /// One toss: 32 bits are compared first, 96 more only on a tie.
     #[inline]
     pub fn sample<S: Source>(self, stream: &mut Stream<S>) -> bool {
         let Some(threshold) = self.threshold else { return true };
-        let (high, drawn) = ((threshold >> 64) as u64, stream.next_u64());
-        if drawn == high { stream.next_u64() < threshold as u64 } else { drawn < high }
+        let (leading, drawn) = ((threshold >> 96) as u32, stream.next_u32());
+        if drawn == leading { below_rest(threshold, stream) } else { drawn < leading }
     }
+
+    /// The items whose toss shows `true`, one toss each, one after the other.
+    pub fn choose<S: Source, T: Copy>(self, stream: &mut Stream<S>, items: &[T]) -> Vec<T> {
+        let Some(threshold) = self.threshold else { return items.to_vec() };
+        let leading = (threshold >> 96) as u32;
+        let mut chosen = Vec::new();
+        let mut left = items;
+        while !left.is_empty() {
+            // As many tosses as there are words, up to the first tie.
+            let words = stream.unread();
+            let words = &words[..words.len().min(left.len())];
+            let tie = words.iter().position(|&word| word == leading);
+            let decided = tie.unwrap_or(words.len());
+            let tosses = left.iter().zip(&words[..decided]);
+            chosen.extend(tosses.filter(|&(_, &word)| word < leading).map(|(&item, _)| item));
+            stream.advance(decided);
+            left = &left[decided..];
+            if let (Some(_), [item, after @ ..]) = (tie, left) {
+                stream.advance(1);
+                chosen.extend(below_rest(threshold, stream).then_some(*item));
+                left = after;
+            }
+        }
+        chosen
+    }
+}
+
+/// Whether 96 more bits are below those of the threshold.
+#[cold]
+fn below_rest<S: Source>(threshold: u128, stream: &mut Stream<S>) -> bool {
+    let drawn = u128::from(stream.next_u32()) << 64 | u128::from(stream.next_u64());
+    drawn < threshold & (u128::MAX >> 32)
 }
 
 /// A coin that shows `true` with probability `numerator / denominator`, exactly; always `true` from one up.
@@ -118,5 +150,49 @@ impl RandomisedResponse {
             true_positive: 1.0 - self.flip_probability,
             false_positive: self.flip_probability,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Randomness;
+
+    /// The words of a 128-bit number, the first first.
+    fn words(bits: u128) -> [u32; 4] {
+        [96, 64, 32, 0].map(|shift| (bits >> shift) as u32)
+    }
+
+    /// Steered tosses around the threshold: below it, at it, and above it, wherever the first difference is.
+    #[test]
+    fn a_tie_is_decided_by_the_other_96_bits() {
+        let threshold = 0x1234_5678_9abc_def0_0fed_cba9_8765_4321_u128;
+        let coin = Bernoulli::from_bits(threshold);
+        for shift in [0, 31, 32, 63, 64, 95, 96, 120] {
+            for (drawn, shows) in
+                [(threshold - (1 << shift), true), (threshold, false), (threshold + (1 << shift), false)]
+            {
+                let stream = || Stream::scripted(&words(drawn));
+                assert_eq!(coin.sample(&mut stream()), shows, "{drawn:x}");
+                assert_eq!(coin.choose(&mut stream(), &[7]), vec![7; usize::from(shows)], "{drawn:x}");
+            }
+        }
+    }
+
+    /// Choosing is tossing, also over the end of a buffer and with ties between other tosses.
+    #[test]
+    fn choosing_is_tossing_one_after_the_other() {
+        let items: Vec<u32> = (0..1000).collect();
+        for p in [0.0, 1e-3, 0.018, 0.5, 0.999, 1.0] {
+            let coin = Bernoulli::new(p).unwrap();
+            let stream = || Randomness::from_seed(5).purpose("coins").unwrap().stream();
+            let (mut one, mut other) = (stream(), stream());
+            let tossed: Vec<u32> = items.iter().copied().filter(|_| coin.sample(&mut one)).collect();
+            assert_eq!(coin.choose(&mut other, &items), tossed, "{p}");
+            assert!(p == 1.0 || one.next_u32() == other.next_u32(), "both read as many words");
+        }
+        let coin = Bernoulli::from_bits(9 << 96 | 5);
+        let script = [8, 9, 0, 0, 4, 10, 9, 0, 0, 5, 3];
+        assert_eq!(coin.choose(&mut Stream::scripted(&script), &items[..5]), [0, 1, 4]);
     }
 }

@@ -19,6 +19,22 @@ struct Fraction {
     bottom: u64,
 }
 
+/// The product of numbers of `N` limbs. The compiler unrolls what it knows the length of.
+#[inline(always)]
+fn product<const N: usize>(a: [u64; 4], b: [u64; 4]) -> [u64; 8] {
+    let mut product = [0_u64; 8];
+    for i in 0..N {
+        let mut carry = 0_u128;
+        for j in 0..N {
+            let cell = u128::from(a[i]) * u128::from(b[j]) + u128::from(product[i + j]) + carry;
+            product[i + j] = cell as u64;
+            carry = cell >> 64;
+        }
+        product[i + N] = carry as u64;
+    }
+    product
+}
+
 impl Fixed {
     pub(crate) const ZERO: Self = Self::from_limbs([0; 4]);
     pub(crate) const ONE: Self = Self::from_limbs([0, 0, 0, 1]);
@@ -105,18 +121,8 @@ impl Fixed {
     /// The product, truncated; `None` when it reaches 2^64.
     pub(crate) fn checked_mul(self, other: Self) -> Option<Self> {
         let (a, b) = (self.limbs(), other.limbs());
-        let mut product = [0_u64; 8];
         // Most numbers are below one: three limbs then do.
-        let used = if a[3] | b[3] == 0 { 3 } else { 4 };
-        for i in 0..used {
-            let mut carry = 0_u128;
-            for j in 0..used {
-                let cell = u128::from(a[i]) * u128::from(b[j]) + u128::from(product[i + j]) + carry;
-                product[i + j] = cell as u64;
-                carry = cell >> 64;
-            }
-            product[i + used] = carry as u64;
-        }
+        let product = if a[3] | b[3] == 0 { product::<3>(a, b) } else { product::<4>(a, b) };
         (product[7] == 0).then(|| Self::from_limbs([product[3], product[4], product[5], product[6]]))
     }
 
