@@ -551,7 +551,6 @@ impl Scratch {
         let length = count * stride;
         let cat = arch.jk == Jk::Cat;
         let combined = &self.outputs.combination(arch)[..length];
-        // The activation's output is not needed again: the gradient by its input takes its place.
         let g = Matrix { values: &self.d_closed, stride };
         let out = if cat { &mut trace.g } else { &mut self.d_combined };
         activation::backward(arch.activation, count, stride, &self.outputs.closed, g, out);

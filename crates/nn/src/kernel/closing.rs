@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::product::{add, load, store};
-use super::strip::{Each, Strips, T, down, slope};
+use super::strip::{Strips, T, down, each, slope};
 use super::{lanes, lanes_mut, vectorised};
 use crate::layer::Activation;
 use crate::layer::activation::{value, with_activation};
@@ -43,7 +43,7 @@ vectorised! {
 
 /// Each row times its factor.
 pub(crate) fn multiply_rows(columns: usize, factors: &[f32], values: &mut [f32]) {
-    pulp::Arch::new().dispatch(Each(MultiplyRows { columns, factors, values }));
+    each(columns, MultiplyRows { columns, factors, values });
 }
 
 struct MultiplyRows<'a> {
@@ -53,11 +53,6 @@ struct MultiplyRows<'a> {
 }
 
 impl Strips for MultiplyRows<'_> {
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
-    }
-
     #[inline(always)]
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         for (row, &factor) in self.values.chunks_exact_mut(self.columns).zip(self.factors) {
@@ -90,7 +85,7 @@ pub(crate) fn through_activation(
 }
 
 fn through<const ACTIVATION: u8>(columns: usize, g: &[f32], a: &mut [f32], sums: Option<NormSums<'_>>) {
-    pulp::Arch::new().dispatch(Each(Through::<ACTIVATION> { columns, g, a, sums }));
+    each(columns, Through::<ACTIVATION> { columns, g, a, sums });
 }
 
 struct Through<'a, const ACTIVATION: u8> {
@@ -101,11 +96,6 @@ struct Through<'a, const ACTIVATION: u8> {
 }
 
 impl<const ACTIVATION: u8> Strips for Through<'_, ACTIVATION> {
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
-    }
-
     #[inline(always)]
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         let columns = self.columns;
@@ -353,14 +343,8 @@ impl<const P: usize> Rows for OpenFew<'_, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::testing::matrix;
+    use crate::kernel::testing::{close, matrix};
     use crate::layer::activation;
-
-    fn close(found: &[f32], exact: impl Fn(usize) -> f32) {
-        for (i, found) in found.iter().enumerate() {
-            assert!((found - exact(i)).abs() < 1e-5, "value {i}: {found}, not {}", exact(i));
-        }
-    }
 
     #[test]
     fn rows_are_scaled_shifted_activated_and_multiplied() {

@@ -99,4 +99,11 @@ mod testing {
             .map(|i| ((i as u32).wrapping_mul(2_654_435_761) ^ seed) as f32 / 4.3e9 - 0.5)
             .collect()
     }
+
+    /// Every value is what it should be, but for rounding.
+    pub fn close(found: &[f32], exact: impl Fn(usize) -> f32) {
+        for (i, found) in found.iter().enumerate() {
+            assert!((found - exact(i)).abs() < 1e-5, "value {i}: {found}, not {}", exact(i));
+        }
+    }
 }

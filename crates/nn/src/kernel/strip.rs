@@ -11,25 +11,31 @@ pub(super) const T: usize = 16;
 
 /// Work on the rows of matrices with so many columns.
 pub(super) trait Strips {
-    fn columns(&self) -> usize;
     /// The strip from column `at` on, which is `V` vectors wide.
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize);
 }
 
-/// Does the work, strip after strip.
-pub(super) struct Each<W>(pub W);
+/// Does the work, strip after strip of so many columns.
+pub(super) fn each(columns: usize, work: impl Strips) {
+    pulp::Arch::new().dispatch(Each { columns, work });
+}
+
+struct Each<W> {
+    columns: usize,
+    work: W,
+}
 
 impl<W: Strips> WithSimd for Each<W> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        for at in (0..self.0.columns()).step_by(T) {
+        for at in (0..self.columns).step_by(T) {
             match S::F32_LANES {
-                16 => self.0.strip::<S, 1>(simd, at),
-                8 => self.0.strip::<S, 2>(simd, at),
-                4 => self.0.strip::<S, 4>(simd, at),
-                _ => self.0.strip::<S, 16>(simd, at),
+                16 => self.work.strip::<S, 1>(simd, at),
+                8 => self.work.strip::<S, 2>(simd, at),
+                4 => self.work.strip::<S, 4>(simd, at),
+                _ => self.work.strip::<S, 16>(simd, at),
             }
         }
     }
@@ -56,7 +62,7 @@ pub(crate) fn add_along(
     first: &mut [f32],
     second: &mut [f32],
 ) {
-    pulp::Arch::new().dispatch(Each(AddAlong { columns, mean, a, c, first, second }));
+    each(columns, AddAlong { columns, mean, a, c, first, second });
 }
 
 struct AddAlong<'a> {
@@ -69,11 +75,6 @@ struct AddAlong<'a> {
 }
 
 impl Strips for AddAlong<'_> {
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
-    }
-
     #[inline(always)]
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         let mean = load::<S, V, T>(simd, self.mean, at);
@@ -94,7 +95,7 @@ impl Strips for AddAlong<'_> {
 
 /// The first row, and the sums of deviations from it and of their squares.
 pub(crate) fn deviations(values: &[f32], row: &mut [f32], first: &mut [f32], second: &mut [f32]) {
-    pulp::Arch::new().dispatch(Each(Deviations { values, row, first, second }));
+    each(row.len(), Deviations { values, row, first, second });
 }
 
 struct Deviations<'a> {
@@ -105,11 +106,6 @@ struct Deviations<'a> {
 }
 
 impl Strips for Deviations<'_> {
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.row.len()
-    }
-
     #[inline(always)]
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         let centre = load::<S, V, T>(simd, self.values, at);
@@ -156,7 +152,7 @@ fn backward_of<const ACTIVATION: u8>(
     along: Option<&[f32]>,
     delta: &mut [f32],
 ) {
-    pulp::Arch::new().dispatch(Each(Backward::<ACTIVATION> { slopes, columns, a, along, delta }));
+    each(columns, Backward::<ACTIVATION> { slopes, columns, a, along, delta });
 }
 
 struct Backward<'a, const ACTIVATION: u8> {
@@ -168,11 +164,6 @@ struct Backward<'a, const ACTIVATION: u8> {
 }
 
 impl<const ACTIVATION: u8> Strips for Backward<'_, ACTIVATION> {
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
-    }
-
     #[inline(always)]
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         let Slopes { linear, along_constant, along_linear, .. } = self.slopes;
@@ -235,7 +226,7 @@ pub(crate) const PARTS: usize = T;
 
 /// Adds the squares of `scale x + shift` to each row's partial sums.
 pub(crate) fn add_squares(columns: usize, x: &[f32], scale: &[f32], shift: &[f32], squares: &mut [f32]) {
-    pulp::Arch::new().dispatch(Each(AddSquares { columns, x, scale, shift, squares }));
+    each(columns, AddSquares { columns, x, scale, shift, squares });
 }
 
 struct AddSquares<'a> {
@@ -247,11 +238,6 @@ struct AddSquares<'a> {
 }
 
 impl Strips for AddSquares<'_> {
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
-    }
-
     #[inline(always)]
     fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         let [scale, shift] = [self.scale, self.shift].map(|values| load::<S, V, T>(simd, values, at));
@@ -270,14 +256,8 @@ impl Strips for AddSquares<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::testing::matrix;
+    use crate::kernel::testing::{close, matrix};
     use crate::layer::activation;
-
-    fn close(found: &[f32], exact: impl Fn(usize) -> f32) {
-        for (i, found) in found.iter().enumerate() {
-            assert!((found - exact(i)).abs() < 1e-5, "value {i}: {found}, not {}", exact(i));
-        }
-    }
 
     #[test]
     fn sums_match_their_definition() {
