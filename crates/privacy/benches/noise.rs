@@ -80,6 +80,11 @@ fn main() {
     contenders.push(contender("Bernoulli", BATCH, move || {
         black_box((0..BATCH).filter(|_| coin.sample(&mut stream)).count());
     }));
+    let coin = Bernoulli::new(0.018).expect("a valid probability");
+    let (mut stream, items) = (purpose.stream(), (0..BATCH as u32).collect::<Vec<_>>());
+    contenders.push(contender("Bernoulli, a batch chosen at rate 0.018", BATCH, move || {
+        black_box(coin.choose(&mut stream, &items));
+    }));
 
     let quantiser = Quantiser::<i16>::new(1000).expect("a valid scale");
     let rows = BATCH / 16;
