@@ -68,7 +68,8 @@ impl Copied {
 }
 
 impl Packed {
-    /// Copies rows and their labels, unless that takes too much memory. All rows must be there.
+    /// Copies rows and their labels, unless that takes too much memory. All rows must be there. Those with as many entries
+    /// come one after the other: loops over entries then end where the processor expects it.
     pub fn new(inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
         let values = |input: &Input<'_>| match *input {
             Input::Dense { columns, .. } => rows.len() * columns,
@@ -77,6 +78,11 @@ impl Packed {
         if inputs.as_slice().iter().map(values).sum::<usize>() > MOST {
             return None;
         }
+        let entries =
+            |row: u32| inputs.as_slice().iter().map(|input| input.entries(row).0.len()).sum::<usize>();
+        let mut rows = rows.to_vec();
+        rows.sort_by_cached_key(|&row| entries(row));
+        let rows = &rows[..];
         let labels: Vec<u32> = rows.iter().map(|&row| labels[row as usize]).collect();
         Some(Packed {
             inputs: inputs.as_slice().iter().map(|input| Copied::new(input, rows)).collect(),
@@ -112,6 +118,22 @@ mod tests {
     use super::*;
     use crate::{Adam, Architecture, Network, Optimiser, epoch};
 
+    #[test]
+    fn rows_come_by_the_number_of_their_entries_with_their_labels() {
+        let offsets = [0, 2, 2, 3, 5, 6];
+        let sparse =
+            Input::Sparse { columns: 9, offsets: &offsets, indices: &[0, 1, 2, 3, 4, 5], values: None };
+        let dense: Vec<f32> = (0..5).map(|row| row as f32).collect();
+        let inputs = Inputs::new(vec![sparse, Input::Dense { columns: 1, values: &dense }]).expect("sound");
+        let packed = Packed::new(&inputs, &[0, 1, 2, 3, 4], &[0, 1, 3, 4]).expect("few rows");
+        assert_eq!(packed.labels, [1, 4, 0, 3], "no entry, one, and two, each in the order given");
+        let views = packed.inputs().expect("sound");
+        let [sparse, Input::Dense { values, .. }] = views.as_slice() else { panic!("two inputs") };
+        assert_eq!(values, &[1.0, 4.0, 0.0, 3.0]);
+        assert_eq!([0, 1, 2, 3].map(|row| sparse.entries(row).0), [&[][..], &[5], &[0, 1], &[3, 4]]);
+    }
+
+    /// Where all rows have as many entries, which keep their order.
     #[test]
     fn an_epoch_on_copies_is_the_same_to_the_bit() {
         let dense: Vec<f32> = (0..300 * 16).map(|i| (i as f32 * 0.37).sin()).collect();
