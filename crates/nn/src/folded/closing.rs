@@ -14,7 +14,7 @@ use crate::input::Batch;
 use crate::kernel::closing::{
     Centre, InParts, NormSums, activate_scaled, multiply_rows, open, squares, through_activation,
 };
-use crate::kernel::product::{Matrix, Start, add_outer, add_rows, affine};
+use crate::kernel::product::{Matrix, Start, affine};
 use crate::layer::{Norm, l2_normalise};
 use crate::loss;
 
@@ -86,13 +86,7 @@ impl Scratch {
         let d_head = Matrix { values: &trace.d_head, stride: columns };
         if let Some(part) = &mut part {
             part.tally = part.tally.merge(tally);
-            let slot = folded.network.values.layout.head();
-            let (weights, bias) = part.sums.values[slot.sums(1)].split_at_mut(slot.inputs_padded * columns);
-            add_rows(count, d_head, columns, bias);
-            for (b, sums) in weights.chunks_exact_mut(wide * columns).enumerate() {
-                let y = Matrix { values: &trace.d[b * trace.layer..], stride: wide };
-                add_outer(count, y, wide, &trace.d_head, columns, sums);
-            }
+            part.add_head(folded, count, &trace.d_head, |b| &trace.d[b * trace.layer..]);
         }
         for (b, head) in folded.heads.iter().enumerate() {
             let i = folded.last(b);

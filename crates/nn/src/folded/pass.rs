@@ -25,7 +25,7 @@ pub(crate) struct Trace {
     pub(super) d: Aligned,
     pub(super) d_head: Aligned,
     /// `c` of each row.
-    pub(super) along: Vec<f32>,
+    along: Vec<f32>,
     /// `1 / |h|` of each row, where norm and activation stand after the combination.
     pub(super) inverse: Vec<f32>,
     pub(super) layer: usize,
@@ -78,6 +78,23 @@ impl<'n> Part<'n> {
         Part { tally: Tally::default(), sums: Sums::new(network, 1), bias, along: 0.0 }
     }
 
+    /// The head's part of the gradient: `d` is that by the logits, and `read` gives what the head reads of a branch.
+    pub(super) fn add_head<'a>(
+        &mut self,
+        folded: &Folded<'_>,
+        count: usize,
+        d: &[f32],
+        read: impl Fn(usize) -> &'a [f32],
+    ) {
+        let (slot, wide) = (folded.network.values.layout.head(), folded.wide);
+        let columns = slot.outputs_padded;
+        let (weights, bias) = self.sums.values[slot.sums(1)].split_at_mut(slot.inputs_padded * columns);
+        add_rows(count, Matrix { values: d, stride: columns }, columns, bias);
+        for (b, sums) in weights.chunks_exact_mut(wide * columns).enumerate() {
+            add_outer(count, Matrix { values: read(b), stride: wide }, wide, d, columns, sums);
+        }
+    }
+
     /// The places of `γ` and `β` of the norm after layer `i`.
     pub(super) fn norm_sums(&mut self, network: &Network, i: usize) -> [&mut [f32]; 2] {
         let layout = &network.values.layout;
@@ -92,7 +109,7 @@ impl<'n> Part<'n> {
 #[derive(Debug)]
 pub(crate) struct Scratch {
     x: Aligned,
-    pub(super) squares: Aligned,
+    squares: Aligned,
     inverse: Aligned,
     pub(super) delta: Aligned,
     pub logits: Aligned,
@@ -231,13 +248,7 @@ impl Scratch {
         let tally = loss::cross_entropy(rows, labels, logits, d, classes, columns, scale, divided);
         let Some(part) = part else { return };
         part.tally = part.tally.merge(tally);
-        let slot = folded.network.values.layout.head();
-        let (weights, bias) = part.sums.values[slot.sums(1)].split_at_mut(slot.inputs_padded * columns);
-        add_rows(count, Matrix { values: &trace.d_head, stride: columns }, columns, bias);
-        for (b, sums) in weights.chunks_exact_mut(wide * columns).enumerate() {
-            let a = &trace.a[folded.last(b) * trace.layer..];
-            add_outer(count, Matrix { values: a, stride: wide }, wide, &trace.d_head, columns, sums);
-        }
+        part.add_head(folded, count, &trace.d_head, |b| trace.a(folded.last(b)));
         if arch.normalise && arch.norm == Norm::Batch {
             for i in folded.trained().map(|b| folded.last(b)) {
                 let [squares, first] = part.norm_sums(folded.network, i);

@@ -23,6 +23,15 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum_lanes(&std::array::from_fn::<f32, 8, _>(|j| sums[0][j] + sums[1][j]))
 }
 
+/// `1 / |x|` in the place of `|x|²`.
+#[inline(always)]
+fn invert_each(squares: &mut [f32]) {
+    for value in squares {
+        let length = value.sqrt();
+        *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
+    }
+}
+
 vectorised! {
     /// Normalises rows of `columns` (a multiple of 16) in place, and keeps `1 / |x|` of each.
     pub(crate) fn forward<'a>(columns: usize, x: &'a mut [f32], inverse: &'a mut [f32]) {
@@ -31,10 +40,7 @@ vectorised! {
         for (row, square) in x.chunks_exact(columns).zip(inverse.iter_mut()) {
             *square = dot(row, row);
         }
-        for value in inverse.iter_mut() {
-            let length = value.sqrt();
-            *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
-        }
+        invert_each(inverse);
         for (row, inverse) in x.chunks_exact_mut(columns).zip(inverse) {
             for value in row {
                 *value *= *inverse;
@@ -46,10 +52,7 @@ vectorised! {
 vectorised! {
     /// `1 / |x|` of each row, in the place of the square of its length.
     pub(crate) fn invert_roots<'a>(squares: &'a mut [f32]) {
-        for value in squares {
-            let length = value.sqrt();
-            *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
-        }
+        invert_each(squares);
     }
 }
 
@@ -59,10 +62,7 @@ vectorised! {
         for (squares, inverse) in squares.as_chunks::<PARTS>().0.iter().zip(inverse.iter_mut()) {
             *inverse = sum_lanes(squares);
         }
-        for value in &mut inverse[..squares.len() / PARTS] {
-            let length = value.sqrt();
-            *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
-        }
+        invert_each(&mut inverse[..squares.len() / PARTS]);
     }
 }
 
