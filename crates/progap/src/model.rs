@@ -67,6 +67,14 @@ impl Model {
         }
     }
 
+    /// The number of parameters.
+    pub fn parameter_count(&self) -> usize {
+        match self {
+            Model::Network(network) => network.parameter_count(),
+            Model::Sage(sage) => sage.parameter_count(),
+        }
+    }
+
     pub(crate) fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
         match self {
             Model::Network(network) => tensors.add(prefix, network.state()),

@@ -286,7 +286,7 @@ impl<S: Source> Vault<S> {
         Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
     }
 
-    /// The grid for [`Vault::gradient`] with so many parameters.
+    /// The grid for [`Vault::gradient`] with up to so many parameters.
     pub fn gradient_grid(&self, parameters: usize, settings: &Settings, plan: &Plan) -> Result<GradientGrid> {
         let terms = self.rows.split.count(Part::Train) as u64;
         Ok(GradientGrid::new(

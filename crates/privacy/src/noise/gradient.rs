@@ -55,6 +55,17 @@ pub struct GradientGrid {
     gaussian: RoundedGaussian,
 }
 
+/// Adding this to a number of magnitude up to 2^51 rounds it to the nearest integer, which is then in the last bits.
+const ROUNDER: f64 = 6_755_399_441_055_744.0;
+
+/// 2^51.
+const MOST_STEPS: f64 = 2_251_799_813_685_248.0;
+
+/// The integer nearest to a number of magnitude up to 2^51: off by at most one half, exactly.
+fn nearest(x: f64) -> i64 {
+    (x + ROUNDER).to_bits() as i64 - ROUNDER.to_bits() as i64
+}
+
 /// A grid that adds less than this fraction of the clipping norm is fine enough.
 const FINE_SHARE: f64 = 1e-3;
 /// A coarser grid is taken for the sake of a small table only as long as it adds no more than this fraction.
@@ -63,7 +74,7 @@ const COARSE_SHARE: f64 = 1e-2;
 const SMALL_TABLE_SIGMA: f64 = 16_384.0;
 
 impl GradientGrid {
-    /// The grid for gradients of `parameters` entries clipped to norm `clip`: a power of two, so that dividing by
+    /// The grid for gradients of up to `parameters` entries clipped to norm `clip`: a power of two, so that dividing by
     /// it is exact. Rounding adds 0.1% of `clip` or less where a table of integer noise up to 16,384 allows it, else up
     /// to 1% for the sake of a small table (about half a percent for 8,000 parameters and a multiplier of 1), and more
     /// only where the largest table is too small. All of it is charged.
@@ -126,21 +137,20 @@ impl GradientGrid {
     /// Round a sum to the grid, add integer noise, and go back to floats.
     ///
     /// # Errors
-    /// A sum of another length, or with an entry that is not a number or beyond 2^52 steps: the contributions
+    /// A sum of more entries, or with one that is not a number or beyond 2^51 steps: the contributions
     /// were not clipped then, and no noise would protect them.
     pub fn privatise<S: Source>(&self, sum: &[f64], stream: &mut Stream<S>) -> Result<Noisy<Vec<f64>, S>> {
-        if sum.len() != self.parameters {
-            return Err(Error::invalid("gradient length", sum.len(), "the number of parameters of the grid"));
+        if sum.len() > self.parameters {
+            let expected = "at most the number of parameters of the grid";
+            return Err(Error::invalid("gradient length", sum.len(), expected));
         }
-        let mut integers = Vec::with_capacity(sum.len());
-        for &entry in sum {
-            let steps = (entry / self.step).round();
-            // Not the value itself: it is private.
-            if steps.is_nan() || steps.abs() >= 4_503_599_627_370_496.0 {
-                return Err(Error::invalid("gradient sum", "out of range", "finite, from clipped gradients"));
-            }
-            integers.push(steps as i64);
+        // A power of two, and so is its inverse: the product is exact.
+        let per_step = 1.0 / self.step;
+        // Not the value itself: it is private.
+        if !sum.iter().all(|&entry| (entry * per_step).abs() <= MOST_STEPS) {
+            return Err(Error::invalid("gradient sum", "out of range", "finite, from clipped gradients"));
         }
+        let mut integers: Vec<i64> = sum.iter().map(|&entry| nearest(entry * per_step)).collect();
         self.gaussian.add_to(stream, &mut integers);
         let noisy = integers.iter().map(|&z| z as f64 * self.step).collect();
         Ok(Noisy::new(noisy, stream.source().clone()))
@@ -210,9 +220,28 @@ mod tests {
         assert!(GradientGrid::new(1.0, 10, 1.0, hopeless).is_err());
         let grid = GradientGrid::new(1.0, 2, 1.0, plain).unwrap();
         let mut stream = Randomness::from_seed(1).purpose("grid").unwrap().stream();
-        assert!(grid.privatise(&[0.0], &mut stream).is_err());
+        assert!(grid.privatise(&[0.0], &mut stream).is_ok(), "fewer entries need less");
+        assert!(grid.privatise(&[0.0; 3], &mut stream).is_err());
+        assert!(grid.privatise(&[0.0, MOST_STEPS.next_up() * grid.step()], &mut stream).is_err());
         assert!(grid.privatise(&[0.0, f64::NAN], &mut stream).is_err());
         assert!(grid.privatise(&[0.0, f64::INFINITY], &mut stream).is_err());
+    }
+
+    proptest! {
+        /// What the proof needs: no entry moves by more than half a step.
+        #[test]
+        fn rounding_moves_by_at_most_one_half(x in -MOST_STEPS..MOST_STEPS, small in -4.0_f64..4.0, exponent in 0_i32..51) {
+            for x in [x, small, x * 2f64.powi(-exponent), small.floor() + 0.5, small.floor() + 0.5_f64.next_down()] {
+                prop_assert!((nearest(x) as f64 - x).abs() <= 0.5, "{x} became {}", nearest(x));
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_range_round_to_themselves() {
+        for x in [0.0, -0.0, 1.0, -1.0, MOST_STEPS, -MOST_STEPS, MOST_STEPS - 1.0] {
+            assert_eq!(nearest(x) as f64, x);
+        }
     }
 
     proptest! {
@@ -238,7 +267,7 @@ mod tests {
                 for row in rows {
                     for (s, x) in sum.iter_mut().zip(row) { *s += x; }
                 }
-                sum.map(|s: f64| (s / grid.step()).round() * grid.step())
+                sum.map(|s: f64| nearest(s / grid.step()) as f64 * grid.step())
             };
             let with = total(&mut clipped.iter());
             let without = total(&mut clipped[1..].iter().rev());
@@ -251,7 +280,7 @@ mod tests {
     fn without_the_rounding_charge_the_claim_would_be_false() {
         // Two sums at distance clip whose grid points are further apart than clip: rounding is not free.
         let grid = GradientGrid::new(1.0, 100, 1.0, Summation::sequential(2)).unwrap();
-        let steps = |x: f64| (x / grid.step()).round();
+        let steps = |x: f64| nearest(x / grid.step()) as f64;
         let edge = 0.5 * grid.step();
         let share = 0.1;
         let moved: f64 =

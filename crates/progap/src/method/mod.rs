@@ -18,7 +18,7 @@ use progap_privacy::noise::Source;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
 use crate::Result;
-use crate::model::Shape;
+use crate::model::{Model, Shape};
 use crate::predictor::Predictor;
 use crate::settings::{Combination, Level, Messages, Method, Nonlinearity, Settings};
 use crate::vault::{Aggregates, Vault};
@@ -179,6 +179,14 @@ pub(crate) fn shape(
         Method::Sage | Method::EdgeRand => sage::shape(settings, sizes),
         Method::DpGnn => dp_gnn::shape(settings, sizes),
     }
+}
+
+/// The most parameters that a stage has, for (feature columns, classes).
+pub(crate) fn most_parameters(settings: &Settings, sizes: (usize, usize)) -> Result<usize> {
+    (0..stages(settings)).try_fold(0, |most, stage| {
+        let model = Model::new(shape(settings, sizes, stage, None), 0)?;
+        Ok(most.max(model.parameter_count()))
+    })
 }
 
 /// A network of the settings' kind over the given inputs, without a normalised combination.

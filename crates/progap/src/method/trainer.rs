@@ -105,9 +105,24 @@ pub(crate) struct Desk<'d, S: Source> {
     pub plan: &'d Plan,
     pub stage: usize,
     pub seed: u64,
+    /// Feature columns and classes.
+    shape: (usize, usize),
+    grid: &'d mut Option<GradientGrid>,
 }
 
 impl<S: Source> Desk<'_, S> {
+    /// The grid for the gradients of any stage. It is charged for the stage with the most parameters, so that one table of
+    /// noise serves them all.
+    fn take_grid(&mut self) -> Result<GradientGrid> {
+        match self.grid.take() {
+            Some(grid) => Ok(grid),
+            None => {
+                let parameters = super::most_parameters(self.settings, self.shape)?;
+                self.vault.gradient_grid(parameters, self.settings, self.plan)
+            }
+        }
+    }
+
     /// The gradient steps that belong to the `done`-th epoch.
     pub fn steps(&self, done: usize) -> std::ops::Range<u64> {
         let until = |epoch: usize| self.plan.steps * epoch as u64 / self.settings.epochs as u64;
@@ -124,6 +139,8 @@ pub(crate) struct Trainer<'r, S: Source> {
     pub shape: (usize, usize),
     /// Where initial values come from.
     pub seed: u64,
+    /// Made for the first gradient, where gradients are noisy.
+    grid: Option<GradientGrid>,
     state: State,
     keeper: &'r mut dyn Keeper,
     observer: &'r mut dyn Observer,
@@ -142,7 +159,7 @@ impl<'r, S: Source> Trainer<'r, S> {
         observer: &'r mut dyn Observer,
     ) -> Self {
         vault.resume(std::mem::take(&mut state.events));
-        Trainer { vault, settings, plan, shape, seed, state, keeper, observer }
+        Trainer { vault, settings, plan, shape, seed, grid: None, state, keeper, observer }
     }
 
     /// A seed for the initial values of a stage.
@@ -198,7 +215,15 @@ impl<'r, S: Source> Trainer<'r, S> {
         let settings = self.settings;
         while self.state.epoch < settings.epochs {
             let done = self.state.epoch + 1;
-            let mut desk = Desk { vault: &mut self.vault, settings, plan: self.plan, stage, seed: self.seed };
+            let mut desk = Desk {
+                vault: &mut self.vault,
+                settings,
+                plan: self.plan,
+                stage,
+                seed: self.seed,
+                shape: self.shape,
+                grid: &mut self.grid,
+            };
             let (loss, train_accuracy) = lesson.epoch(&mut desk, &mut model, &mut optimiser, done)?;
             let train_accuracy = match train_accuracy {
                 None if self.keeper.watches_training() => {
@@ -302,7 +327,6 @@ pub(crate) struct RowLesson<'a> {
     train: Vec<u32>,
     /// Made for the first epoch, where rows are public.
     copies: Option<Copies>,
-    grid: Option<GradientGrid>,
 }
 
 /// The rows that every epoch reads, unless they are too many.
@@ -314,7 +338,7 @@ struct Copies {
 impl<'a> RowLesson<'a> {
     pub fn new<S: Source>(vault: &Vault<S>, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
-        RowLesson { aggregates, train, copies: None, grid: None }
+        RowLesson { aggregates, train, copies: None }
     }
 }
 
@@ -347,15 +371,13 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
             let stats = epoch(network, optimiser, batch, desk.seed ^ (stage as u64) << 32 ^ done as u64)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
-        if self.grid.is_none() {
-            self.grid = Some(desk.vault.gradient_grid(network.trained_count(), settings, plan)?);
-        }
-        let grid = self.grid.as_ref().expect("it was put there");
+        let grid = desk.take_grid()?;
         for step in desk.steps(done) {
             let query = format!("gradient {stage}/{step}");
-            let gradient = desk.vault.gradient(&query, network, self.aggregates, grid, settings, plan)?;
+            let gradient = desk.vault.gradient(&query, network, self.aggregates, &grid, settings, plan)?;
             apply(network, optimiser, &gradient)?;
         }
+        *desk.grid = Some(grid);
         Ok((None, None))
     }
 
