@@ -12,6 +12,7 @@ use progap::settings::{Bounding, Selection};
 use progap::{Error, Level, Release, Settings, release, run};
 use progap_graph::Ratios;
 use progap_privacy::Unit;
+use progap_privacy::noise::{GradientGrid, Summation};
 use serde_json::Value;
 
 fn settings(level: Level) -> Settings {
@@ -107,6 +108,30 @@ fn an_aggregate_kept_just_before_a_crash_is_counted() {
     std::fs::rename(&before, &checkpoint).expect("as after a crash");
     run::resume(network(), &folder, &mut ()).expect("resumed");
     assert_eq!(contents(&folder), contents(&whole));
+}
+
+/// One grid serves the gradients of all stages: each is charged for the stage with the most parameters, and has the noise
+/// for that.
+#[test]
+fn gradients_of_all_stages_are_charged_alike() {
+    let (_keep, folder) = folder();
+    let settings = settings(Level::Node);
+    let release = train(&settings, &folder).expect("trained");
+    let gradients: Vec<_> =
+        release.statement.mechanisms.iter().filter(|mechanism| mechanism.sampling_rate < 1.0).collect();
+    assert_eq!(gradients.len(), settings.depth + 1);
+    let train_nodes = network().split().expect("a split").nodes(progap_graph::Part::Train).count() as u64;
+    // Four bytes each, after a header and its length; group norms have no statistics.
+    let model = std::fs::read(folder.join("model.safetensors")).expect("the last stage");
+    let header = u64::from_le_bytes(*model.first_chunk().expect("a length")) as usize;
+    let largest = (model.len() - 8 - header) / 4;
+    let multiplier = gradients[0].noise_multiplier;
+    let grid = GradientGrid::new(settings.clip, largest, multiplier, Summation::sequential(train_nodes))
+        .expect("a grid");
+    for gradient in gradients {
+        assert_eq!(gradient.sensitivity, grid.sensitivity());
+        assert!(gradient.sigma >= multiplier * grid.sensitivity() * (1.0 - 1e-12));
+    }
 }
 
 #[test]
