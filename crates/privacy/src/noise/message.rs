@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn rounding_loses_no_length_on_average() {
-        // 200 directions of length one: truncated, they would keep 125.5 of 127.
+        // 200 directions of length one: truncated, they would keep 125.2 of 127.
         let quantiser = Quantiser::<i8>::new(127).unwrap();
         let budget = quantiser.budget(SenderBound::Edge, 1).unwrap();
         let mut kept = 0.0;

@@ -3,7 +3,7 @@
 
 use progap_graph::Part;
 use progap_nn::{Optimiser, SageArchitecture};
-use progap_privacy::noise::{GradientGrid, Source};
+use progap_privacy::noise::Source;
 
 use super::trainer::{Desk, Lesson, Trainer};
 use super::{Fitted, sage};
@@ -21,7 +21,7 @@ pub(super) fn shape(settings: &Settings, sizes: (usize, usize)) -> Shape {
 pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     let begin =
         |trainer: &Trainer<'_, S>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
-    let mut lesson = SubgraphLesson { grid: None };
+    let mut lesson = SubgraphLesson;
     trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
     let accuracies = trainer.judge(&lesson)?;
     let near = trainer.vault.unprotected_aggregates(trainer.model(0)?.sage()?)?;
@@ -30,9 +30,7 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
 }
 
 /// A GraphSAGE over batches of nodes, each with its senders, all of it private.
-struct SubgraphLesson {
-    grid: Option<GradientGrid>,
-}
+struct SubgraphLesson;
 
 impl<S: Source> Lesson<S> for SubgraphLesson {
     fn epoch(
@@ -43,16 +41,13 @@ impl<S: Source> Lesson<S> for SubgraphLesson {
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
         let (sage, settings, plan) = (model.sage_mut()?, desk.settings, desk.plan);
-        let grid = match self.grid.take() {
-            Some(grid) => grid,
-            None => desk.vault.subgraph_grid(sage.parameter_count(), settings, plan)?,
-        };
+        let grid = desk.take_grid(|vault, parameters| vault.subgraph_grid(parameters, settings, plan))?;
         for step in desk.steps(done) {
             let query = format!("gradient {}/{step}", desk.stage);
             let gradient = desk.vault.subgraph_gradient(&query, sage, &grid, settings, plan)?;
             sage.apply(optimiser, &gradient)?;
         }
-        self.grid = Some(grid);
+        desk.keep_grid(grid);
         Ok((None, None))
     }
 

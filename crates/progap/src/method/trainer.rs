@@ -111,16 +111,21 @@ pub(crate) struct Desk<'d, S: Source> {
 }
 
 impl<S: Source> Desk<'_, S> {
-    /// The grid for the gradients of any stage. It is charged for the stage with the most parameters, so that one table of
-    /// noise serves them all.
-    fn take_grid(&mut self) -> Result<GradientGrid> {
+    /// The grid for the gradients of any stage, made by the vault for the first of them. It is charged for the stage with the
+    /// most parameters, so that one table of noise serves them all. [`Desk::keep_grid`] puts it back.
+    pub fn take_grid(
+        &mut self,
+        make: impl FnOnce(&Vault<S>, usize) -> Result<GradientGrid>,
+    ) -> Result<GradientGrid> {
         match self.grid.take() {
             Some(grid) => Ok(grid),
-            None => {
-                let parameters = super::most_parameters(self.settings, self.shape)?;
-                self.vault.gradient_grid(parameters, self.settings, self.plan)
-            }
+            None => make(self.vault, super::most_parameters(self.settings, self.shape)?),
         }
+    }
+
+    /// Keeps the grid for the next epoch.
+    pub fn keep_grid(&mut self, grid: GradientGrid) {
+        *self.grid = Some(grid);
     }
 
     /// The gradient steps that belong to the `done`-th epoch.
@@ -371,13 +376,13 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
             let stats = epoch(network, optimiser, batch, desk.seed ^ (stage as u64) << 32 ^ done as u64)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
-        let grid = desk.take_grid()?;
+        let grid = desk.take_grid(|vault, parameters| vault.gradient_grid(parameters, settings, plan))?;
         for step in desk.steps(done) {
             let query = format!("gradient {stage}/{step}");
             let gradient = desk.vault.gradient(&query, network, self.aggregates, &grid, settings, plan)?;
             apply(network, optimiser, &gradient)?;
         }
-        *desk.grid = Some(grid);
+        desk.keep_grid(grid);
         Ok((None, None))
     }
 
