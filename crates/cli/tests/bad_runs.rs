@@ -123,10 +123,6 @@ fn data_that_cannot_be_trained_on() {
         progap_in(at, &["train", "g", "--out", "r", "--ledger", "none.db"]).refused(&[]);
         assert!(!at.join("r").exists() && !at.join("none.db").exists());
     };
-    check(
-        "id,label,x,split\n1,a,1,train\n2,a,2,train\n3,b,3,test\n4,a,1,val\n",
-        &["no training node has the class \"b\"", "--min-class-count"],
-    );
     check("id,label,x,split\n1,a,1,train\n2,b,2,train\n3,b,3,val\n4,a,1,val\n", &["no test nodes"]);
     check("id,label,split\n1,a,train\n2,b,train\n3,b,test\n4,a,val\n", &["no features"]);
     progap_in(at, &["train", "nothing", "--out", "r"]).refused(&["nothing", "progap data list"]);

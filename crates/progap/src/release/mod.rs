@@ -8,10 +8,14 @@
 //! | `private/rows.progap` | node level only: each node's own features, for predictions about that node |
 //! | `private/cost.json` | time and memory of training, which depend on the data; can be taken out |
 //! | `private/aggregates-1.npy` | method dp-gnn only: what predictions read of a node's senders, **not protected** |
+//! | `private/manifest.json` | the checksums of the files in `private/`: a checksum tells of what it is of |
 //! | `privacy.json` | the privacy statement |
 //! | `metrics.json` | accuracies and the history of training; at node level `private/metrics.json`, as labels are private there |
 //! | `config.toml` | the settings, to run it again |
-//! | `manifest.json` | the checksum of every other file; written last |
+//! | `manifest.json` | the checksum of every other public file; written last |
+//!
+//! Everything outside `private/` is a function of public inputs and noisy answers alone (docs/privacy.md#nothing-else-leaves).
+//! A folder that still holds the files of a run is not a release, and is not opened as one.
 
 mod statement;
 mod verify;
@@ -33,12 +37,15 @@ use crate::method::trainer::EpochRecord;
 use crate::method::{self, Fitted};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::Predictor;
-use crate::run::RunFile;
+use crate::run::{self, RunFile};
 use crate::settings::{Level, Settings};
 use crate::vault::Rows;
 use crate::{Error, Result};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
+const OWN_MANIFEST: &str = "private/manifest.json";
+/// What begins the names of files that are for the data owner alone.
+const PRIVATE: &str = "private/";
 const NODES: &str = "nodes.progap";
 const OWN_ROWS: &str = "private/rows.progap";
 const STATEMENT: &str = "privacy.json";
@@ -72,6 +79,31 @@ pub struct Metrics {
 struct Manifest {
     version: u32,
     files: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// The manifest of some files of a folder, as they are.
+    fn of(folder: &Path, names: impl IntoIterator<Item = String>) -> Result<Manifest> {
+        let sum = |name: String| Ok((name.clone(), files::checksum(&folder.join(&name))?));
+        Ok(Manifest { version: VERSION, files: names.into_iter().map(sum).collect::<Result<_>>()? })
+    }
+
+    /// Compares every listed file with its checksum. The data owner may keep back what is private; all else must be there.
+    fn check(&self, folder: &Path) -> Result<()> {
+        for (name, expected) in &self.files {
+            let file = folder.join(name);
+            if name.starts_with(PRIVATE) && !file.exists() {
+                continue;
+            }
+            let found = files::checksum(&file)?;
+            if found != *expected {
+                let problem =
+                    format!("its checksum is {found}, not {expected}: it was damaged, swapped or changed");
+                return Err(Error::file(&file, problem));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The settings and the data they were for.
@@ -145,9 +177,12 @@ pub(crate) fn write<S: Source>(
     files::write_json(&folder.join(metrics_file), metrics)?;
     names.extend([NODES, STATEMENT, metrics_file, CONFIG].map(String::from));
     names.extend(node_level.then(|| OWN_ROWS.to_string()));
-    let sums = names.into_iter().map(|name| Ok((name.clone(), files::checksum(&folder.join(&name))?)));
-    let manifest = Manifest { version: VERSION, files: sums.collect::<Result<_>>()? };
-    files::write_json(&folder.join(MANIFEST), &manifest)
+    // A checksum is a function of what it is of: those of private files stay with them.
+    let (private, public): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.starts_with(PRIVATE));
+    if !private.is_empty() {
+        files::write_json(&folder.join(OWN_MANIFEST), &Manifest::of(folder, private)?)?;
+    }
+    files::write_json(&folder.join(MANIFEST), &Manifest::of(folder, public)?)
 }
 
 /// Where the accuracies lie: at node level they come from private labels, and the data's holder may keep them back.
@@ -173,20 +208,7 @@ impl Metrics {
 impl Release {
     /// Opens a release; files that are missing, changed or of another release are errors.
     pub fn open(folder: &Path) -> Result<Release> {
-        let manifest = read_manifest(folder)?;
-        for (name, expected) in &manifest.files {
-            let file = folder.join(name);
-            // The data's holder may keep back what is private; all else must be there.
-            if name.starts_with("private/") && !file.exists() {
-                continue;
-            }
-            let found = files::checksum(&file)?;
-            if found != *expected {
-                let problem =
-                    format!("its checksum is {found}, not {expected}: it was damaged, swapped or changed");
-                return Err(Error::file(&file, problem));
-            }
-        }
+        read_manifests(folder)?.check(folder)?;
         let config = folder.join(CONFIG);
         let config: Config =
             toml::from_str(&String::from_utf8_lossy(&files::read(&config)?)).in_file(&config)?;
@@ -277,25 +299,35 @@ impl Release {
     }
 }
 
-fn read_manifest(folder: &Path) -> Result<Manifest> {
-    let file = folder.join(MANIFEST);
-    if !file.exists() {
-        let what = if folder.join("run.json").exists() {
-            "the run is not finished; go on with `progap train --resume`"
-        } else {
-            "there is no release here"
-        };
+/// The list of a release's files: the public ones, and the private ones where they are there.
+fn read_manifests(folder: &Path) -> Result<Manifest> {
+    if let Some(left) = run::left_over(folder) {
+        let what = format!(
+            "the run is not finished ({left} is still there), so this is no release yet; go on with `progap train --resume`"
+        );
         return Err(Error::file(folder, what));
     }
+    if !folder.join(MANIFEST).exists() {
+        return Err(Error::file(folder, "there is no release here"));
+    }
+    let mut manifest = read_manifest(&folder.join(MANIFEST))?;
+    let own = folder.join(OWN_MANIFEST);
+    if own.exists() {
+        manifest.files.extend(read_manifest(&own)?.files);
+    }
+    Ok(manifest)
+}
+
+fn read_manifest(file: &Path) -> Result<Manifest> {
     // The version is looked at first: a newer one may have fields that are unknown here.
-    let value: serde_json::Value = files::read_json(&file)?;
+    let value: serde_json::Value = files::read_json(file)?;
     match value.get("version").and_then(serde_json::Value::as_u64) {
-        Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(&file),
+        Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(file),
         Some(version) => {
             let problem =
                 format!("the release has version {version}; this program reads version {VERSION}: update it");
-            Err(Error::file(&file, problem))
+            Err(Error::file(file, problem))
         }
-        None => Err(Error::file(&file, "it has no version; the file is damaged")),
+        None => Err(Error::file(file, "it has no version; the file is damaged")),
     }
 }

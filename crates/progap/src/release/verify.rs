@@ -9,7 +9,7 @@ use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::statement::{list, not_covered};
-use super::{Release, Statement, read_manifest};
+use super::{MANIFEST, OWN_MANIFEST, PRIVATE, Release, Statement, read_manifest, read_manifests};
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
 use crate::settings::{Level, Method, Settings};
 use crate::{Error, Result, method};
@@ -29,7 +29,7 @@ pub struct Finding {
 /// accountants. An error means that it cannot even be opened; a finding that is not ok, that it must not be trusted.
 pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let manifest = read_manifest(folder)?;
+    let manifest = read_manifests(folder)?;
     let release = Release::open(folder)?;
     let kept_back = manifest.files.keys().filter(|name| !folder.join(name).exists()).count();
     let count = manifest.files.len() - kept_back;
@@ -37,6 +37,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let detail = format!("{count} files have the checksums of the manifest, and fit together{note}");
     findings.push(Finding { what: "files".into(), detail, ok: true });
     findings.push(unexpected_files(folder, &manifest.files)?);
+    findings.push(private_checksums(folder)?);
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
     findings.push(words(statement, settings));
@@ -69,7 +70,7 @@ fn unexpected_files(folder: &Path, known: &std::collections::BTreeMap<String, St
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             if path.is_dir() {
                 folders.push(path);
-            } else if ![super::MANIFEST, crate::cost::COST].contains(&name.as_str())
+            } else if ![MANIFEST, OWN_MANIFEST, crate::cost::COST].contains(&name.as_str())
                 && !known.contains_key(&name)
             {
                 strangers.push(name);
@@ -80,6 +81,18 @@ fn unexpected_files(folder: &Path, known: &std::collections::BTreeMap<String, St
     let ok = strangers.is_empty();
     let detail = if ok { "none".into() } else { strangers.join(", ") };
     Ok(Finding { what: "files that do not belong".into(), detail, ok })
+}
+
+/// Checksums of private files tell of them: the public manifest must hold none.
+fn private_checksums(folder: &Path) -> Result<Finding> {
+    let public = read_manifest(&folder.join(MANIFEST))?;
+    let told: Vec<&str> =
+        public.files.keys().filter(|name| name.starts_with(PRIVATE)).map(String::as_str).collect();
+    let detail = match told.is_empty() {
+        true => "none in the public manifest".into(),
+        false => format!("the public manifest holds those of {}: do not hand it on", told.join(", ")),
+    };
+    Ok(Finding { what: "private checksums".into(), detail, ok: told.is_empty() })
 }
 
 /// What the statement says in words, against what its numbers and the settings say.

@@ -21,6 +21,8 @@ use crate::{Error, Result};
 pub(super) const RUN: &str = "run.json";
 const KEY: &str = "secret.key";
 const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The files that only a run that is not finished has.
+pub(super) const OF_A_RUN: [&str; 3] = [RUN, KEY, CHECKPOINT];
 /// How long a stage may run before its state is kept.
 const INTERVAL: Duration = Duration::from_secs(10);
 const VERSION: u32 = 1;

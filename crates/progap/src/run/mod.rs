@@ -88,6 +88,11 @@ pub fn is_interrupted(folder: &Path) -> bool {
     folder.join(folder::RUN).exists()
 }
 
+/// A file in a folder that only a run that is not finished has, its key among them.
+pub(crate) fn left_over(folder: &Path) -> Option<&'static str> {
+    folder::OF_A_RUN.into_iter().find(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
 /// What an interrupted run was asked to do.
 pub fn interrupted(folder: &Path) -> Result<RunFile> {
     Ok(RunFolder::open(folder)?.run)
@@ -97,16 +102,10 @@ pub fn interrupted(folder: &Path) -> Result<RunFile> {
 pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     settings.check()?;
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
-    let mut counts = vec![0usize; dataset.classes()];
-    split.nodes(Part::Train).for_each(|node| counts[dataset.labels()[node] as usize] += 1);
-    if let Some(class) = counts.iter().position(|&count| count == 0) {
-        let name = &dataset.class_names()[class];
-        return Err(Error::Unsuitable(format!(
-            "no training node has the class {name:?}: give it some, or keep frequent classes only (--min-class-count)"
-        )));
-    }
+    // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere.
     for (part, name) in [(Part::Val, "validation"), (Part::Test, "test")] {
-        if split.count(part) == 0 {
+        let used = part == Part::Test || settings.level != Level::Node;
+        if used && split.count(part) == 0 {
             return Err(Error::Unsuitable(format!(
                 "the split has no {name} nodes: give it some, or draw another one (--resplit --ratios 0.10,0.15)"
             )));
@@ -122,11 +121,6 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
             progap_graph::aggregate::MAX_WIDTH,
             dataset.classes()
         )));
-    }
-    if settings.method == Method::EdgeRand {
-        // The response keeps the number of edges, so this is known before anything is asked; whoever sees it has the data.
-        let bytes = crate::memory::graph(dataset.graph().edges() as f64);
-        crate::memory::check("the noisy graph", bytes, crate::memory::available())?;
     }
     let sizes = PublicSizes {
         edges: dataset.graph().edges(),
