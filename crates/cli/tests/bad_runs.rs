@@ -185,14 +185,13 @@ fn folders_in_the_way() {
 fn runs_that_cannot_go_on() {
     let place = workplace_with_budget("edge");
     let at = place.path();
-    let interrupt = |out: &str| {
-        let settings = ["--epochs", "30000", "--ledger", "budget.db"];
-        let mut child = start(train(at, &settings, out));
+    let interrupt = |out: &str, ledger: &[&str]| {
+        let mut child = start(train(at, &[&["--epochs", "30000"], ledger].concat(), out));
         wait_for(&mut child, &at.join(out).join("run.json"));
         child.kill().expect("killed");
         child.wait().expect("gone");
     };
-    interrupt("r");
+    interrupt("r", &["--ledger", "budget.db"]);
     let spent = charges(at, "budget.db");
     let before = contents(&at.join("r"));
     let resume = |parts: &[&str]| {
@@ -211,7 +210,7 @@ fn runs_that_cannot_go_on() {
     let run = String::from_utf8(before["run.json"].clone()).expect("text");
     put(at, &[("r/run.json", run.replace("\"epsilon\": 1.0", "\"epsilon\": 5.0").as_bytes())]);
     resume(&["run.json", "changed since the run began"]);
-    put(at, &[("r/run.json", run.replace("\"version\": 1", "\"version\": 2").as_bytes())]);
+    put(at, &[("r/run.json", run.replace("\"version\": 2", "\"version\": 1").as_bytes())]);
     resume(&["run.json", "another version"]);
     put(at, &[("r/run.json", b"{}")]);
     resume(&["run.json"]);
@@ -220,6 +219,10 @@ fn runs_that_cannot_go_on() {
     // Other noise.
     put(at, &[("r/secret.key", b"short")]);
     resume(&["secret.key", "damaged"]);
+    // A key of the right length, of another run.
+    interrupt("s", &[]);
+    std::fs::copy(at.join("s/secret.key"), at.join("r/secret.key")).expect("exchanged");
+    resume(&["secret.key", "not the one that the run began with"]);
     put(at, &[("r/secret.key", &before["secret.key"])]);
 
     // Other data under the same name, then none.

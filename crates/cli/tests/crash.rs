@@ -26,7 +26,7 @@ const FILES: [&str; 9] = [
     "aggregates",
     "secret.key",
     "run.json",
-    "checkpoint.safetensors",
+    "checkpoint-1.safetensors",
     "aggregates/1.npy",
     "aggregates/2.npy",
     "model.safetensors",
@@ -220,7 +220,7 @@ fn one_process_at_a_time_works_on_a_run() {
     let place = workplace();
     let at = place.path();
     let mut child = start(train(at, &["--epochs", "100000"], "r"));
-    wait_for(&mut child, &at.join("r/checkpoint.safetensors"));
+    wait_for(&mut child, &at.join("r/checkpoint-1.safetensors"));
     let second = progap_in(at, &["train", "--resume", "r"]).refused(&["run.json", "another process"]);
     assert!(child.try_wait().expect("a child").is_none(), "{second}");
     child.kill().expect("killed");

@@ -231,7 +231,7 @@ fn a_ledger_that_another_process_holds_is_waited_for() {
     wait_for(&mut child, &at.join("r/run.json"));
     std::thread::sleep(Duration::from_millis(500));
     assert!(child.try_wait().expect("a child").is_none(), "it did not wait");
-    assert!(!at.join("r/checkpoint.safetensors").exists(), "it began without having paid");
+    assert!(!at.join("r/checkpoint-1.safetensors").exists(), "it began without having paid");
     other.execute_batch("ROLLBACK").expect("let go");
     assert!(child.wait().expect("gone").success());
     assert_eq!(charges(at, "budget.db").len(), 1);

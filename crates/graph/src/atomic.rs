@@ -23,9 +23,24 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts a file in the target's folder, which must exist.
+    /// Starts a file in the target's folder, which must exist. Who may read it is for the user's umask to say.
     pub fn create(target: &Path) -> Result<Self> {
-        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder_of(target));
+        Self::with_mode(target, 0o666)
+    }
+
+    /// Starts a file that only its owner can read, from its first byte on.
+    pub fn create_private(target: &Path) -> Result<Self> {
+        Self::with_mode(target, 0o600)
+    }
+
+    fn with_mode(target: &Path, mode: u32) -> Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+        #[cfg(not(unix))]
+        let _ = mode;
+        let file = builder.tempfile_in(folder_of(target));
         // The name of the temporary file tells the user nothing.
         let (file, path) = file.map_err(|e| io::Error::from(e.kind())).in_file(target)?.into_parts();
         let writer = BufWriter::with_capacity(1 << 20, file);
@@ -39,22 +54,28 @@ impl AtomicFile {
 
     /// Syncs the content to disk and gives it its name.
     pub fn commit(self) -> Result<()> {
+        self.finish(|_| Ok(())).map(drop)
+    }
+
+    /// As [`AtomicFile::commit`]; the file is locked before it has its name and stays so while what is returned lives. Where the
+    /// file system knows no locks there is none.
+    pub fn commit_locked(self) -> Result<File> {
+        self.finish(|file| match file.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(()),
+        })
+    }
+
+    fn finish(self, before: impl FnOnce(&File) -> io::Result<()>) -> Result<File> {
         let AtomicFile { target, path, writer } = self;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error).in_file(&target)?;
-        // A temporary file is readable by its owner only; a finished one gets the usual permissions.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let permissions = std::fs::Permissions::from_mode(0o644);
-            file.set_permissions(permissions).in_file(&target)?;
-        }
+        before(&file).in_file(&target)?;
         file.sync_all().in_file(&target)?;
-        drop(file);
         path.persist(&target).map_err(|e| e.error).in_file(&target)?;
         // The new name itself must survive a power cut.
         #[cfg(unix)]
         File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).in_file(&target)?;
-        Ok(())
+        Ok(file)
     }
 }
 
@@ -84,6 +105,20 @@ impl io::Seek for AtomicFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The umask of this process may be any: a file written in the ordinary way shows what it is.
+    #[cfg(unix)]
+    #[test]
+    fn permissions_follow_the_umask_or_are_the_owner_s() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let mode =
+            |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        std::fs::write(folder.path().join("ordinary"), b"").unwrap();
+        AtomicFile::create(&folder.path().join("a")).unwrap().commit().unwrap();
+        AtomicFile::create_private(&folder.path().join("b")).unwrap().commit().unwrap();
+        assert_eq!((mode("a"), mode("b")), (mode("ordinary"), mode("ordinary") & 0o600));
+    }
 
     #[test]
     fn a_file_that_is_not_committed_leaves_nothing() {

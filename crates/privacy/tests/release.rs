@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use progap_privacy::audit::mu_from_gaussian_scores;
 use progap_privacy::noise::{
-    GradientGrid, Provenance, Quantiser, Randomness, RoundedGaussian, SenderBound, Summation,
+    GradientGrid, Provenance, Quantiser, Randomness, RoundedGaussian, RunKey, SenderBound, Summation,
 };
 
 #[test]
@@ -17,7 +17,7 @@ fn seeded_noise_does_not_depend_on_threads_or_order() {
         }
         let mut sums: Vec<i32> = (0..100_000).collect();
         gaussian
-            .release(&mut sums, NonZeroU32::new(100).unwrap(), randomness.purpose("sums").unwrap(), threads)
+            .release(&mut sums, NonZeroU32::new(100).unwrap(), randomness.query("sums").unwrap(), threads)
             .into_parts()
             .0
     };
@@ -47,11 +47,11 @@ fn filling_in_pieces_gives_the_same_values() {
 fn results_say_where_their_noise_came_from() {
     let gaussian = RoundedGaussian::new(300.0).unwrap();
     let seeded =
-        gaussian.release(&mut [0_i64; 3], NonZeroU32::MIN, Randomness::from_seed(7).purpose("x").unwrap(), 1);
+        gaussian.release(&mut [0_i64; 3], NonZeroU32::MIN, Randomness::from_seed(7).query("x").unwrap(), 1);
     assert_eq!(seeded.provenance(), Provenance::Reproducible { seed: 7 });
     assert!(!seeded.provenance().is_private());
     let secure =
-        gaussian.release(&mut [0_i64; 3], NonZeroU32::MIN, Randomness::from_os().purpose("x").unwrap(), 1);
+        gaussian.release(&mut [0_i64; 3], NonZeroU32::MIN, Randomness::from_os().query("x").unwrap(), 1);
     assert_eq!(secure.provenance(), Provenance::Secure);
     let json = serde_json::to_string(&seeded.map(|values| values.len()).provenance()).unwrap();
     assert_eq!(json, r#"{"kind":"reproducible","seed":7}"#);
@@ -85,8 +85,8 @@ fn a_canary_has_the_strength_the_accountant_charges() {
         let row: Vec<i32> =
             if present { message.map(i32::from).repeat(degree as usize) } else { vec![0; 36] };
         let mut sums = row.repeat(runs);
-        let purpose = randomness.purpose(if present { "with" } else { "without" }).unwrap();
-        let (noisy, _) = gaussian.release(&mut sums, quantiser.scale(), purpose, 2).into_parts();
+        let query = randomness.query(if present { "with" } else { "without" }).unwrap();
+        let (noisy, _) = gaussian.release(&mut sums, quantiser.scale(), query, 2).into_parts();
         // The best test projects on the canary's direction, a unit vector over all its receivers.
         let direction: Vec<f64> = [0.6, -0.8, 0.0, 0.0]
             .repeat(degree as usize)
@@ -110,11 +110,12 @@ fn a_canary_has_the_strength_the_accountant_charges() {
 fn gradient_noise_has_the_charged_scale_and_no_bias() {
     let parameters = 20_000;
     let grid = GradientGrid::new(1.0, parameters, 1.2, Summation::sequential(10_000)).unwrap();
-    let mut stream = Randomness::from_seed(8).purpose("gradient").unwrap().stream();
+    let mut randomness = Randomness::from_seed(8);
     // Also for fewer entries than the grid is charged for, as in the first stages of a run.
     for entries in [parameters, 3_000] {
         let sum: Vec<f64> = (0..entries).map(|i| (i as f64).sin()).collect();
-        let noisy = grid.privatise(&sum, &mut stream).unwrap();
+        let noisy =
+            grid.privatise(&sum, randomness.query(&format!("gradient of {entries}")).unwrap()).unwrap();
         assert_eq!(noisy.provenance(), Provenance::Reproducible { seed: 8 });
         let errors: Vec<f64> = noisy.value().iter().zip(&sum).map(|(a, b)| (a - b) / grid.noise()).collect();
         let n = entries as f64;
@@ -125,4 +126,39 @@ fn gradient_noise_has_the_charged_scale_and_no_bias() {
         assert!(noisy.value().iter().all(|x| (x / grid.step()).fract() == 0.0), "values lie on the grid");
     }
     assert!(grid.noise() >= 1.2 * grid.sensitivity());
+}
+
+/// Under one key and name, two sums that differ in a single entry share no noise: their difference tells no more than two
+/// answers with noise of their own. With shared noise the difference of the answers would be that of the sums, exactly.
+#[test]
+fn different_sums_under_one_key_share_no_noise() {
+    let keyed = || Randomness::from_key(RunKey::from_bytes(&[5; RunKey::BYTES]));
+    let gaussian = RoundedGaussian::new(500.0).unwrap();
+    let n = 40_000;
+    let answer = |first: i32| {
+        let mut sums: Vec<i32> = (0..n).map(|i| if i == 0 { first } else { i % 100 }).collect();
+        let query = keyed().query("aggregate 1").unwrap();
+        gaussian.release(&mut sums, NonZeroU32::MIN, query, 2).into_parts().0
+    };
+    assert_eq!(answer(3), answer(3), "the same query has the same answer");
+    let grid = GradientGrid::new(1.0, n as usize, 1.0, Summation::sequential(1000)).unwrap();
+    let gradient = |first: f64| {
+        let sum: Vec<f64> = (0..n).map(|i| if i == 0 { first } else { f64::from(i).cos() }).collect();
+        grid.privatise(&sum, keyed().query("gradient 0/0").unwrap()).unwrap().value().clone()
+    };
+    assert_eq!(gradient(0.5), gradient(0.5));
+    // The difference of two independent answers has twice the variance. The mean of n squares of standard normals is within
+    // 6.5 sqrt(2 / n) of 1 but for less than once in 10^9.
+    let spread = |a: Vec<f64>, b: Vec<f64>, noise: f64| {
+        a.iter().zip(&b).skip(1).map(|(a, b)| (a - b).powi(2)).sum::<f64>()
+            / (2.0 * noise * noise * f64::from(n - 1))
+    };
+    let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
+    let found = [
+        spread(wide(answer(3)), wide(answer(4)), gaussian.sigma()),
+        spread(gradient(0.5), gradient(0.5 + grid.step()), grid.noise()),
+    ];
+    for found in found {
+        assert!((found - 1.0).abs() < 6.5 * (2.0 / f64::from(n)).sqrt(), "{found}");
+    }
 }

@@ -38,7 +38,7 @@ impl Cost {
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let file = folder.join(COST);
         let private = file.parent().unwrap_or(folder);
-        std::fs::create_dir_all(private).map_err(|e| crate::Error::file(private, e))?;
+        files::make_folder(private)?;
         files::write_json(&file, self)
     }
 }

@@ -21,6 +21,17 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
     Ok(file.commit()?)
 }
 
+/// Makes a folder; one for private files can be entered by its owner alone.
+pub(crate) fn make_folder(folder: &Path) -> Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    if folder.file_name().is_some_and(|name| name == "private") {
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    }
+    builder.create(folder).in_file(folder)
+}
+
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).in_file(path)?;
     text.push('\n');
@@ -43,6 +54,15 @@ pub(crate) fn checksum(path: &Path) -> Result<String> {
 /// The SHA-256 of some bytes, in hexadecimal.
 pub(crate) fn checksum_of(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The BLAKE3 of some bytes in pieces, in hexadecimal.
+pub(crate) fn digest<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for piece in pieces {
+        hasher.update(piece);
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 /// Named lists of numbers with a text beside them.
@@ -75,7 +95,8 @@ impl Tensors {
         Tensors { values: own, note: self.note.clone() }
     }
 
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+    /// Writes the file, and gives its digest.
+    pub(crate) fn write(&self, path: &Path) -> Result<String> {
         let mut views = Vec::with_capacity(self.values.len());
         for (name, (shape, values)) in &self.values {
             let view =
@@ -83,16 +104,22 @@ impl Tensors {
             views.push((name, view));
         }
         let note = HashMap::from([(NOTE.to_string(), self.note.clone())]);
-        write(path, &safetensors::serialize(views, Some(note)).in_file(path)?)
+        let bytes = safetensors::serialize(views, Some(note)).in_file(path)?;
+        write(path, &bytes)?;
+        Ok(digest([&bytes[..]]))
     }
 
     pub(crate) fn read(path: &Path) -> Result<Tensors> {
-        let bytes = read(path)?;
-        let (_, metadata) = safetensors::SafeTensors::read_metadata(&bytes).in_file(path)?;
+        Tensors::parse(path, &read(path)?)
+    }
+
+    /// The content of a file that was read.
+    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Tensors> {
+        let (_, metadata) = safetensors::SafeTensors::read_metadata(bytes).in_file(path)?;
         let note =
             metadata.metadata().as_ref().and_then(|notes| notes.get(NOTE)).cloned().unwrap_or_default();
         let mut values = BTreeMap::new();
-        for (name, view) in safetensors::SafeTensors::deserialize(&bytes).in_file(path)?.tensors() {
+        for (name, view) in safetensors::SafeTensors::deserialize(bytes).in_file(path)?.tensors() {
             if view.dtype() != Dtype::F32 {
                 return Err(Error::file(path, format!("the tensor {name:?} is not of type F32")));
             }
@@ -102,8 +129,8 @@ impl Tensors {
     }
 }
 
-/// Writes a matrix as NumPy does, aligned so that it can be mapped.
-pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<()> {
+/// Writes a matrix as NumPy does, aligned so that it can be mapped. Gives the digest of the file.
+pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<String> {
     let rows = values.len() / width.max(1);
     let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
@@ -114,13 +141,19 @@ pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<
     header.resize(10 + length - 1, b' ');
     header.push(b'\n');
     let mut file = AtomicFile::create(path)?;
-    file.write_all(&header).and_then(|()| file.write_all(bytemuck::cast_slice(values))).in_file(path)?;
-    Ok(file.commit()?)
+    let values = bytemuck::cast_slice(values);
+    file.write_all(&header).and_then(|()| file.write_all(values)).in_file(path)?;
+    file.commit()?;
+    Ok(digest([&header[..], values]))
 }
 
 /// Reads a matrix that [`write_matrix`] wrote, of which the shape is known.
 pub(crate) fn read_matrix(path: &Path, rows: usize, width: usize) -> Result<Vec<f32>> {
-    let bytes = read(path)?;
+    parse_matrix(path, &read(path)?, rows, width)
+}
+
+/// The matrix in a file that was read.
+pub(crate) fn parse_matrix(path: &Path, bytes: &[u8], rows: usize, width: usize) -> Result<Vec<f32>> {
     let wrong = |why: String| Error::file(path, format!("{why}; the file is damaged or was changed"));
     let length = match bytes.first_chunk::<10>() {
         Some([0x93, b'N', b'U', b'M', b'P', b'Y', 1, 0, low, high]) => {

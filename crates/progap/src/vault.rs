@@ -29,8 +29,8 @@ use progap_graph::{Dataset, DatasetParts, Graph, Part, aggregate};
 use progap_nn::{Batch, Neighbours, Network, Sage, accuracy, clipped_sum, sage_clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{
-    Bernoulli, GradientGrid, MessageInt, MessageType, Provenance, Quantiser, Randomness, RoundedGaussian,
-    SenderBound, Source, SparseResponse, Summation, choose_scale,
+    Bernoulli, BlockDigest, GradientGrid, MessageInt, MessageType, Provenance, Quantiser, QueryDigest,
+    Randomness, RoundedGaussian, RunKey, SenderBound, Source, SparseResponse, Summation, choose_scale,
 };
 
 use crate::plan::{Plan, influence};
@@ -110,6 +110,17 @@ impl<S: Source> Vault<S> {
     /// What has been asked so far, equal events in a row counted.
     pub fn events(&self) -> &[(Event, u64)] {
         &self.events
+    }
+
+    /// The run's key, to be kept beside what was asked; none where noise is reproducible.
+    pub(crate) fn key(&self) -> Option<&RunKey> {
+        self.randomness.key()
+    }
+
+    /// From here on nobody can repeat the noise that was drawn so far. Called when an answer is about to be kept, and at the
+    /// end of each epoch, so that a resumed run stands at the same key.
+    pub(crate) fn forget(&mut self) {
+        self.randomness.forget();
     }
 
     /// Takes over what a run asked before it was interrupted.
@@ -206,21 +217,21 @@ impl<S: Source> Vault<S> {
             SenderBound::Weight { bound } => bound.max(1.0),
             _ => 1.0,
         };
-        let purpose = self.randomness.purpose(query)?;
+        let query = self.randomness.query(query)?;
         let threads = rayon::current_num_threads();
         let few = self.graph.max_in_degree() <= i16::MAX as usize;
         let noisy = match choose_scale(noise, largest)? {
             (MessageType::I8, scale) if few => {
                 let (mut sums, scale) = self.integer_sums::<i8, i32>(&messages, width, scale)?;
-                self.table(noise, scale)?.release(&mut sums, scale, purpose, threads)
+                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
             }
             (_, scale) if few => {
                 let (mut sums, scale) = self.integer_sums::<i16, i32>(&messages, width, scale)?;
-                self.table(noise, scale)?.release(&mut sums, scale, purpose, threads)
+                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
             }
             (_, scale) => {
                 let (mut sums, scale) = self.integer_sums::<i16, i64>(&messages, width, scale)?;
-                self.table(noise, scale)?.release(&mut sums, scale, purpose, threads)
+                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
             }
         };
         self.record_aggregation(plan)?;
@@ -272,15 +283,15 @@ impl<S: Source> Vault<S> {
         settings: &Settings,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
-        let mut purpose = self.randomness.purpose(query)?;
+        // Which records join must be known before the sum is; the noise is drawn for the sum.
+        let mut stream = self.randomness.purpose(&batch_of(query))?.stream();
         let coin = Bernoulli::new(plan.rate)?;
-        let mut stream = purpose.stream();
         let batch = coin.choose(&mut stream, &self.train);
         let inputs = self.rows.inputs(aggregates)?;
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, settings.clip)?;
         self.draw(sum.len(), plan)?;
-        let noisy = grid.privatise(&sum, &mut purpose.stream())?;
+        let noisy = grid.privatise(&sum, self.randomness.query(query)?)?;
         self.record(grid.event().poisson_sampled(plan.rate)?);
         let expected = settings.batch_size as f64;
         Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
@@ -303,8 +314,8 @@ impl<S: Source> Vault<S> {
     /// # Proof definition
     /// In the vault's unit neighbours differ in one bit of the list of possible edges (pairs). The count has
     /// sensitivity 1, and given the count each bit is answered on its own by [`SparseResponse`] at `response.epsilon`: the
-    /// composition of the plan's two events (docs/privacy.md#pure). Drawn again by a resumed run, the randomness is the
-    /// same: nothing is asked twice.
+    /// composition of the plan's two events (docs/privacy.md#pure). The randomness is bound to the whole graph, so that two
+    /// graphs never share any.
     ///
     /// # Errors
     /// A graph that would not fit in the available bytes: said by its noisy size, which is private already.
@@ -319,14 +330,12 @@ impl<S: Source> Vault<S> {
         let row = |node: u64| if pairs { node } else { nodes - 1 };
         let bits: u64 = (0..nodes).map(row).sum();
         let ones = if pairs { graph.edges() / 2 } else { graph.edges() };
-        let mut purpose = self.randomness.purpose("noisy graph")?;
+        let exact = graph_digest(&graph, response.epsilon)?;
+        let mut purpose = self.randomness.query("noisy graph")?.bind(&exact);
         let noise = response.count.sample(&mut purpose.stream());
         let count = (ones as i64).saturating_add(noise).clamp(1, bits.max(1) as i64) as f64;
         let answer = SparseResponse::new(response.epsilon, count / bits.max(1) as f64)?;
-        if self.events.is_empty() {
-            self.record(response.count.event(1.0)?);
-            self.record(SparseResponse::event(response.epsilon)?);
-        }
+        self.record_response(plan)?;
         let directions = if pairs { 2.0 } else { 1.0 };
         let bytes = memory::graph(directions * answer.expected(bits as f64, count));
         memory::check("the noisy graph", bytes, available)?;
@@ -358,6 +367,17 @@ impl<S: Source> Vault<S> {
         Ok(if pairs { progap_graph::transform::symmetrise(noisy) } else { noisy })
     }
 
+    /// Records the noisy graph, which is asked for once, or was kept before an interruption.
+    pub(crate) fn record_response(&mut self, plan: &Plan) -> Result<()> {
+        let response =
+            plan.response.ok_or(Error::Contradiction("the plan does not pay for a noisy graph"))?;
+        if self.events.is_empty() {
+            self.record(response.count.event(1.0)?);
+            self.record(SparseResponse::event(response.epsilon)?);
+        }
+        Ok(())
+    }
+
     /// One noisy gradient over a batch of training nodes, drawn uniformly without replacement, each with its senders;
     /// every sender kept at most `settings.max_degree` of its edges when the vault was locked. Divided by the size of the
     /// batch.
@@ -376,8 +396,7 @@ impl<S: Source> Vault<S> {
         settings: &Settings,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
-        let mut purpose = self.randomness.purpose(query)?;
-        let mut stream = purpose.stream();
+        let mut stream = self.randomness.purpose(&batch_of(query))?.stream();
         let mut batch = self.train.clone();
         let size = settings.batch_size.min(batch.len());
         for at in 0..size {
@@ -390,7 +409,7 @@ impl<S: Source> Vault<S> {
         let senders = Neighbours::new(self.graph.nodes(), self.graph.offsets(), self.graph.senders())?;
         let sum = sage_clipped_sum(sage, rows, senders, settings.clip)?;
         self.draw(sum.len(), plan)?;
-        let noisy = grid.privatise(&sum, &mut purpose.stream())?;
+        let noisy = grid.privatise(&sum, self.randomness.query(query)?)?;
         let (population, drawn) = (self.train.len() as u64, size as u64);
         let event = Event::sampled_without_replacement(
             population,
@@ -447,13 +466,27 @@ impl<S: Source> Vault<S> {
     }
 }
 
-/// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone.
+/// The name under which the batch of a query is drawn.
+fn batch_of(query: &str) -> String {
+    format!("batch of {query}")
+}
+
+/// The digest of a whole graph and of the budget it is asked with.
+fn graph_digest(graph: &Graph, epsilon: f64) -> Result<QueryDigest> {
+    let blocks = |values: &[u32]| values.chunks(1 << 16).map(BlockDigest::new::<u32>).collect::<Vec<_>>();
+    let degrees: Vec<u32> = (0..graph.nodes()).map(|node| graph.in_degree(node) as u32).collect();
+    let digests = [blocks(&degrees), blocks(graph.senders())].concat();
+    Ok(QueryDigest::new(&[epsilon, graph.nodes() as f64], digests))
+}
+
+/// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone. The choice is the same in every process
+/// of a run, and no secret: the bound holds whichever edges are kept.
 fn sample_out_edges<S: Source>(
     graph: &Graph,
     max_edges: u32,
     randomness: &mut Randomness<S>,
 ) -> Result<Graph> {
-    let mut stream = randomness.purpose("sample of out-edges")?.stream();
+    let mut stream = randomness.lasting_purpose("sample of out-edges")?.stream();
     let by_sender = graph.transpose();
     let (mut sources, mut targets) = (Vec::new(), Vec::new());
     for sender in 0..by_sender.nodes() {

@@ -3,6 +3,7 @@
 mod common;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use common::*;
 
@@ -10,7 +11,7 @@ use progap::ledger::Ledger;
 use progap::method::Progress;
 use progap::settings::{Bounding, Selection};
 use progap::{Error, Level, Release, Settings, release, run};
-use progap_graph::Ratios;
+use progap_graph::{AtomicFile, Ratios};
 use progap_privacy::Unit;
 use progap_privacy::noise::{GradientGrid, Summation};
 use serde_json::Value;
@@ -29,7 +30,7 @@ fn every_level_trains_verifies_and_predicts() {
         assert_eq!(release.statement.private, level != Level::None);
         assert_eq!(release.statement.epsilon.is_some(), level != Level::None);
         assert_verified(&folder);
-        for left in ["run.json", "secret.key", "checkpoint.safetensors"] {
+        for left in ["run.json", "secret.key", "checkpoint-1.safetensors", "checkpoint-2.safetensors"] {
             assert!(!folder.join(left).exists(), "{left} is left over");
         }
         assert_predicts_as_measured(&release);
@@ -67,47 +68,110 @@ fn a_stopped_run_goes_on_to_the_same_bits() {
     }
 }
 
-#[test]
-fn a_secure_run_that_is_resumed_asks_with_the_same_noise() {
-    let settings = Settings { seed: None, ..settings(Level::Edge) };
-    let (_keep, folder) = folder();
-    run::train(network(), &settings, &folder, None, Value::Null, &mut stop_after(30))
-        .expect_err("stopped in stage 1");
-    let aggregate = folder.join("aggregates/1.npy");
-    let before = std::fs::read(&aggregate).expect("the first aggregate is kept");
-    // As after a crash before the state was kept: the query is made again, and must be the same one.
-    std::fs::remove_file(&aggregate).expect("removed");
-    std::fs::remove_file(folder.join("checkpoint.safetensors")).expect("removed");
-    run::resume(network(), &folder, &mut ()).expect("resumed");
-    assert_eq!(std::fs::read(&aggregate).expect("asked again"), before);
-    assert!(
-        release::verify(&folder).expect("verified").iter().all(|finding| finding.ok),
-        "every query is listed"
-    );
+/// Copies a folder as it is at this moment.
+fn snapshot(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            snapshot(&path, &target);
+        } else if !path.file_name().is_some_and(AtomicFile::is_unfinished) {
+            std::fs::copy(&path, &target).expect("copied");
+        }
+    }
 }
 
-/// A crash after an aggregate was kept and before the state was: the query must still be listed.
+/// Crashes at any epoch: what is on disk then goes on to the bits of the run that was never interrupted, with secure noise
+/// as with a seed, wherever the first process was: before its first aggregate, between two, or within a stage.
 #[test]
-fn an_aggregate_kept_just_before_a_crash_is_counted() {
-    let settings = settings(Level::Edge);
-    let (_whole, whole) = folder();
-    train(&settings, &whole).expect("trained");
-    let (_keep, folder) = folder();
-    let (checkpoint, before) = (folder.join("checkpoint.safetensors"), folder.join("before"));
-    let mut epochs = 0;
-    let mut stop = |_: &Progress| {
-        epochs += 1;
-        if epochs <= settings.epochs {
-            return ControlFlow::Continue(());
+fn a_secure_run_goes_on_from_any_moment_with_the_same_noise() {
+    for settings in [settings(Level::Edge), settings(Level::Node)] {
+        let settings = Settings { seed: None, ..settings };
+        let (_keep, whole) = folder();
+        let outer = tempfile::tempdir().expect("a folder");
+        let moments: Vec<usize> = [1, settings.epochs, settings.epochs + 1, 2 * settings.epochs + 1].into();
+        let mut epochs = 0;
+        let mut watch = |_: &Progress| {
+            epochs += 1;
+            if moments.contains(&epochs) {
+                snapshot(&whole, &outer.path().join(epochs.to_string()));
+            }
+            ControlFlow::Continue(())
+        };
+        run::train(network(), &settings, &whole, None, Value::Null, &mut watch).expect("trained");
+        for moment in moments {
+            let crashed = outer.path().join(moment.to_string());
+            run::resume(network(), &crashed, &mut ()).expect("resumed");
+            assert!(contents(&crashed) == contents(&whole), "{} after {moment} epochs", settings.level);
+            assert_verified(&crashed);
         }
-        // The first epoch of stage 1: what is on disk is the state at the end of stage 0.
-        std::fs::copy(&checkpoint, &before).expect("kept at the end of stage 0");
-        ControlFlow::Break(())
+    }
+}
+
+/// The key that lies on disk after an answer was kept is another one, from which the first cannot be computed: put in its
+/// place, it makes other noise.
+#[test]
+fn a_key_on_disk_cannot_repeat_the_noise_of_what_was_kept() {
+    let settings = Settings { seed: None, ..settings(Level::Edge) };
+    let (_keep, folder) = folder();
+    let outer = tempfile::tempdir().expect("a folder");
+    let (first, later) = (outer.path().join("first"), outer.path().join("later"));
+    let mut epochs = 0;
+    let mut watch = |_: &Progress| {
+        epochs += 1;
+        match epochs {
+            1 => snapshot(&folder, &first),
+            n if n == settings.epochs + 1 => snapshot(&folder, &later),
+            _ => {}
+        }
+        ControlFlow::Continue(())
     };
-    run::train(network(), &settings, &folder, None, Value::Null, &mut stop).expect_err("stopped");
-    std::fs::rename(&before, &checkpoint).expect("as after a crash");
-    run::resume(network(), &folder, &mut ()).expect("resumed");
-    assert_eq!(contents(&folder), contents(&whole));
+    run::train(network(), &settings, &folder, None, Value::Null, &mut watch).expect("trained");
+    let key = |folder: &Path| {
+        let text = std::fs::read(folder.join("secret.key")).expect("read");
+        let content: Value = serde_json::from_slice(&text).expect("JSON");
+        let hex = content["key"].as_str().expect("a key").to_string();
+        // The generation, the noise key, and what stays the same through the run.
+        (hex[..16].to_string(), hex[16..80].to_string(), hex[80..].to_string())
+    };
+    let ((generation, noise, identity), after) = (key(&first), key(&later));
+    assert!(generation != after.0 && noise != after.1 && identity == after.2);
+}
+
+/// Files that somebody changed are refused, and so is a key of the right length: nothing is asked with other noise, and no
+/// second answer is made of other inputs.
+#[test]
+fn changed_files_of_a_run_are_refused_on_resume() {
+    let settings = Settings { seed: None, ..settings(Level::Edge) };
+    let (_keep, folder) = folder();
+    let stopped = run::train(
+        network(),
+        &settings,
+        &folder,
+        None,
+        Value::Null,
+        &mut stop_after(2 * settings.epochs + 1),
+    );
+    assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
+    let mut names: Vec<String> = contents(&folder).into_iter().map(|(name, _)| name).collect();
+    names.retain(|name| name != "run.json");
+    assert!(names.len() == 4, "two aggregates, a checkpoint and the key: {names:?}");
+    for name in names {
+        let file = folder.join(&name);
+        let good = std::fs::read(&file).expect("read");
+        for place in [good.len() / 2, good.len() - 5] {
+            let mut bad = good.clone();
+            bad[place] ^= 1;
+            std::fs::write(&file, &bad).expect("written");
+            let error = run::resume(network(), &folder, &mut ()).expect_err(&name).to_string();
+            assert!(error.contains(&name), "{error}");
+        }
+        std::fs::remove_file(&file).expect("removed");
+        run::resume(network(), &folder, &mut ()).expect_err(&name);
+        std::fs::write(&file, good).expect("put back");
+    }
+    run::resume(network(), &folder, &mut ()).expect("as it was, it goes on");
 }
 
 /// One grid serves the gradients of all stages: each is charged for the stage with the most parameters, and has the noise

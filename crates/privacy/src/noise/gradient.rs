@@ -6,7 +6,7 @@
 
 use super::gaussian::{MAX_SIGMA, RoundedGaussian};
 use super::release::Noisy;
-use super::stream::{Source, Stream};
+use super::stream::{BlockDigest, Query, QueryDigest, Source};
 use crate::error::{Error, Result, positive};
 use crate::event::Event;
 
@@ -134,12 +134,13 @@ impl GradientGrid {
         Event::Gaussian { sigma: self.noise(), sensitivity: self.sensitivity }
     }
 
-    /// Round a sum to the grid, add integer noise, and go back to floats.
+    /// Round a sum to the grid, add integer noise, and go back to floats. The noise is bound to the grid and to every
+    /// integer ([`Query::bind`]).
     ///
     /// # Errors
     /// A sum of more entries, or with one that is not a number or beyond 2^51 steps: the contributions
     /// were not clipped then, and no noise would protect them.
-    pub fn privatise<S: Source>(&self, sum: &[f64], stream: &mut Stream<S>) -> Result<Noisy<Vec<f64>, S>> {
+    pub fn privatise<S: Source>(&self, sum: &[f64], query: Query<S>) -> Result<Noisy<Vec<f64>, S>> {
         if sum.len() > self.parameters {
             let expected = "at most the number of parameters of the grid";
             return Err(Error::invalid("gradient length", sum.len(), expected));
@@ -151,7 +152,9 @@ impl GradientGrid {
             return Err(Error::invalid("gradient sum", "out of range", "finite, from clipped gradients"));
         }
         let mut integers: Vec<i64> = sum.iter().map(|&entry| nearest(entry * per_step)).collect();
-        self.gaussian.add_to(stream, &mut integers);
+        let digest = QueryDigest::new(&[self.gaussian.sigma(), self.step], [BlockDigest::new(&integers)]);
+        let mut stream = query.bind(&digest).stream();
+        self.gaussian.add_to(&mut stream, &mut integers);
         let noisy = integers.iter().map(|&z| z as f64 * self.step).collect();
         Ok(Noisy::new(noisy, stream.source().clone()))
     }
@@ -219,12 +222,12 @@ mod tests {
         let hopeless = Summation { terms: 10, depth: 1 << 30, unit_roundoff: 2f64.powi(-24) };
         assert!(GradientGrid::new(1.0, 10, 1.0, hopeless).is_err());
         let grid = GradientGrid::new(1.0, 2, 1.0, plain).unwrap();
-        let mut stream = Randomness::from_seed(1).purpose("grid").unwrap().stream();
-        assert!(grid.privatise(&[0.0], &mut stream).is_ok(), "fewer entries need less");
-        assert!(grid.privatise(&[0.0; 3], &mut stream).is_err());
-        assert!(grid.privatise(&[0.0, MOST_STEPS.next_up() * grid.step()], &mut stream).is_err());
-        assert!(grid.privatise(&[0.0, f64::NAN], &mut stream).is_err());
-        assert!(grid.privatise(&[0.0, f64::INFINITY], &mut stream).is_err());
+        let query = |label: &str| Randomness::from_seed(1).query(label).unwrap();
+        assert!(grid.privatise(&[0.0], query("g")).is_ok(), "fewer entries need less");
+        assert!(grid.privatise(&[0.0; 3], query("g")).is_err());
+        assert!(grid.privatise(&[0.0, MOST_STEPS.next_up() * grid.step()], query("g")).is_err());
+        assert!(grid.privatise(&[0.0, f64::NAN], query("g")).is_err());
+        assert!(grid.privatise(&[0.0, f64::INFINITY], query("g")).is_err());
     }
 
     proptest! {

@@ -2,7 +2,8 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | random bits, used once | [`Randomness`], [`Purpose`], [`Stream`] |
+//! | random bits, used once | [`Randomness`], [`Query`], [`Purpose`], [`Stream`] |
+//! | the secret of a run | [`RunKey`] |
 //! | Gaussian noise on integers | [`RoundedGaussian`] |
 //! | Laplace noise on integers | [`RoundedLaplace`], [`TwoSidedGeometric`] |
 //! | exact coins, randomised response | [`Bernoulli`], [`RandomisedResponse`], [`bernoulli`] |
@@ -18,6 +19,7 @@ pub mod bernoulli;
 pub(crate) mod fixed;
 mod gaussian;
 mod gradient;
+mod key;
 mod laplace;
 mod message;
 mod release;
@@ -28,8 +30,11 @@ pub mod tables;
 pub use bernoulli::{Bernoulli, RandomisedResponse};
 pub use gaussian::{MAX_SIGMA, NoisySum, RoundedGaussian};
 pub use gradient::{GradientGrid, Summation, clip_factor};
+pub use key::RunKey;
 pub use laplace::{RoundedLaplace, Scale, TwoSidedGeometric};
 pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choose_scale};
 pub use release::Noisy;
 pub use response::SparseResponse;
-pub use stream::{Provenance, Purpose, Randomness, Reproducible, RunKey, Secure, Source, Stream};
+pub use stream::{
+    BlockDigest, Provenance, Purpose, Query, QueryDigest, Randomness, Reproducible, Secure, Source, Stream,
+};

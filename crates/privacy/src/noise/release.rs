@@ -3,24 +3,24 @@
 use std::num::NonZeroU32;
 
 use super::gaussian::{NoisySum, RoundedGaussian};
-use super::stream::{Provenance, Purpose, Source, Stream};
+use super::stream::{BlockDigest, Provenance, Query, QueryDigest, Source, Stream};
 
 /// Noisy values and the source of their noise, which only a stream can vouch for: a `Noisy<_, Secure>` cannot have
 /// been made with a seed.
 ///
 /// ```
 /// use progap_privacy::noise::{Noisy, Quantiser, Randomness, RoundedGaussian, Secure};
-/// let purpose = Randomness::from_os().purpose("sums")?;
+/// let query = Randomness::from_os().query("sums")?;
 /// let scale = Quantiser::<i16>::new(100)?.scale();
-/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, purpose, 1);
+/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, query, 1);
 /// # Ok::<(), progap_privacy::Error>(())
 /// ```
 /// A seeded result cannot pass for a secure one:
 /// ```compile_fail,E0308
 /// use progap_privacy::noise::{Noisy, Quantiser, Randomness, RoundedGaussian, Secure};
-/// let purpose = Randomness::from_seed(1).purpose("sums")?;
+/// let query = Randomness::from_seed(1).query("sums")?;
 /// let scale = Quantiser::<i16>::new(100)?.scale();
-/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, purpose, 1);
+/// let private: Noisy<Vec<f32>, Secure> = RoundedGaussian::new(300.0)?.release(&mut [1_i32], scale, query, 1);
 /// # Ok::<(), progap_privacy::Error>(())
 /// ```
 #[derive(Debug)]
@@ -71,15 +71,29 @@ impl RoundedGaussian {
     /// # Proof definition
     /// For integer sums that move by at most `Delta * scale` in L2 norm between neighbours, the result is
     /// post-processing of the Gaussian mechanism with standard deviation `sigma / scale` and sensitivity `Delta`
-    /// (docs/privacy.md#rounding), up to [`tables::slack`](super::tables::slack). Block `b` of the values uses stream `b`
-    /// of the purpose, whatever the number of threads (0 counts as 1), and the purpose is used up.
-    pub fn release<T: NoisySum + Into<i64> + Send, S: Source>(
+    /// (docs/privacy.md#rounding), up to [`tables::slack`](super::tables::slack). The noise is bound to the noise's size, the
+    /// scale and every sum ([`Query::bind`]). Block `b` of the values uses stream `b`, whatever the number of threads (0 counts
+    /// as 1), and the query is used up.
+    pub fn release<T: NoisySum + Into<i64> + Send + Sync, S: Source>(
         &self,
         sums: &mut [T],
         scale: NonZeroU32,
-        mut purpose: Purpose<S>,
+        query: Query<S>,
         threads: usize,
     ) -> Noisy<Vec<f32>, S> {
+        let mut digests = vec![None; sums.len().div_ceil(BLOCK)];
+        let blocks_per_thread = digests.len().div_ceil(threads.max(1)).max(1);
+        std::thread::scope(|scope| {
+            let shares = digests.chunks_mut(blocks_per_thread).zip(sums.chunks(BLOCK * blocks_per_thread));
+            for (digests, sums) in shares {
+                scope.spawn(|| {
+                    let blocks = digests.iter_mut().zip(sums.chunks(BLOCK));
+                    blocks.for_each(|(digest, block)| *digest = Some(BlockDigest::new(block)));
+                });
+            }
+        });
+        let digest = QueryDigest::new(&[self.sigma(), scale.get().into()], digests.into_iter().flatten());
+        let mut purpose = query.bind(&digest);
         let source = purpose.source().clone();
         let mut out = vec![0_f32; sums.len()];
         let mut blocks: Vec<_> = sums
@@ -87,7 +101,6 @@ impl RoundedGaussian {
             .zip(out.chunks_mut(BLOCK))
             .map(|(sums, out)| (sums, out, purpose.stream()))
             .collect();
-        let blocks_per_thread = blocks.len().div_ceil(threads.max(1)).max(1);
         let inverse = 1.0 / f64::from(scale.get());
         std::thread::scope(|scope| {
             for share in blocks.chunks_mut(blocks_per_thread) {

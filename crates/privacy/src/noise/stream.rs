@@ -1,12 +1,13 @@
 //! Random bits: ChaCha20 keyed by the operating system, one stream per use, none used twice.
 //!
 //! ```text
-//! Randomness ── purpose("stage 1 aggregate") ──> Purpose ── stream() ──> Stream 0, Stream 1, ...
-//!  one per run   one per query, its own key       one per block of rows, its own nonce
+//! Randomness ── query("stage 1 aggregate") ──> Query ── bind(digest) ──> Purpose ── stream() ──> Stream 0, Stream 1, ...
+//!  one per run   one per label                  the exact integers        its own key             one per block of rows
 //! ```
 //! Nothing here can be cloned, a label can be taken once, and a purpose numbers its streams upwards: two
-//! mechanisms never see the same bits. The type parameter says where the bits come from, and every result
-//! made with them carries it on: [`Secure`] or [`Reproducible`].
+//! mechanisms never see the same bits. Noise is bound to the exact query it protects ([`Query::bind`]), so that two
+//! different sums never share noise, whoever asks them under one key. The type parameter says where the bits come from, and
+//! every result made with them carries it on: [`Secure`] or [`Reproducible`].
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -16,6 +17,7 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::key::RunKey;
 use crate::error::Error;
 
 /// Where noise came from, as a value that can be written into a privacy statement.
@@ -74,11 +76,7 @@ impl Source for Reproducible {
 
 impl sealed::Sealed for Secure {
     fn key(&self, _label: &str) -> Result<[u8; 32], Error> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|cause| {
-            Error::invalid("entropy", cause, "a working random source in the operating system")
-        })?;
-        Ok(key)
+        super::key::from_os()
     }
 }
 
@@ -111,60 +109,13 @@ pub struct Randomness<S: Source> {
     taken: BTreeSet<String>,
 }
 
-/// The secret of one run, from the operating system. Whoever has it can remove the run's noise.
-///
-/// A run that must survive a crash keeps it in a file that only its owner can read, and deletes the file when it is
-/// done: resumed with the same key, it asks the same questions with the same noise, which reveals nothing new.
-pub struct RunKey([u8; 32]);
-
-impl RunKey {
-    /// A new key.
-    ///
-    /// # Errors
-    /// An operating system without entropy.
-    pub fn from_os() -> Result<Self, Error> {
-        sealed::Sealed::key(&Secure(()), "").map(RunKey)
-    }
-
-    /// A key that was kept.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        RunKey(bytes)
-    }
-
-    /// The key, to be kept secret.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    fn derive(&self, label: &str) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        hash.update(b"progap run key 1\0");
-        hash.update(self.0);
-        hash.update(label.as_bytes());
-        hash.finalize().into()
-    }
-}
-
-impl Drop for RunKey {
-    fn drop(&mut self) {
-        use zeroize::Zeroize;
-        self.0.zeroize();
-    }
-}
-
-impl std::fmt::Debug for RunKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RunKey")
-    }
-}
-
 impl Randomness<Secure> {
     /// Bits no one can predict or repeat.
     pub fn from_os() -> Self {
         Self { source: Secure(()), key: None, taken: BTreeSet::new() }
     }
 
-    /// Bits no one can predict; the same ones for the same key and labels, so that a run can be resumed.
+    /// Bits no one can predict; the same ones for the same key and queries, so that a run can be resumed.
     pub fn from_key(key: RunKey) -> Self {
         Self { source: Secure(()), key: Some(key), taken: BTreeSet::new() }
     }
@@ -184,23 +135,160 @@ impl<S: Source> Randomness<S> {
         self.source.provenance()
     }
 
-    /// The randomness for one use, named by a label that is refused the second time.
+    /// The randomness for one use that is no noise, such as which records join a batch, named by a label that is refused
+    /// the second time.
     ///
     /// # Errors
     /// A label already taken, or an operating system without entropy.
     pub fn purpose(&mut self, label: &str) -> Result<Purpose<S>, Error> {
-        if !self.taken.insert(label.to_owned()) {
-            return Err(Error::invalid(
-                "purpose",
-                label,
-                "a label not used before in this run, so that no noise is used twice",
-            ));
-        }
+        self.take(label)?;
         let key = match &self.key {
-            Some(run) => run.derive(label),
+            Some(run) => run.for_purpose(label),
             None => self.source.key(label)?,
         };
         Ok(Purpose { source: self.source.clone(), key, next: 0 })
+    }
+
+    /// The randomness for a choice that must be the same in every process of a run, from its first to its last, and need
+    /// not be forgotten: it protects nothing.
+    ///
+    /// # Errors
+    /// A label already taken, or an operating system without entropy.
+    pub fn lasting_purpose(&mut self, label: &str) -> Result<Purpose<S>, Error> {
+        self.take(label)?;
+        let key = match &self.key {
+            Some(run) => run.for_lasting_purpose(label),
+            None => self.source.key(label)?,
+        };
+        Ok(Purpose { source: self.source.clone(), key, next: 0 })
+    }
+
+    /// A query whose noise is drawn once its exact integers are known.
+    ///
+    /// # Errors
+    /// A label already taken, or an operating system without entropy.
+    pub fn query(&mut self, label: &str) -> Result<Query<S>, Error> {
+        self.take(label)?;
+        let key = match &self.key {
+            Some(run) => QueryKey::Bound(Secret(run.for_query(label))),
+            None => QueryKey::Ready(Secret(self.source.key(label)?)),
+        };
+        Ok(Query { source: self.source.clone(), key })
+    }
+
+    /// The run's key, to be kept where only its owner can read it; none where noise is reproducible or not to be repeated.
+    pub fn key(&self) -> Option<&RunKey> {
+        self.key.as_ref()
+    }
+
+    /// Replaces the run's key by its successor: from here on nobody can repeat what was drawn before.
+    pub fn forget(&mut self) {
+        if let Some(key) = &mut self.key {
+            key.advance();
+        }
+    }
+
+    fn take(&mut self, label: &str) -> Result<(), Error> {
+        if self.taken.insert(label.to_owned()) {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "purpose",
+            label,
+            "a label not used before in this run, so that no noise is used twice",
+        ))
+    }
+}
+
+/// Bytes that are overwritten when they are no longer needed.
+struct Secret([u8; 32]);
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        use zeroize::Zeroize;
+        self.0.zeroize();
+    }
+}
+
+enum QueryKey {
+    /// Of a run's key: the noise is that of the label and the integers.
+    Bound(Secret),
+    /// Of a seed, or of the operating system for this query alone.
+    Ready(Secret),
+}
+
+/// A query that has a name and no noise yet.
+///
+/// # Proof definition
+/// Under one [`RunKey`] the noise is a pseudorandom function of (key, label, digest): the same query gets the same noise, which
+/// tells nothing new, and any other query gets noise of its own, as if drawn afresh, unless BLAKE3 can be told from a random
+/// function or two different queries have one digest (docs/privacy.md#keys-and-noise). With a seed the noise is that of the
+/// label alone: a seed protects nothing, and experiments compare under the same noise.
+pub struct Query<S: Source> {
+    source: S,
+    key: QueryKey,
+}
+
+impl<S: Source> Query<S> {
+    /// The randomness of this query for these integers and no others.
+    pub fn bind(self, digest: &QueryDigest) -> Purpose<S> {
+        let key = match &self.key {
+            QueryKey::Ready(key) => key.0,
+            QueryKey::Bound(key) => *blake3::keyed_hash(&key.0, &digest.0).as_bytes(),
+        };
+        Purpose { source: self.source, key, next: 0 }
+    }
+}
+
+impl<S: Source> std::fmt::Debug for Query<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Query")
+    }
+}
+
+/// The digest of an exact query: parameters of the noise, and every integer that it protects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryDigest([u8; 32]);
+
+impl QueryDigest {
+    /// The digest of numbers that decide the noise, and of integers in blocks whose own digests are known.
+    pub fn new(parameters: &[f64], blocks: impl IntoIterator<Item = BlockDigest>) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("progap 2026-11 digest of a query");
+        hasher.update(&(parameters.len() as u64).to_le_bytes());
+        for value in parameters {
+            hasher.update(&value.to_bits().to_le_bytes());
+        }
+        for block in blocks {
+            hasher.update(&block.0);
+        }
+        QueryDigest(*hasher.finalize().as_bytes())
+    }
+}
+
+/// The digest of a block of integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockDigest([u8; 32]);
+
+impl BlockDigest {
+    /// The digest of some integers: the same whatever type holds them. Integers that all fit in four bytes are hashed as four.
+    pub fn new<T: Copy + Into<i64>>(integers: &[T]) -> Self {
+        let small = integers.iter().all(|&z| i32::try_from(z.into()).is_ok());
+        let width: usize = if small { 4 } else { 8 };
+        let mut bytes = vec![0u8; width * integers.len()];
+        if small {
+            let places = bytes.chunks_exact_mut(4).zip(integers);
+            places
+                .for_each(|(place, &z)| place.copy_from_slice(&(Into::<i64>::into(z) as i32).to_le_bytes()));
+        } else {
+            let places = bytes.chunks_exact_mut(8).zip(integers);
+            places.for_each(|(place, &z)| place.copy_from_slice(&Into::<i64>::into(z).to_le_bytes()));
+        }
+        let mut hasher = blake3::Hasher::new();
+        // Width and length first: no two lists of integers are the same bytes.
+        hasher.update(&[width as u8]).update(&(integers.len() as u64).to_le_bytes()).update(&bytes);
+        use zeroize::Zeroize;
+        bytes.zeroize();
+        BlockDigest(*hasher.finalize().as_bytes())
     }
 }
 
@@ -364,6 +452,78 @@ mod tests {
         assert!(randomness.purpose("x").is_ok());
         let refusal = randomness.purpose("x").unwrap_err().to_string();
         assert!(refusal.contains("purpose") && refusal.contains("not used before"), "{refusal}");
+    }
+
+    fn first_word(randomness: &mut Randomness<Secure>, label: &str, digest: &QueryDigest) -> u64 {
+        randomness.query(label).unwrap().bind(digest).stream().next_u64()
+    }
+
+    fn keyed(bytes: u8) -> Randomness<Secure> {
+        Randomness::from_key(RunKey::from_bytes(&[bytes; 72]))
+    }
+
+    fn digest(integers: &[i64]) -> QueryDigest {
+        QueryDigest::new(&[2.0, 127.0], [BlockDigest::new(integers)])
+    }
+
+    /// The same query under the same key has the same noise; another key, name, parameter or integer has another.
+    #[test]
+    fn noise_is_bound_to_the_exact_query() {
+        let (sums, other) = (digest(&[1, 2, 3]), digest(&[1, 2, 4]));
+        let first = first_word(&mut keyed(1), "a", &sums);
+        assert_eq!(first, first_word(&mut keyed(1), "a", &sums), "asked again");
+        assert_ne!(first, first_word(&mut keyed(1), "a", &other), "one integer differs");
+        assert_ne!(first, first_word(&mut keyed(1), "b", &sums), "another name");
+        assert_ne!(first, first_word(&mut keyed(2), "a", &sums), "another key");
+        let louder = QueryDigest::new(&[2.5, 127.0], [BlockDigest::new(&[1_i64, 2, 3])]);
+        assert_ne!(first, first_word(&mut keyed(1), "a", &louder), "another parameter");
+        let purpose = keyed(1).purpose("a").unwrap().stream().next_u64();
+        let lasting = keyed(1).lasting_purpose("a").unwrap().stream().next_u64();
+        assert!(
+            first != purpose && first != lasting && purpose != lasting,
+            "no use shares bits with another"
+        );
+    }
+
+    #[test]
+    fn digests_tell_lists_apart_and_types_not() {
+        assert_eq!(BlockDigest::new(&[1_i32, -2]), BlockDigest::new(&[1_i64, -2]));
+        let lists: [&[i64]; 6] = [&[], &[0], &[0, 0], &[1 << 40], &[1 << 40, 0], &[0, 1 << 40]];
+        for (i, a) in lists.iter().enumerate() {
+            for b in &lists[i + 1..] {
+                assert_ne!(BlockDigest::new(a), BlockDigest::new(b), "{a:?} {b:?}");
+            }
+        }
+        let (a, b) = (BlockDigest::new(&[1_i64]), BlockDigest::new(&[2_i64]));
+        assert_ne!(QueryDigest::new(&[], [a, b]), QueryDigest::new(&[], [b, a]));
+        assert_ne!(QueryDigest::new(&[0.0], [a]), QueryDigest::new(&[], [a]));
+    }
+
+    /// After a key was replaced by its successor, what was drawn before cannot be drawn again.
+    #[test]
+    fn a_successor_repeats_nothing() {
+        let sums = digest(&[7]);
+        let mut later = keyed(1);
+        later.forget();
+        let after = first_word(&mut later, "a", &sums);
+        assert_ne!(after, first_word(&mut keyed(1), "a", &sums));
+        let mut again = keyed(1);
+        again.forget();
+        assert_eq!(after, first_word(&mut again, "a", &sums), "a resumed run has the same successor");
+        // What lasts through a run is the same before and after.
+        let lasting = |randomness: &mut Randomness<Secure>| {
+            randomness.lasting_purpose("sample").unwrap().stream().next_u64()
+        };
+        assert_eq!(lasting(&mut later), lasting(&mut keyed(1)));
+    }
+
+    #[test]
+    fn seeded_noise_is_that_of_its_label() {
+        let draw = |integers: &[i64]| {
+            Randomness::from_seed(1).query("a").unwrap().bind(&digest(integers)).stream().next_u64()
+        };
+        assert_eq!(draw(&[1]), draw(&[2]));
+        assert_eq!(draw(&[1]), Randomness::from_seed(1).purpose("a").unwrap().stream().next_u64());
     }
 
     #[test]

@@ -24,7 +24,6 @@ pub(crate) fn response(epsilon: f64) -> Result<(Response, Event)> {
 }
 
 pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
-    // Drawn again by a resumed run, it is the same graph: its randomness comes from the run's key.
-    let graph = trainer.vault.noisy_graph(trainer.settings, trainer.plan, memory::available())?;
+    let graph = trainer.noisy_graph(memory::available())?;
     sage::fit_along(trainer, &graph)
 }

@@ -5,10 +5,10 @@
 //! is resumed the method runs from its first line again, and each step that was done before returns what was kept of
 //! it. So no method has code of its own for crashes.
 
-use progap_graph::{Buffer, Part};
+use progap_graph::{Buffer, Graph, Part};
 use progap_nn::{Adam, Batch, Optimiser, Packed, accuracy, apply, epoch};
 use progap_privacy::Event;
-use progap_privacy::noise::{GradientGrid, Source};
+use progap_privacy::noise::{GradientGrid, RunKey, Source};
 use serde::{Deserialize, Serialize};
 
 use super::{Observer, Progress};
@@ -56,14 +56,25 @@ pub struct State {
 
 /// Where a run keeps what it must not lose.
 pub trait Keeper {
-    /// Keeps an aggregate for ever; it is on disk when this returns.
-    fn keep_aggregate(&mut self, number: usize, values: Vec<f32>, width: usize) -> Result<Buffer<f32>>;
+    /// Keeps an aggregate for ever, and the key that the run goes on with, the one before it forgotten; both are on disk when this
+    /// returns.
+    fn keep_aggregate(
+        &mut self,
+        number: usize,
+        values: Vec<f32>,
+        width: usize,
+        key: Option<&RunKey>,
+    ) -> Result<Buffer<f32>>;
     /// An aggregate, if it was kept.
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>>;
-    /// Keeps the state, at the end of a stage.
-    fn keep_state(&mut self, state: &State) -> Result<()>;
+    /// Keeps a noisy graph until the run is done, as an aggregate is kept.
+    fn keep_graph(&mut self, graph: &Graph, key: Option<&RunKey>) -> Result<()>;
+    /// The noisy graph, if it was kept.
+    fn kept_graph(&mut self) -> Result<Option<Graph>>;
+    /// Keeps the state, at the end of a stage, and the key that the run goes on with.
+    fn keep_state(&mut self, state: &State, key: Option<&RunKey>) -> Result<()>;
     /// Keeps the state if the last time is long ago, or if `now` is set.
-    fn maybe_keep_state(&mut self, state: &State, now: bool) -> Result<()>;
+    fn maybe_keep_state(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()>;
     /// What to say when training is stopped.
     fn interrupted(&self) -> Error;
     /// Whether the training accuracy of every epoch is wanted where it does not come by itself.
@@ -190,11 +201,24 @@ impl<'r, S: Source> Trainer<'r, S> {
                 let query = format!("aggregate {number}");
                 let mut values = self.vault.aggregate(&query, message, aggregates, self.plan)?;
                 post(&mut values, width);
-                self.keeper.keep_aggregate(number, values, width)?
+                self.vault.forget();
+                self.keeper.keep_aggregate(number, values, width, self.vault.key())?
             }
         };
         aggregates.push(Aggregate { values, width });
         Ok(())
+    }
+
+    /// The noisy graph, asked for once and kept.
+    pub fn noisy_graph(&mut self, available: Option<u64>) -> Result<Graph> {
+        if let Some(graph) = self.keeper.kept_graph()? {
+            self.vault.record_response(self.plan)?;
+            return Ok(graph);
+        }
+        let graph = self.vault.noisy_graph(self.settings, self.plan, available)?;
+        self.vault.forget();
+        self.keeper.keep_graph(&graph, self.vault.key())?;
+        Ok(graph)
     }
 
     /// Trains the model of a stage, from where it stands; a stage that is done is not trained again.
@@ -237,6 +261,7 @@ impl<'r, S: Source> Trainer<'r, S> {
                 known => known,
             };
             let val_accuracy = lesson.accuracy(&self.vault, &model, Part::Val)?;
+            self.vault.forget();
             self.state.epoch = done;
             self.state.history.push(EpochRecord { stage, epoch: done, loss, train_accuracy, val_accuracy });
             // NaN (no validation nodes) never is the best: then the last epoch is kept.
@@ -259,7 +284,7 @@ impl<'r, S: Source> Trainer<'r, S> {
             self.state.model = Some(model);
             self.state.optimiser = Some(optimiser);
             self.state.events = self.vault.events().to_vec();
-            self.keeper.maybe_keep_state(&self.state, stop)?;
+            self.keeper.maybe_keep_state(&self.state, self.vault.key(), stop)?;
             if stop {
                 return Err(self.keeper.interrupted());
             }
@@ -274,7 +299,7 @@ impl<'r, S: Source> Trainer<'r, S> {
         self.state.epoch = 0;
         self.state.finished.push(kept);
         self.state.events = self.vault.events().to_vec();
-        self.keeper.keep_state(&self.state)
+        self.keeper.keep_state(&self.state, self.vault.key())
     }
 
     /// The model of a stage that is done.
@@ -304,7 +329,7 @@ impl<'r, S: Source> Trainer<'r, S> {
         let numbered = aggregates.into_iter().enumerate();
         numbered
             .map(|(index, values)| {
-                let values = self.keeper.keep_aggregate(index + 1, values, width)?;
+                let values = self.keeper.keep_aggregate(index + 1, values, width, self.vault.key())?;
                 Ok(Aggregate { values, width })
             })
             .collect()

@@ -23,7 +23,7 @@ mod verify;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Dataset, DatasetParts, Features, Graph, Part, store};
+use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, store};
 use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +157,7 @@ pub(crate) fn write<S: Source>(
     let mut parts = dataset.clone().into_parts();
     parts.graph = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
     if node_level {
-        std::fs::create_dir_all(folder.join("private")).in_file(folder)?;
+        files::make_folder(&folder.join("private"))?;
         let own = DatasetParts { labels: vec![0; dataset.nodes()].into(), ..parts.clone() };
         store::write(&Dataset::new(own)?, &folder.join(OWN_ROWS))?;
         parts.labels = vec![0; dataset.nodes()].into();
@@ -183,6 +183,20 @@ pub(crate) fn write<S: Source>(
         files::write_json(&folder.join(OWN_MANIFEST), &Manifest::of(folder, private)?)?;
     }
     files::write_json(&folder.join(MANIFEST), &Manifest::of(folder, public)?)
+}
+
+/// A data set of a graph and nothing else.
+pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
+    Ok(Dataset::new(DatasetParts {
+        name: "graph".into(),
+        features: Features::none(),
+        labels: vec![0; graph.nodes()].into(),
+        class_names: vec!["none".into()],
+        feature_names: vec![],
+        split: None,
+        node_ids: NodeIds::Position,
+        graph,
+    })?)
 }
 
 /// Where the accuracies lie: at node level they come from private labels, and the data's holder may keep them back.

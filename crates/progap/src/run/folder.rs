@@ -4,28 +4,32 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use progap_graph::{AtomicFile, Buffer, Dataset};
+use progap_graph::{AtomicFile, Buffer, Dataset, Graph, store};
 use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
+use super::progress::{KEY, Progress, hex};
 use crate::error::InFile;
 use crate::files::{self, Tensors};
 use crate::method;
 use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};
 use crate::model::Model;
 use crate::predictor::aggregate_name;
+use crate::release;
 use crate::settings::Settings;
 use crate::{Error, Result};
 
 pub(super) const RUN: &str = "run.json";
-const KEY: &str = "secret.key";
-const CHECKPOINT: &str = "checkpoint.safetensors";
-/// The files that only a run that is not finished has.
-pub(super) const OF_A_RUN: [&str; 3] = [RUN, KEY, CHECKPOINT];
+/// The state of training, by turns: the one before is there until the new one counts.
+const CHECKPOINTS: [&str; 2] = ["checkpoint-1.safetensors", "checkpoint-2.safetensors"];
+const NOISY_GRAPH: &str = "noisy-graph.progap";
+/// The files that only a run that is not finished has, in the order in which they are removed.
+pub(super) const OF_A_RUN: [&str; 5] = [KEY, CHECKPOINTS[0], CHECKPOINTS[1], NOISY_GRAPH, RUN];
 /// How long a stage may run before its state is kept.
 const INTERVAL: Duration = Duration::from_secs(10);
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+const AGGREGATES: &str = "aggregates";
 
 /// What a run was asked to do, and on what.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,6 +48,8 @@ pub struct RunFile {
     pub model_seed: u64,
     /// The number of nodes.
     pub nodes: usize,
+    /// The hash of the run's key; absent where noise is reproducible.
+    pub key_commitment: Option<String>,
     /// The ledger to charge.
     pub ledger: Option<PathBuf>,
     /// How the data was asked for, so that the caller can load it again; not looked at here. A key `private` stays out of
@@ -59,9 +65,9 @@ impl RunFile {
         settings: &Settings,
         ledger: Option<&Path>,
         source: serde_json::Value,
+        key: Option<&RunKey>,
     ) -> Result<RunFile> {
         let random: [u8; 8] = super::random_bytes()?;
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let seed = u64::from_le_bytes(super::random_bytes()?);
         let mut run = RunFile {
             version: VERSION,
@@ -71,6 +77,7 @@ impl RunFile {
             settings: settings.clone(),
             model_seed: settings.seed.unwrap_or(seed),
             nodes: dataset.nodes(),
+            key_commitment: key.map(|key| hex(&key.commitment())),
             ledger: ledger.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())),
             source,
             seal: String::new(),
@@ -90,6 +97,11 @@ pub(super) struct RunFolder {
     pub(super) path: PathBuf,
     pub(super) run: RunFile,
     kept: Instant,
+    progress: Progress,
+    /// The key that the run goes on with, until the vault has it.
+    key: Option<RunKey>,
+    /// Whether the folder itself was made for this run.
+    made: bool,
     /// Held as long as this process works on the run.
     #[allow(dead_code, reason = "the system lets go of it with the file")]
     lock: File,
@@ -108,29 +120,35 @@ struct Note {
 
 impl RunFolder {
     /// Makes the folder, which must not hold anything yet.
-    pub(super) fn create(path: &Path, run: RunFile) -> Result<Self> {
+    pub(super) fn create(path: &Path, run: RunFile, key: Option<RunKey>) -> Result<Self> {
         if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::file(
                 path,
                 "the folder is not empty; name another one with --out, or --resume it",
             ));
         }
-        std::fs::create_dir_all(path).in_file(path)?;
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).in_file(path)?;
+        }
+        let made = match std::fs::create_dir(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => false,
+            outcome => outcome.in_file(path).map(|()| true)?,
+        };
         // Of several processes that try, one succeeds.
-        std::fs::create_dir(path.join("aggregates")).in_file(path)?;
-        Self::begin(path, run).inspect_err(|_| {
-            // Nothing was asked yet: a run that could not begin leaves nothing behind.
-            let _ = std::fs::remove_dir_all(path);
-        })
+        std::fs::create_dir(path.join(AGGREGATES)).in_file(path)?;
+        Self::begin(path, run, key, made).inspect_err(|_| remove(path, made))
     }
 
-    fn begin(path: &Path, run: RunFile) -> Result<Self> {
-        if run.settings.seed.is_none() {
-            write_secret(&path.join(KEY), RunKey::from_os()?.as_bytes())?;
-        }
-        files::write_json(&path.join(RUN), &run)?;
-        let lock = lock(&path.join(RUN))?;
-        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), lock })
+    fn begin(path: &Path, run: RunFile, key: Option<RunKey>, made: bool) -> Result<Self> {
+        let progress = Progress::new(&run.run_id, key.as_ref());
+        progress.save(path, key.as_ref())?;
+        let lock = write_locked(&path.join(RUN), &run)?;
+        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), progress, key, made, lock })
+    }
+
+    /// Removes a run that asked nothing: its own files, and the folder if it was made for it.
+    pub(super) fn abandon(&self) {
+        remove(&self.path, self.made);
     }
 
     /// Opens the folder of a run that is not finished.
@@ -160,27 +178,33 @@ impl RunFolder {
                 "it was changed since the run began: restore it, or start a new run with other settings";
             return Err(Error::file(&file, problem));
         }
-        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), lock })
+        let (path, made, kept) = (path.to_path_buf(), false, Instant::now());
+        if path.join(crate::release::MANIFEST).exists() {
+            // The release is whole: what is left to do is to remove the run's own files, the key first.
+            let progress = Progress::new(&run.run_id, None);
+            return Ok(RunFolder { path, run, kept, progress, key: None, made, lock });
+        }
+        let (progress, key) = Progress::open(&path, &run.run_id, run.key_commitment.as_deref())?;
+        Ok(RunFolder { path, run, kept, progress, key, made, lock })
     }
 
-    pub(super) fn key(&self) -> Result<[u8; 32]> {
-        let file = self.path.join(KEY);
-        let bytes = files::read(&file)?;
-        bytes.try_into().map_err(|_| Error::file(&file, "the key is damaged: the run cannot be resumed"))
+    /// The key that the run goes on with, which the caller then has alone; none where noise is reproducible.
+    pub(super) fn take_key(&mut self) -> Option<RunKey> {
+        self.key.take()
     }
 
     /// Whether something was kept by an earlier process.
     pub(super) fn is_resumed(&self) -> bool {
-        self.path.join(CHECKPOINT).exists() || self.aggregate_file(1).exists()
+        !self.progress.is_empty()
     }
 
     /// The state that was kept last.
     pub(super) fn state(&self, sizes: (usize, usize), val_nodes: usize) -> Result<State> {
-        let file = self.path.join(CHECKPOINT);
-        if !file.exists() {
-            return Ok(State::default());
-        }
-        let tensors = Tensors::read(&file)?;
+        let Some(name) = self.progress.checkpoint() else { return Ok(State::default()) };
+        let file = self.path.join(name);
+        let bytes = files::read(&file)?;
+        self.progress.check(&self.path, name, &bytes)?;
+        let tensors = Tensors::parse(&file, &bytes)?;
         let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
         let settings = &self.run.settings;
         let choice = method::choose(settings, &note.history, val_nodes);
@@ -214,7 +238,7 @@ impl RunFolder {
 
     /// Removes what only an unfinished run needs; the key first, `run.json` last.
     pub(super) fn finish(&self) -> Result<()> {
-        for name in [KEY, CHECKPOINT, RUN] {
+        for name in OF_A_RUN {
             let file = self.path.join(name);
             if file.exists() {
                 std::fs::remove_file(&file).in_file(&file)?;
@@ -222,31 +246,55 @@ impl RunFolder {
         }
         Ok(())
     }
-
-    fn aggregate_file(&self, number: usize) -> PathBuf {
-        self.path.join(aggregate_name(&self.run.settings, number))
-    }
 }
 
 impl Keeper for RunFolder {
-    fn keep_aggregate(&mut self, number: usize, values: Vec<f32>, width: usize) -> Result<Buffer<f32>> {
-        let file = self.aggregate_file(number);
+    fn keep_aggregate(
+        &mut self,
+        number: usize,
+        values: Vec<f32>,
+        width: usize,
+        key: Option<&RunKey>,
+    ) -> Result<Buffer<f32>> {
+        let name = aggregate_name(&self.run.settings, number);
+        let file = self.path.join(&name);
         if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder).in_file(folder)?;
+            files::make_folder(folder)?;
         }
-        files::write_matrix(&file, &values, width)?;
+        let digest = files::write_matrix(&file, &values, width)?;
+        self.progress.keep(&name, digest);
+        self.progress.save(&self.path, key)?;
         Ok(values.into())
     }
 
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
-        let file = self.aggregate_file(number);
-        if !file.exists() {
+        let name = aggregate_name(&self.run.settings, number);
+        if !self.progress.has(&name) {
             return Ok(None);
         }
-        Ok(Some(files::read_matrix(&file, self.run.nodes, width)?.into()))
+        let file = self.path.join(&name);
+        let bytes = files::read(&file)?;
+        self.progress.check(&self.path, &name, &bytes)?;
+        Ok(Some(files::parse_matrix(&file, &bytes, self.run.nodes, width)?.into()))
     }
 
-    fn keep_state(&mut self, state: &State) -> Result<()> {
+    fn keep_graph(&mut self, graph: &Graph, key: Option<&RunKey>) -> Result<()> {
+        let file = self.path.join(NOISY_GRAPH);
+        store::write(&release::bare(graph.clone())?, &file)?;
+        self.progress.keep(NOISY_GRAPH, files::digest([&files::read(&file)?[..]]));
+        self.progress.save(&self.path, key)
+    }
+
+    fn kept_graph(&mut self) -> Result<Option<Graph>> {
+        if !self.progress.has(NOISY_GRAPH) {
+            return Ok(None);
+        }
+        let file = self.path.join(NOISY_GRAPH);
+        self.progress.check(&self.path, NOISY_GRAPH, &files::read(&file)?)?;
+        Ok(Some(store::open(&file)?.into_parts().graph))
+    }
+
+    fn keep_state(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
         let mut tensors = Tensors::default();
         for (stage, model) in state.finished.iter().enumerate() {
             model.add_to(&mut tensors, &format!("stage{stage}."));
@@ -274,15 +322,22 @@ impl Keeper for RunFolder {
             stage_accuracies: state.stage_accuracies.clone(),
             events: state.events.clone(),
         };
-        let file = self.path.join(CHECKPOINT);
+        let turn = usize::from(self.progress.checkpoint() == Some(CHECKPOINTS[0]));
+        let file = self.path.join(CHECKPOINTS[turn]);
         tensors.note = serde_json::to_string(&note).in_file(&file)?;
-        tensors.write(&file)?;
+        let digest = tensors.write(&file)?;
+        let before = self.progress.keep_checkpoint(CHECKPOINTS[turn], digest);
+        self.progress.save(&self.path, key)?;
+        if let Some(before) = before {
+            let before = self.path.join(before);
+            std::fs::remove_file(&before).in_file(&before)?;
+        }
         self.kept = Instant::now();
         Ok(())
     }
 
-    fn maybe_keep_state(&mut self, state: &State, now: bool) -> Result<()> {
-        if now || self.kept.elapsed() >= INTERVAL { self.keep_state(state) } else { Ok(()) }
+    fn maybe_keep_state(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()> {
+        if now || self.kept.elapsed() >= INTERVAL { self.keep_state(state, key) } else { Ok(()) }
     }
 
     fn interrupted(&self) -> Error {
@@ -316,13 +371,21 @@ fn remove_unfinished_files(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file that only its owner can read, from its first byte on.
-fn write_secret(path: &Path, content: &[u8]) -> Result<()> {
-    use std::io::Write;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).in_file(path)?;
-    file.write_all(content).and_then(|()| file.sync_all()).in_file(path)
+/// Writes `run.json`, locked before it has its name, so that no other process can come first.
+fn write_locked(path: &Path, run: &RunFile) -> Result<File> {
+    let mut file = AtomicFile::create(path)?;
+    serde_json::to_writer_pretty(&mut file, run).in_file(path)?;
+    Ok(file.commit_locked()?)
+}
+
+/// Removes the files of a run that asked nothing, and its folder where that was made for it. What cannot be removed stays: it
+/// holds nothing that was asked.
+fn remove(path: &Path, made: bool) {
+    for name in OF_A_RUN {
+        let _ = std::fs::remove_file(path.join(name));
+    }
+    let _ = std::fs::remove_dir(path.join(AGGREGATES));
+    if made {
+        let _ = std::fs::remove_dir(path);
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use progap_graph::{Buffer, Dataset, Part};
+use progap_graph::{Buffer, Dataset, Graph, Part};
 use progap_privacy::noise::{Randomness, RunKey, Source};
 use serde_json::Value;
 
@@ -204,7 +204,13 @@ impl<'s> Memory<'s> {
 }
 
 impl Keeper for Memory<'_> {
-    fn keep_aggregate(&mut self, _: usize, values: Vec<f32>, _: usize) -> Result<Buffer<f32>> {
+    fn keep_aggregate(
+        &mut self,
+        _: usize,
+        values: Vec<f32>,
+        _: usize,
+        _: Option<&RunKey>,
+    ) -> Result<Buffer<f32>> {
         let values = Buffer::from(values);
         self.aggregates.push(values.clone());
         Ok(values)
@@ -214,7 +220,15 @@ impl Keeper for Memory<'_> {
         Ok(self.aggregates.get(number - 1).cloned())
     }
 
-    fn keep_state(&mut self, state: &State) -> Result<()> {
+    fn keep_graph(&mut self, _: &Graph, _: Option<&RunKey>) -> Result<()> {
+        Ok(())
+    }
+
+    fn kept_graph(&mut self) -> Result<Option<Graph>> {
+        Ok(None)
+    }
+
+    fn keep_state(&mut self, state: &State, _: Option<&RunKey>) -> Result<()> {
         if let (Some((shared, keys)), Some(stage)) = (&self.shared, state.finished.len().checked_sub(1)) {
             let stage_so_far = Stage { state: state.clone(), aggregates: self.aggregates.clone() };
             let noisy = self.noisy_rows || !self.aggregates.is_empty();
@@ -223,7 +237,7 @@ impl Keeper for Memory<'_> {
         Ok(())
     }
 
-    fn maybe_keep_state(&mut self, _: &State, _: bool) -> Result<()> {
+    fn maybe_keep_state(&mut self, _: &State, _: Option<&RunKey>, _: bool) -> Result<()> {
         Ok(())
     }
 

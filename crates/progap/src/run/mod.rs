@@ -2,16 +2,20 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `run.json` | settings, data fingerprint, run id: written first, removed last |
-//! | `secret.key` | the run's key; readable by its owner, removed at the end |
+//! | `run.json` | settings, data fingerprint, run id, hash of the key: written first, removed last |
+//! | `secret.key` | the run's key, and which other files count; readable by its owner, removed at the end |
 //! | `aggregates/N.npy` | kept aggregates, on disk before anything is trained on them |
-//! | `checkpoint.safetensors` | the state, after each stage and every few seconds within one |
+//! | `noisy-graph.progap` | method edge-rand: the noisy graph, kept in the same way |
+//! | `checkpoint-1.safetensors`, `checkpoint-2.safetensors` | the state, by turns, after each stage and every few seconds within one |
 //!
-//! All randomness derives from the key and the name of the query. A resumed run therefore asks nothing new: a query
-//! that was lost in the crash is the same query with the same noise.
+//! All noise derives from the key, the name of the query and its exact integers. A resumed run therefore asks nothing new: a
+//! query that was lost in the crash is the same query with the same noise, and a query that is not the same has noise
+//! of its own. An answer counts from the moment at which `secret.key` is replaced, and the key in it is then the one-way
+//! successor of the key that made the answer ([`progress`]).
 
 mod folder;
 mod memory;
+mod progress;
 
 use std::path::Path;
 
@@ -50,17 +54,29 @@ pub fn train(
             "a run without privacy cannot be charged: leave out --ledger, or give --level edge or --level node",
         ));
     }
-    let run = RunFile::new(&dataset, settings, ledger, source)?;
-    let run = RunFolder::create(folder, run)?;
-    let outcome = go(dataset, run, plan, observer);
-    if let Err(Error::Ledger(error)) = &outcome
-        && !matches!(error, ledger::Error::Storage { .. })
-    {
+    let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
+    let run = RunFile::new(&dataset, settings, ledger, source, key.as_ref())?;
+    let run = RunFolder::create(folder, run, key)?;
+    if let Err(error) = charge(&dataset, &run, &plan) {
         // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
         // reading or writing failed, it may have been charged: then it can be resumed.
-        std::fs::remove_dir_all(folder).map_err(|e| Error::file(folder, e))?;
+        if !matches!(error, Error::Ledger(ledger::Error::Storage { .. })) {
+            run.abandon();
+        }
+        return Err(error);
     }
-    outcome
+    go(dataset, run, plan, observer)
+}
+
+/// Charges the run's ledger, where it has one; the same run is charged once, however often it is resumed.
+fn charge(dataset: &Dataset, folder: &RunFolder, plan: &Plan) -> Result<()> {
+    if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
+        let data = dataset.content_fingerprint();
+        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone())
+            .with_noise_values(plan.noise_values);
+        Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
+    }
+    Ok(())
 }
 
 /// Goes on with a run that was interrupted; the data and the settings must be those it began with.
@@ -80,6 +96,7 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
         return Release::open(&folder.path);
     }
     let plan = prepare(&dataset, &folder.run.settings)?;
+    charge(&dataset, &folder, &plan)?;
     go(dataset, folder, plan, observer)
 }
 
@@ -137,13 +154,16 @@ fn go(dataset: Dataset, folder: RunFolder, plan: Plan, observer: &mut dyn Observ
     rayon::scope(|_| go_here(dataset, folder, plan, observer))
 }
 
-fn go_here(dataset: Dataset, folder: RunFolder, plan: Plan, observer: &mut dyn Observer) -> Result<Release> {
-    match folder.run.settings.seed {
-        Some(seed) => go_with(dataset, folder, plan, Randomness::from_seed(seed), observer),
-        None => {
-            let key = RunKey::from_bytes(folder.key()?);
-            go_with(dataset, folder, plan, Randomness::from_key(key), observer)
-        }
+fn go_here(
+    dataset: Dataset,
+    mut folder: RunFolder,
+    plan: Plan,
+    observer: &mut dyn Observer,
+) -> Result<Release> {
+    match (folder.run.settings.seed, folder.take_key()) {
+        (Some(seed), None) => go_with(dataset, folder, plan, Randomness::from_seed(seed), observer),
+        (None, Some(key)) => go_with(dataset, folder, plan, Randomness::from_key(key), observer),
+        _ => Err(Error::Contradiction("a run has a seed or a key, and never both")),
     }
 }
 
@@ -156,13 +176,6 @@ fn go_with<S: Source>(
 ) -> Result<Release> {
     let settings = folder.run.settings.clone();
     let stopwatch = Stopwatch::start(folder.is_resumed());
-    if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
-        // The same run is charged once, however often it is resumed.
-        let data = dataset.content_fingerprint();
-        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone())
-            .with_noise_values(plan.noise_values);
-        Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
-    }
     let shape = (dataset.features().columns(), dataset.classes());
     let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
     let state = folder.state(shape, val_nodes)?;

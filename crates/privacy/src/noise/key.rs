@@ -1,0 +1,147 @@
+//! The secret of a run: what its noise is derived from, and what vouches for its files.
+
+use zeroize::Zeroize;
+
+use crate::error::Error;
+
+/// Bytes of the operating system.
+pub(super) fn from_os<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|cause| {
+        Error::invalid("entropy", cause, "a working random source in the operating system")
+    })?;
+    Ok(bytes)
+}
+
+/// The secret of one run, from the operating system. Whoever has it can remove noise that is still to be drawn.
+///
+/// It has two halves. The first gives the noise, and is replaced by a one-way successor ([`RunKey::advance`]) after each answer that
+/// was kept: whoever finds the key later cannot repeat the noise of what was kept before. The second stays the same from
+/// the beginning of a run to its end, and protects no data: it names the run ([`RunKey::commitment`]) and seals its files
+/// ([`RunKey::seal`]).
+///
+/// A run that must survive a crash keeps its key in a file that only its owner can read, and deletes the file when it is
+/// done: resumed with the same key, it asks the same questions with the same noise, which tells nothing new.
+pub struct RunKey {
+    generation: u64,
+    noise: [u8; 32],
+    identity: [u8; 32],
+}
+
+impl RunKey {
+    /// The length of a key that is kept.
+    pub const BYTES: usize = 72;
+
+    /// A new key.
+    ///
+    /// # Errors
+    /// An operating system without entropy.
+    pub fn from_os() -> Result<Self, Error> {
+        Ok(RunKey { generation: 0, noise: from_os()?, identity: from_os()? })
+    }
+
+    /// A key that was kept.
+    pub fn from_bytes(bytes: &[u8; RunKey::BYTES]) -> Self {
+        let (mut generation, mut noise, mut identity) = ([0; 8], [0; 32], [0; 32]);
+        generation.copy_from_slice(&bytes[..8]);
+        noise.copy_from_slice(&bytes[8..40]);
+        identity.copy_from_slice(&bytes[40..]);
+        RunKey { generation: u64::from_le_bytes(generation), noise, identity }
+    }
+
+    /// The key, to be kept secret.
+    pub fn to_bytes(&self) -> [u8; RunKey::BYTES] {
+        let mut bytes = [0; RunKey::BYTES];
+        bytes[..8].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[8..40].copy_from_slice(&self.noise);
+        bytes[40..].copy_from_slice(&self.identity);
+        bytes
+    }
+
+    /// How often the key was replaced by its successor.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Replaces the noise key by its successor, from which it cannot be computed.
+    pub fn advance(&mut self) {
+        self.noise = blake3::derive_key("progap 2026-11 successor of a noise key", &self.noise);
+        self.generation += 1;
+    }
+
+    /// What the run and the ledger hold of the key, so that it cannot be replaced by another: a hash, which tells nothing.
+    pub fn commitment(&self) -> [u8; 32] {
+        blake3::derive_key("progap 2026-11 commitment to a run key", &self.identity)
+    }
+
+    /// A seal that only the holder of the key can make.
+    pub fn seal(&self, content: &[u8]) -> [u8; 32] {
+        let mut key = blake3::derive_key("progap 2026-11 seals of a run", &self.identity);
+        let seal = *blake3::keyed_hash(&key, content).as_bytes();
+        key.zeroize();
+        seal
+    }
+
+    pub(super) fn for_query(&self, label: &str) -> [u8; 32] {
+        derive(&self.noise, b"query", label)
+    }
+
+    pub(super) fn for_purpose(&self, label: &str) -> [u8; 32] {
+        derive(&self.noise, b"purpose", label)
+    }
+
+    pub(super) fn for_lasting_purpose(&self, label: &str) -> [u8; 32] {
+        derive(&self.identity, b"lasting", label)
+    }
+}
+
+/// The key of a label; the kind ends with a zero byte, so that no kind and label read as another pair.
+fn derive(key: &[u8; 32], kind: &[u8], label: &str) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(kind).update(b"\0").update(label.as_bytes());
+    let derived = *hasher.finalize().as_bytes();
+    hasher.zeroize();
+    derived
+}
+
+impl Drop for RunKey {
+    fn drop(&mut self) {
+        self.noise.zeroize();
+        self.identity.zeroize();
+    }
+}
+
+impl std::fmt::Debug for RunKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RunKey")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_key_is_the_same_key() {
+        let mut key = RunKey::from_os().unwrap();
+        key.advance();
+        let kept = RunKey::from_bytes(&key.to_bytes());
+        assert_eq!(kept.to_bytes(), key.to_bytes());
+        assert_eq!(kept.generation(), 1);
+        assert_ne!(RunKey::from_os().unwrap().to_bytes(), key.to_bytes());
+    }
+
+    /// The commitment and the seals stay the same as the noise key moves on, and differ between keys.
+    #[test]
+    fn a_key_is_known_by_its_commitment() {
+        let mut key = RunKey::from_bytes(&[1; 72]);
+        let (commitment, seal) = (key.commitment(), key.seal(b"file"));
+        let before = key.to_bytes();
+        key.advance();
+        assert_eq!((key.commitment(), key.seal(b"file")), (commitment, seal));
+        assert_ne!(key.seal(b"fil"), seal);
+        assert_ne!(before[8..40], key.to_bytes()[8..40]);
+        let other = RunKey::from_bytes(&[2; 72]);
+        assert!(other.commitment() != commitment && other.seal(b"file") != seal);
+    }
+}
