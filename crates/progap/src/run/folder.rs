@@ -9,6 +9,7 @@ use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
+use super::Account;
 use crate::error::InFile;
 use crate::files::{self, Tensors};
 use crate::method;
@@ -42,8 +43,8 @@ pub struct RunFile {
     pub model_seed: u64,
     /// The number of nodes.
     pub nodes: usize,
-    /// The ledger to charge.
-    pub ledger: Option<PathBuf>,
+    /// The budget to charge.
+    pub ledger: Option<Account>,
     /// How the data was asked for, so that the caller can load it again; not looked at here. A key `private` stays out of
     /// the release.
     pub source: serde_json::Value,
@@ -55,7 +56,7 @@ impl RunFile {
     pub(super) fn new(
         dataset: &Dataset,
         settings: &Settings,
-        ledger: Option<&Path>,
+        account: Option<&Account>,
         source: serde_json::Value,
     ) -> Result<RunFile> {
         let random: [u8; 8] = super::random_bytes()?;
@@ -69,7 +70,7 @@ impl RunFile {
             settings: settings.clone(),
             model_seed: settings.seed.unwrap_or(seed),
             nodes: dataset.nodes(),
-            ledger: ledger.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())),
+            ledger: account.map(Account::absolute),
             source,
             seal: String::new(),
         };

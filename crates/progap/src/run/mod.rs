@@ -10,6 +10,7 @@
 //! All randomness derives from the key and the name of the query. A resumed run therefore asks nothing new: a query
 //! that was lost in the crash is the same query with the same noise.
 
+mod account;
 mod folder;
 mod memory;
 
@@ -18,6 +19,7 @@ use std::path::Path;
 use progap_graph::{Dataset, Part};
 use progap_privacy::noise::{Randomness, RunKey, Source};
 
+pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
 use folder::RunFolder;
 pub use memory::{Shared, fit_in_memory};
@@ -35,22 +37,21 @@ use crate::{Error, Result};
 /// Trains on a data set and leaves a release in a new folder.
 ///
 /// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is charged
-/// before the first noisy value is used. `source` says how the data was asked for, and is kept beside the settings.
+/// before the first noisy value is used: `account` is what [`Account::find`] found. `source` says how the data was asked for,
+/// and is kept beside the settings.
 pub fn train(
     dataset: Dataset,
     settings: &Settings,
     folder: &Path,
-    ledger: Option<&Path>,
+    account: Option<&Account>,
     source: serde_json::Value,
     observer: &mut dyn Observer,
 ) -> Result<Release> {
-    let plan = prepare(&dataset, settings)?;
-    if ledger.is_some() && plan.unit.is_none() {
-        return Err(Error::Contradiction(
-            "a run without privacy cannot be charged: leave out --ledger, or give --level edge or --level node",
-        ));
+    if account.is_some() {
+        chargeable(settings)?;
     }
-    let run = RunFile::new(&dataset, settings, ledger, source)?;
+    let plan = prepare(&dataset, settings)?;
+    let run = RunFile::new(&dataset, settings, account, source)?;
     let run = RunFolder::create(folder, run)?;
     let outcome = go(dataset, run, plan, observer);
     if let Err(Error::Ledger(error)) = &outcome
@@ -162,12 +163,12 @@ fn go_with<S: Source>(
 ) -> Result<Release> {
     let settings = folder.run.settings.clone();
     let stopwatch = Stopwatch::start(folder.is_resumed());
-    if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
+    if let (Some(account), Some(unit)) = (&folder.run.ledger, plan.unit) {
         // The same run is charged once, however often it is resumed.
-        let data = dataset.content_fingerprint();
-        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone())
-            .with_noise_values(plan.noise_values);
-        Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
+        let charge = Charge::new(&folder.run.run_id, &account.name, unit, plan.event.clone())
+            .with_noise_values(plan.noise_values)
+            .with_seeded_noise(settings.seed.is_some());
+        Ledger::open(&account.path)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
     }
     let shape = (dataset.features().columns(), dataset.classes());
     let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
