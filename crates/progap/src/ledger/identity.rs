@@ -94,7 +94,9 @@ impl Identities {
         let damaged = |what| Err(Error::Damaged { path: path.to_owned(), what });
         for (dataset, unit, identity) in &self.0 {
             if !book.accounts.iter().any(|account| account.name == *dataset && account.unit.name() == unit) {
-                return damaged(format!("it knows the data of {dataset} in the unit {unit}, which it does not have"));
+                return damaged(format!(
+                    "it knows the data of {dataset} in the unit {unit}, which it does not have"
+                ));
             }
             if identity.len() != 64 || !identity.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return damaged(format!("the identity of {dataset} is not one"));
@@ -104,13 +106,7 @@ impl Identities {
     }
 }
 
-pub(super) fn write(
-    path: &Path,
-    tx: &Transaction<'_>,
-    name: &str,
-    unit: Unit,
-    identity: &str,
-) -> Result<()> {
+pub(super) fn write(path: &Path, tx: &Transaction<'_>, name: &str, unit: Unit, identity: &str) -> Result<()> {
     let values = (name, unit.name(), identity);
     tx.execute("INSERT INTO identity (dataset, unit, identity) VALUES (?1, ?2, ?3)", values)
         .map(|_| ())
@@ -218,7 +214,7 @@ pub(super) fn other_units(
     identity: &str,
 ) -> Option<Warning> {
     let mut accounts = book.accounts.iter().filter(|account| account.name == name);
-    let account = accounts
-        .find(|account| identities.of(name, account.unit).is_some_and(|known| known != identity))?;
+    let account =
+        accounts.find(|account| identities.of(name, account.unit).is_some_and(|known| known != identity))?;
     Some(Warning { name: name.to_owned(), unit: account.unit, other_data: true, known_as: None })
 }

@@ -360,8 +360,7 @@ impl Ledger {
     fn read_all(&self) -> Result<(Book, Identities)> {
         let tx = self.connection.unchecked_transaction().map_err(|error| self.say(error))?;
         let book = Book::read(&self.path, &tx, Depth::Seals)?;
-        let identities =
-            if self.old { Identities::none() } else { Identities::read(&self.path, &tx)? };
+        let identities = if self.old { Identities::none() } else { Identities::read(&self.path, &tx)? };
         Ok((book, identities))
     }
 

@@ -13,8 +13,7 @@ fn ledger() -> (tempfile::TempDir, Ledger) {
 }
 
 fn run(id: &str) -> Charge {
-    Charge::new(id, NAME, Unit::Edge, Event::gaussian(10.0, 1.0).unwrap())
-        .with_note("x".repeat(1900))
+    Charge::new(id, NAME, Unit::Edge, Event::gaussian(10.0, 1.0).unwrap()).with_note("x".repeat(1900))
 }
 
 #[test]
@@ -23,8 +22,7 @@ fn every_commit_is_synced_as_promised() {
     for ledger in [&ledger, &Ledger::open(ledger.path()).unwrap()] {
         let mode: String =
             ledger.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
-        let sync: i64 =
-            ledger.connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        let sync: i64 = ledger.connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
         assert_eq!((mode.as_str(), sync), ("delete", 3));
     }
 }
@@ -100,12 +98,7 @@ fn figures_are_recomputed() {
         ledger
             .write(|path, tx, book| {
                 let body = json(&body)?;
-                append(
-                    path,
-                    tx,
-                    &book,
-                    Draft { run_id: Some("run"), event: Some(event), body },
-                )
+                append(path, tx, &book, Draft { run_id: Some("run"), event: Some(event), body })
             })
             .unwrap();
         match ledger.check() {

@@ -31,8 +31,7 @@ impl Account {
         name: Option<&str>,
     ) -> Result<(Account, Option<Warning>)> {
         let unit = chargeable(settings)?;
-        let found =
-            Ledger::open(ledger)?.find(name, dataset.name(), &dataset.content_fingerprint(), unit)?;
+        let found = Ledger::open(ledger)?.find(name, dataset.name(), &dataset.content_fingerprint(), unit)?;
         Ok((Account { path: ledger.to_path_buf(), name: found.name }, found.warning))
     }
 
