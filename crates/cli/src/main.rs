@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod output;
 mod plot;
 mod report;
 mod source;

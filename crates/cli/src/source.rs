@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap_graph::read::{self, Direction, LoadOptions};
+use progap_graph::named::Presence;
 use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::output::Inputs;
 use crate::transforms::Transforms;
 
 /// The folder for data sets where none is named.
@@ -178,6 +180,46 @@ impl Source {
         } else {
             self.clone()
         }
+    }
+
+    /// The files and folders that it is read from, as far as the user named them.
+    pub fn inputs(&self) -> Inputs {
+        let named = named::list(&self.folder.data_dir)
+            .into_iter()
+            .filter(|(entry, _)| entry.name == self.dataset && !Path::new(&self.dataset).exists());
+        let files: Vec<PathBuf> = named
+            .flat_map(|(_, presence)| match presence {
+                Presence::Present(files) | Presence::Partly { present: files, .. } => files,
+                _ => vec![],
+            })
+            .collect();
+        let given = [Some(Path::new(&self.dataset)), self.edges.as_deref(), self.transforms.kept_nodes()];
+        Inputs::of(given.into_iter().flatten().chain(files.iter().map(PathBuf::as_path)))
+    }
+
+    /// The options that say which data these are, as one would type them after `--data`: not the split, which changes no
+    /// identity.
+    pub fn as_arguments(&self) -> Vec<String> {
+        let mut all = vec![self.dataset.clone()];
+        let mut add = |name: &str, value: Option<String>| {
+            all.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+        };
+        let path = |path: &Path| path.display().to_string();
+        add("edges", self.edges.as_deref().map(path));
+        let folder = &self.folder.data_dir;
+        add("data-dir", (folder != Path::new(DEFAULT_FOLDER)).then(|| path(folder)));
+        add("id", self.id.clone());
+        add("label", self.label.clone());
+        add("split", self.split.clone());
+        add("source", self.source.clone());
+        add("target", self.target.clone());
+        add("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(",")));
+        add("keep-nodes", self.transforms.kept_nodes().map(path));
+        add("min-class-count", self.transforms.min_class_count.map(|count| count.to_string()));
+        all.extend(self.undirected.then(|| "--undirected".into()));
+        all.extend(self.symmetrise.then(|| "--symmetrise".into()));
+        all.extend(self.transforms.switches().map(String::from));
+        all
     }
 
     /// Whether there is neither a file nor a name like this.

@@ -1,6 +1,6 @@
 //! Changes to a data set between loading and use, in the order in which they are applied.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap_graph::{Dataset, Problem, Ratios, Result, transform};
@@ -33,6 +33,21 @@ pub struct Transforms {
 }
 
 impl Transforms {
+    /// The file of the nodes to keep.
+    pub fn kept_nodes(&self) -> Option<&Path> {
+        self.keep_nodes.as_deref()
+    }
+
+    /// The switches that are on and change what the data are.
+    pub fn switches(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            (self.deduplicate, "--deduplicate"),
+            (self.remove_self_loops, "--remove-self-loops"),
+            (self.remove_isolated, "--remove-isolated"),
+        ];
+        all.into_iter().filter_map(|(on, name)| on.then_some(name))
+    }
+
     /// Applies what was asked for.
     pub fn apply(&self, mut dataset: Dataset, ratios: Ratios, seed: u64) -> Result<Dataset> {
         if let Some(file) = &self.keep_nodes {
@@ -57,7 +72,7 @@ impl Transforms {
     }
 }
 
-fn keep_nodes(dataset: &Dataset, file: &std::path::Path) -> Result<Dataset> {
+fn keep_nodes(dataset: &Dataset, file: &Path) -> Result<Dataset> {
     let list = std::fs::read_to_string(file).map_err(|e| progap_graph::Error::from(e).in_file(file))?;
     let positions = dataset.node_ids().positions(dataset.nodes());
     let mut nodes = Vec::new();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use progap::ledger::{Charge, Ledger};
 use progap_privacy::{Event, Unit};
 
-const FINGERPRINT: &str = "0123456789abcdef";
+const NAME: &str = "bench";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -29,14 +29,14 @@ fn grow(
     stops: &[u32],
     event: impl Fn(u32) -> progap_privacy::Result<Event>,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    ledger.register("bench", FINGERPRINT, Unit::Edge, 100.0, 1e-6)?;
+    ledger.register(NAME, Unit::Edge, 45.0, 1e-6, None)?;
     for i in 0..=stops.iter().copied().max().unwrap_or(0) {
         let start = Instant::now();
-        let receipt = ledger.charge(Charge::new(format!("run-{i}"), FINGERPRINT, Unit::Edge, event(i)?))?;
+        let receipt = ledger.charge(Charge::new(format!("run-{i}"), NAME, Unit::Edge, event(i)?))?;
         if stops.contains(&i) {
             let charge = start.elapsed();
             let start = Instant::now();
-            let status = ledger.status(FINGERPRINT)?;
+            let status = ledger.status(NAME, Unit::Edge)?;
             let (status_time, left) = (start.elapsed(), status.left);
             println!(
                 "{what}: after {i} the next charge takes {charge:.1?}, status {status_time:.1?} (total {:.4}, left {left:.2})",

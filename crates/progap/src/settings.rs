@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::method::catalogue;
 use crate::{Error, Result};
 
+/// The epsilons that a run may be asked for, and a ledger may hold.
+pub(crate) const EPSILONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
+/// The deltas that a run may be asked for, and a ledger may hold.
+pub(crate) const DELTAS: std::ops::RangeInclusive<f64> = 1e-30..=0.1;
+
 /// Which unit is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -332,8 +337,8 @@ impl Settings {
             }
             (_, None, _) => return Err(Error::Contradiction("a private level needs an epsilon")),
             (_, Some(epsilon), delta) => {
-                within("epsilon", epsilon, 1e-3, 1e3)?;
-                within("delta", delta.unwrap_or(1e-5), 1e-30, 0.1)?;
+                within("epsilon", epsilon, *EPSILONS.start(), *EPSILONS.end())?;
+                within("delta", delta.unwrap_or(1e-5), *DELTAS.start(), *DELTAS.end())?;
             }
         }
         if self.undirected && self.level != Level::Edge {

@@ -13,6 +13,7 @@ use progap_privacy::noise::tables;
 use progap_privacy::{Event, Unit};
 use rusqlite::Connection;
 
+const NAME: &str = "school";
 const FINGERPRINT: &str = "0123456789abcdef";
 
 fn gaussian(sigma: f64) -> Event {
@@ -20,7 +21,7 @@ fn gaussian(sigma: f64) -> Event {
 }
 
 fn run(id: impl Into<String>, sigma: f64) -> Charge {
-    Charge::new(id, FINGERPRINT, Unit::Edge, gaussian(sigma))
+    Charge::new(id, NAME, Unit::Edge, gaussian(sigma))
 }
 
 /// A folder with a ledger in it, whose one data set has the given budget at delta 1e-7.
@@ -28,7 +29,7 @@ fn ledger(epsilon: f64) -> (tempfile::TempDir, PathBuf, Ledger) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("privacy.ledger");
     let mut ledger = Ledger::create(&path).unwrap();
-    ledger.register("school", FINGERPRINT, Unit::Edge, epsilon, 1e-7).unwrap();
+    ledger.register(NAME, Unit::Edge, epsilon, 1e-7, Some(FINGERPRINT)).unwrap();
     (folder, path, ledger)
 }
 
@@ -92,20 +93,20 @@ mod charging {
             gaussian(7.3).poisson_sampled(1.0 / 77.0).unwrap().repeated(100).unwrap(),
         ])
         .unwrap();
-        let charge = Charge::new("run", FINGERPRINT, Unit::Edge, event).with_note("first");
+        let charge = Charge::new("run", NAME, Unit::Edge, event).with_note("first");
         let first = ledger.charge(charge.clone()).unwrap();
         drop(ledger);
         let mut ledger = Ledger::open(&path).unwrap();
         assert_eq!(ledger.charge(charge.clone()).unwrap(), first);
         assert_eq!(ledger.charge(charge.clone().with_note("other words")).unwrap(), first);
-        assert_eq!(ledger.charges(FINGERPRINT).unwrap().len(), 1);
+        assert_eq!(ledger.charges(NAME, Unit::Edge).unwrap().len(), 1);
         assert!(ledger.holds(&first).unwrap());
         assert!(!ledger.holds(&Receipt { epsilon: 0.1, ..first }).unwrap());
 
-        ledger.register("other", "ffffffff", Unit::Edge, 4.0, 1e-7).unwrap();
+        ledger.register("other", Unit::Edge, 4.0, 1e-7, Some("ffffffff")).unwrap();
         let changes = [
             Charge { event: gaussian(7.0), ..charge.clone() },
-            Charge { fingerprint: "ffffffff".into(), ..charge.clone() },
+            Charge { dataset: "other".into(), ..charge.clone() },
             Charge { unit: Unit::EdgeUndirected, ..charge },
         ];
         for change in changes {
@@ -121,8 +122,8 @@ mod charging {
         ledger.charge(run("first", 5.0).with_noise_values(many)).unwrap();
         let second = run("second", 5.0).with_noise_values(u64::MAX);
         assert!(matches!(ledger.charge(second), Err(Error::Tables { .. })));
-        assert_eq!(ledger.charges(FINGERPRINT).unwrap().len(), 1);
-        assert!(matches!(ledger.set_budget(FINGERPRINT, 60.0, 1e-7, "more"), Err(Error::Tables { .. })));
+        assert_eq!(ledger.charges(NAME, Unit::Edge).unwrap().len(), 1);
+        assert!(matches!(ledger.set_budget(NAME, Unit::Edge, 60.0, 1e-7, "more"), Err(Error::Tables { .. })));
     }
 
     #[test]
@@ -132,12 +133,12 @@ mod charging {
             let charge = Charge { unit, ..run("run", 5.0) };
             assert!(matches!(ledger.charge(charge), Err(Error::Unit { .. })), "{unit}");
         }
-        assert_eq!(ledger.status(FINGERPRINT).unwrap().runs, 0);
+        assert_eq!(ledger.status(NAME, Unit::Edge).unwrap().runs, 0);
     }
 
     #[test]
     fn what_has_no_guarantee_never_fits() {
-        let (_folder, _, mut ledger) = ledger(1e6);
+        let (_folder, _, mut ledger) = ledger(40.0);
         let refusal = refused(ledger.charge(Charge { event: Event::NonPrivate, ..run("run", 1.0) }));
         assert_eq!(refusal.total, f64::INFINITY);
     }
@@ -145,25 +146,25 @@ mod charging {
     #[test]
     fn data_sets_have_budgets_of_their_own() {
         let (_folder, _, mut ledger) = ledger(1.0);
-        ledger.register("clinic", "AABBCCDD", Unit::Node, 1.0, 1e-5).unwrap();
+        ledger.register("clinic", Unit::Node, 1.0, 1e-5, Some("AABBCCDD")).unwrap();
         ledger.charge(run("a", 4.69)).unwrap();
         refused(ledger.charge(run("b", 4.69)));
-        let clinic = Charge { fingerprint: "aabbccdd".into(), unit: Unit::Node, ..run("b", 4.69) };
+        let clinic = Charge { dataset: "clinic".into(), unit: Unit::Node, ..run("b", 4.69) };
         ledger.charge(clinic).unwrap();
-        for found in ["clinic", "aabbccdd", "AABBCCDD"].map(|dataset| ledger.budget(dataset).unwrap()) {
+        for unit in [None, Some(Unit::Node)] {
+            let found = ledger.budget("clinic", unit).unwrap();
             assert_eq!((found.name.as_str(), found.unit, found.epsilon), ("clinic", Unit::Node, 1.0));
         }
-        assert!(matches!(ledger.budget("clinics"), Err(Error::Unregistered { .. })));
+        assert!(matches!(ledger.budget("clinics", None), Err(Error::Unregistered { .. })));
+        assert!(matches!(ledger.budget("clinic", Some(Unit::Edge)), Err(Error::Unit { .. })));
         let standing = ledger.datasets().unwrap();
         assert_eq!(
             standing.iter().map(|s| (s.name.as_str(), s.runs)).collect::<Vec<_>>(),
             [("school", 1), ("clinic", 1)]
         );
         assert!(standing.iter().all(|s| s.fully_adaptive && s.spent <= s.epsilon));
-        for (name, fingerprint) in [("school", "11111111"), ("third", "AABBccdd")] {
-            let again = ledger.register(name, fingerprint, Unit::Edge, 1.0, 1e-5);
-            assert!(matches!(again, Err(Error::Registered { .. })));
-        }
+        let again = ledger.register(NAME, Unit::Edge, 1.0, 1e-5, Some("11111111"));
+        assert!(matches!(again, Err(Error::Registered { .. })));
     }
 
     #[test]
@@ -171,17 +172,17 @@ mod charging {
         let (_folder, _, mut ledger) = ledger(1.0);
         let first = ledger.charge(run("a", 4.69)).unwrap();
         refused(ledger.charge(run("b", 4.69)));
-        ledger.set_budget(FINGERPRINT, 2.0, 1e-7, "agreed by the data owners").unwrap();
+        ledger.set_budget(NAME, Unit::Edge, 2.0, 1e-7, "agreed by the data owners").unwrap();
         ledger.charge(run("b", 4.69)).unwrap();
-        let low = ledger.set_budget(FINGERPRINT, first.total, 1e-7, "regret");
+        let low = ledger.set_budget(NAME, Unit::Edge, first.total, 1e-7, "regret");
         assert!(matches!(low, Err(Error::BudgetBelowSpent { .. })));
         // A smaller delta makes the same runs cost more.
-        let spent = ledger.status(FINGERPRINT).unwrap().spent;
+        let spent = ledger.status(NAME, Unit::Edge).unwrap().spent;
         assert!(matches!(
-            ledger.set_budget(FINGERPRINT, spent, 1e-9, "regret"),
+            ledger.set_budget(NAME, Unit::Edge, spent, 1e-9, "regret"),
             Err(Error::BudgetBelowSpent { .. })
         ));
-        ledger.set_budget(FINGERPRINT, spent, 1e-7, "nothing more").unwrap();
+        ledger.set_budget(NAME, Unit::Edge, spent, 1e-7, "nothing more").unwrap();
         refused(ledger.charge(run("c", 1e4)));
         assert_eq!(ledger.check().unwrap().rows, 5);
     }
@@ -193,15 +194,16 @@ mod charging {
         for (epsilon, delta) in
             [(0.0, 1e-7), (f64::NAN, 1e-7), (f64::INFINITY, 1e-7), (1.0, 0.0), (1.0, 1.0), (1.0, f64::NAN)]
         {
-            said.push(ledger.register("x", "aaaaaaaa", Unit::Edge, epsilon, delta).unwrap_err());
-            said.push(ledger.set_budget(FINGERPRINT, epsilon, delta, "why").unwrap_err());
+            said.push(ledger.register("x", Unit::Edge, epsilon, delta, None).unwrap_err());
+            said.push(ledger.set_budget(NAME, Unit::Edge, epsilon, delta, "why").unwrap_err());
         }
-        said.push(ledger.register("", "aaaaaaaa", Unit::Edge, 1.0, 0.1).unwrap_err());
-        said.push(ledger.register("x", "not hex!", Unit::Edge, 1.0, 0.1).unwrap_err());
+        said.push(ledger.register("", Unit::Edge, 1.0, 0.1, None).unwrap_err());
+        said.push(ledger.register("x", Unit::Edge, 1.0, 0.1, Some("not hex!")).unwrap_err());
+        said.push(ledger.charge(run("run", 5.0).with_key_commitment("not hex!")).unwrap_err());
         said.push(ledger.charge(run("two\nlines", 5.0)).unwrap_err());
         said.push(ledger.charge(run("run", 5.0).with_note("x".repeat(2001))).unwrap_err());
         assert!(said.iter().all(|error| matches!(error, Error::Invalid { .. })), "{said:?}");
-        let unknown = Charge { fingerprint: "bbbbbbbb".into(), ..run("run", 5.0) };
+        let unknown = Charge { dataset: "nobody".into(), ..run("run", 5.0) };
         assert!(matches!(ledger.charge(unknown), Err(Error::Unregistered { .. })));
         let forged = Charge { event: Event::Gaussian { sigma: -1.0, sensitivity: 1.0 }, ..run("run", 5.0) };
         assert!(matches!(ledger.charge(forged), Err(Error::Accounting(_))));
@@ -228,7 +230,7 @@ mod charging {
         }
         let trainings = start.elapsed() / 8;
         let start = Instant::now();
-        let status = ledger.status(FINGERPRINT).unwrap();
+        let status = ledger.status(NAME, Unit::Edge).unwrap();
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         println!(
             "300 Gaussian runs {gaussians:?}; a sampled run on top {trainings:?}; status {:?}",
@@ -262,8 +264,8 @@ mod files {
         }
         Ledger::create(at("empty")).unwrap();
         assert!(matches!(Ledger::create(at("empty")), Err(Error::Exists { .. })));
-        Connection::open(at("empty")).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
-        assert!(matches!(Ledger::open(at("empty")), Err(Error::Newer { found: 2, known: 1, .. })));
+        Connection::open(at("empty")).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
+        assert!(matches!(Ledger::open(at("empty")), Err(Error::Newer { found: 3, known: 2, .. })));
     }
 
     #[test]
@@ -403,14 +405,14 @@ mod write_failures {
     fn a_write_that_fails_at_any_size_leaves_a_whole_ledger() {
         let mut failures = HashMap::new();
         for blocks in (8..200).step_by(24) {
-            let (_folder, path, ledger) = ledger(1000.0);
+            let (_folder, path, ledger) = ledger(40.0);
             drop(ledger);
             let output = limited(blocks, &worker(&path, &["charge", "run", "120", "1000"])).output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             let reported = receipts(&said);
             let ledger = Ledger::open(&path).unwrap();
             ledger.check().unwrap();
-            let kept = ledger.charges(FINGERPRINT).unwrap();
+            let kept = ledger.charges(NAME, Unit::Edge).unwrap();
             assert!(reported.iter().all(|receipt| ledger.holds(receipt).unwrap()));
             if let Some(error) = said.lines().find_map(|line| line.strip_prefix("error ")) {
                 *failures.entry(error.split_whitespace().next().unwrap().to_owned()).or_insert(0) += 1;
@@ -429,7 +431,7 @@ mod processes {
     #[test]
     fn many_processes_never_exceed_the_budget_nor_charge_twice() {
         let (_folder, path, mut ledger) = ledger(4.0);
-        ledger.set_budget(FINGERPRINT, 4.0, 1e-7, "unchanged").unwrap();
+        ledger.set_budget(NAME, Unit::Edge, 4.0, 1e-7, "unchanged").unwrap();
         // Four processes ask for 40 runs each, every run by two of them: 80 runs, of which 59 fit (mu^2 = 1/1.30^2 over
         // 1/10^2), whichever come first.
         let children: Vec<Child> = (0..4)
@@ -450,7 +452,7 @@ mod processes {
                 refusals += 1;
             }
         }
-        let kept = ledger.charges(FINGERPRINT).unwrap();
+        let kept = ledger.charges(NAME, Unit::Edge).unwrap();
         let most = (0..)
             .take_while(|&n| {
                 n == 0
@@ -488,7 +490,7 @@ mod processes {
 
     #[test]
     fn a_process_that_is_killed_leaves_a_whole_ledger_with_every_reported_charge() {
-        let (_folder, path, ledger) = ledger(1000.0);
+        let (_folder, path, ledger) = ledger(40.0);
         drop(ledger);
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut reported = Vec::new();
@@ -523,7 +525,7 @@ mod processes {
                 reported.extend(receipts(&text[..text.rfind('\n').map_or(0, |end| end + 1)]));
             }
             let ledger = Ledger::open(&path).unwrap();
-            let kept = ledger.charges(FINGERPRINT).unwrap();
+            let kept = ledger.charges(NAME, Unit::Edge).unwrap();
             let by_run: HashMap<&str, &Receipt> =
                 kept.iter().map(|run| (run.receipt.run_id.as_str(), &run.receipt)).collect();
             assert_eq!(by_run.len(), kept.len(), "a run is there twice");
@@ -576,7 +578,7 @@ fn worker_process() {
         },
         ["charge", prefix, count, sigma] => {
             let mut ledger = Ledger::open(&path).unwrap();
-            say(format!("read {} runs", ledger.charges(FINGERPRINT).unwrap().len()));
+            say(format!("read {} runs", ledger.charges(NAME, Unit::Edge).unwrap().len()));
             let (count, sigma): (usize, f64) = (count.parse().unwrap(), sigma.parse().unwrap());
             for i in 0..count {
                 match ledger.charge(run(format!("{prefix}-{i}"), sigma).with_note("x".repeat(300))) {

@@ -9,6 +9,7 @@ use common::*;
 
 use progap::ledger::Ledger;
 use progap::method::Progress;
+use progap::run::Account;
 use progap::settings::{Bounding, Selection};
 use progap::{Error, Level, Release, Settings, release, run};
 use progap_graph::{AtomicFile, Ratios};
@@ -217,21 +218,40 @@ fn the_ledger_is_charged_once_and_refuses_what_passes_the_budget() {
     let path = keep.path().join("ledger.db");
     let data = network();
     let mut ledger = Ledger::create(&path).expect("a ledger");
-    ledger.register("small", &data.content_fingerprint(), Unit::Edge, 1.2, 1e-5).expect("registered");
+    ledger.register("people", Unit::Edge, 1.2, 1e-5, Some(&data.content_fingerprint())).expect("registered");
     let settings = Settings { seed: None, delta: Some(1e-5), ..settings(Level::Edge) };
+    let (account, warning) = Account::find(&data, &settings, &path, None).expect("found by its data");
+    assert_eq!((account.name.as_str(), warning), ("people", None));
     let mut stop = |_: &Progress| ControlFlow::Break(());
-    run::train(network(), &settings, &folder, Some(&path), Value::Null, &mut stop).expect_err("stopped");
-    assert_eq!(
-        ledger.status(&data.content_fingerprint()).expect("status").runs,
-        1,
-        "charged before training"
-    );
+    run::train(network(), &settings, &folder, Some(&account), Value::Null, &mut stop).expect_err("stopped");
+    let runs = |ledger: &Ledger| ledger.status("people", Unit::Edge).expect("status").runs;
+    assert_eq!(runs(&ledger), 1, "charged before training");
     run::resume(network(), &folder, &mut ()).expect("resumed");
-    assert_eq!(ledger.status(&data.content_fingerprint()).expect("status").runs, 1, "charged once");
+    assert_eq!(runs(&ledger), 1, "charged once");
     let second = keep.path().join("second");
-    let refused = run::train(network(), &settings, &second, Some(&path), Value::Null, &mut ());
+    let refused = run::train(network(), &settings, &second, Some(&account), Value::Null, &mut ());
     assert!(matches!(refused, Err(Error::Ledger(_))), "{refused:?}");
     assert!(!second.exists(), "nothing was asked, and nothing is left");
+}
+
+/// Noise from a seed can be removed by anybody: a ledger that charged it would promise what is not true.
+#[test]
+fn a_seeded_run_is_never_charged_and_nothing_is_written() {
+    let (keep, folder) = folder();
+    let path = keep.path().join("ledger.db");
+    let mut ledger = Ledger::create(&path).expect("a ledger");
+    ledger.register("people", Unit::Edge, 4.0, 1e-5, None).expect("registered");
+    let settings = Settings { seed: Some(5), delta: Some(1e-5), ..settings(Level::Edge) };
+    assert!(matches!(
+        Account::find(&network(), &settings, &path, Some("people")),
+        Err(Error::Contradiction(_))
+    ));
+    let account = Account { path, name: "people".into() };
+    let refused = run::train(network(), &settings, &folder, Some(&account), Value::Null, &mut ());
+    let message = refused.expect_err("it has a seed").to_string();
+    assert!(message.contains("--seed") && message.contains("cannot be charged"), "{message}");
+    assert!(!folder.exists(), "a folder was made");
+    assert_eq!(ledger.status("people", Unit::Edge).expect("status").runs, 0);
 }
 
 #[test]

@@ -110,6 +110,7 @@ impl Audit {
             );
         }
         if let Some(out) = &self.out {
+            self.force.folder(out, &[], &source.inputs())?;
             std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
         }
         let dataset = {

@@ -11,6 +11,7 @@ use progap_graph::{Dataset, store};
 use serde::Serialize;
 
 use super::Outcome;
+use crate::output::{Force, Inputs};
 use crate::source::{DataFolder, Source};
 use crate::ui::{self, Download, bytes, count};
 
@@ -239,11 +240,13 @@ pub struct Convert {
 /// Where a data set is written.
 #[derive(Args)]
 struct Output {
-    /// A file that ends in .progap or .npz, or a folder for tables; replaced where it exists, once complete
+    /// A file that ends in .progap or .npz, or a folder for tables
     output: PathBuf,
     /// How tables are written [default: csv]
     #[arg(long, value_enum)]
     format: Option<Tables>,
+    #[command(flatten)]
+    force: Force,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -269,7 +272,7 @@ impl Tables {
 
 impl Convert {
     fn run(self) -> Outcome {
-        let writer = self.output.writer()?;
+        let writer = self.output.writer(&self.source.inputs())?;
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
             self.source.load()?
@@ -286,8 +289,8 @@ enum Writer {
 }
 
 impl Output {
-    /// The writer for the output's ending; known before any work is done.
-    fn writer(&self) -> Result<Writer, Box<dyn std::error::Error>> {
+    /// The writer for the output's ending; known, and allowed to write there, before any work is done.
+    fn writer(&self, inputs: &Inputs) -> Result<Writer, Box<dyn std::error::Error>> {
         let name = self.output.display();
         let is_folder = self.output.is_dir() || name.to_string().ends_with('/');
         let ending = self.output.extension().filter(|_| !is_folder).map(|ending| ending.to_string_lossy());
@@ -308,7 +311,15 @@ impl Output {
             (Writer::Store | Writer::Npz, Some(folder)) if !folder.is_dir() => {
                 Err(format!("{name}: there is no folder {}; make it first", folder.display()).into())
             }
-            _ => Ok(writer),
+            (Writer::Store | Writer::Npz, _) => {
+                self.force.file(&self.output, inputs)?;
+                Ok(writer)
+            }
+            (Writer::Tables(format), _) => {
+                let tables = ["nodes", "edges"].map(|stem| format!("{stem}.{}", format.ending()));
+                self.force.folder(&self.output, &tables.each_ref().map(String::as_str), inputs)?;
+                Ok(writer)
+            }
         }
     }
 
@@ -360,7 +371,7 @@ pub struct Synth {
 
 impl Synth {
     fn run(self) -> Outcome {
-        let writer = self.output.writer()?;
+        let writer = self.output.writer(&Inputs::default())?;
         let mut network = SocialNetwork::new(self.nodes)
             .name("synthetic")
             .edges(self.edges)

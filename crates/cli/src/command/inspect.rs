@@ -5,7 +5,6 @@ use std::path::Path;
 use clap::Args;
 use progap::Release;
 use progap_graph::summary::{Quantiles, Summary};
-use serde::Serialize;
 
 use super::Outcome;
 use crate::source::Source;
@@ -38,21 +37,12 @@ impl Inspect {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
             self.source.load_split()?
         };
-        let shown = Shown { summary: Summary::of(&dataset), fingerprint: dataset.content_fingerprint() };
+        let summary = Summary::of(&dataset);
         if self.json {
-            return ui::print(&serde_json::to_string_pretty(&shown)?);
+            return ui::print(&serde_json::to_string_pretty(&summary)?);
         }
-        ui::print(&table(&shown))
+        ui::print(&table(&summary))
     }
-}
-
-/// What is shown of a data set.
-#[derive(Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    summary: Summary,
-    /// By which a ledger knows it.
-    fingerprint: String,
 }
 
 /// The guarantee of a release, in words that can be quoted, and what it rests on.
@@ -92,7 +82,7 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
     ui::print(&ui::facts(&format!("release {}", folder.display()), &rows))
 }
 
-fn table(Shown { summary, fingerprint }: &Shown) -> String {
+fn table(summary: &Summary) -> String {
     let mut rows = vec![
         ("nodes", count(summary.nodes)),
         ("edges", edges(summary)),
@@ -127,7 +117,6 @@ fn table(Shown { summary, fingerprint }: &Shown) -> String {
         bytes(memory.features)
     );
     rows.push(("memory", text));
-    rows.push(("fingerprint", fingerprint.clone()));
 
     let largest = summary.class_counts.iter().map(|class| class.nodes).max().unwrap_or(1).max(1);
     let classes = summary.class_counts.iter().map(|class| {

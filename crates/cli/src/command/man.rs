@@ -8,6 +8,7 @@ use clap_mangen::Man as Page;
 use progap_graph::AtomicFile;
 
 use super::Outcome;
+use crate::output::{Force, Inputs};
 use crate::ui;
 
 /// Print the manual, or write one page per command into a folder
@@ -19,6 +20,8 @@ Examples:
 pub struct Man {
     /// Folder for the pages, made if it is not there [default: all pages on standard output]
     folder: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 impl Man {
@@ -32,6 +35,9 @@ impl Man {
             let texts = pages.into_iter().map(|(_, text)| text).collect::<String>();
             return ui::print(texts.trim_end());
         };
+        for (name, _) in &pages {
+            self.force.file(&folder.join(name), &Inputs::default())?;
+        }
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         for (name, text) in &pages {
             let path = folder.join(name);

@@ -10,6 +10,7 @@ use progap_graph::AtomicFile;
 use progap_graph::write::table::{ColumnValues, write_columns};
 
 use super::Outcome;
+use crate::output::{Force, Inputs};
 use crate::ui;
 
 /// Predict classes and their probabilities from a release, without the graph
@@ -33,12 +34,17 @@ pub struct Predict {
     /// File that ends in .csv, .json or .parquet [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 impl Predict {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let format = self.out.as_deref().map(Format::of).transpose()?;
+        if let Some(out) = &self.out {
+            self.force.file(out, &Inputs::of(self.nodes.as_deref().map(Path::new)))?;
+        }
         let release = Release::open(&self.release)?;
         let nodes = match &self.nodes {
             None => (0..release.nodes().nodes() as u32).collect(),

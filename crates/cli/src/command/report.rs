@@ -7,6 +7,7 @@ use progap::{Level, Release};
 use progap_graph::Dataset;
 
 use super::{Outcome, experiment};
+use crate::output::{Force, Inputs, refuse_releases};
 use crate::report::{self, Report as Content};
 use crate::source::{DataFolder, Source};
 use crate::ui;
@@ -31,6 +32,8 @@ pub struct Report {
     data: Option<String>,
     #[command(flatten)]
     data_folder: DataFolder,
+    #[command(flatten)]
+    force: Force,
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
@@ -39,22 +42,19 @@ pub struct Report {
 impl Report {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let content = self.content()?;
         let out = match &self.out {
             Some(out) => out.clone(),
             None if experiment::is_folder(&self.folder) => self.folder.clone(),
             None => beside(&self.folder)?,
         };
-        // A release is checked file by file: what does not belong to it must not lie in it.
-        if std::path::absolute(&out)?.starts_with(std::path::absolute(&self.folder)?)
-            && is_release(&self.folder)
-        {
-            return Err(format!(
-                "{}: a report inside of a release would not belong there; name another folder with --out",
-                out.display()
-            )
-            .into());
+        // An experiment shows itself in its own folder as often as it likes.
+        if experiment::is_folder(&self.folder) && self.out.is_none() {
+            refuse_releases(&out)?;
+        } else {
+            let inputs = self.data.as_deref().map(Path::new).into_iter().chain([self.folder.as_path()]);
+            self.force.folder(&out, &report::FILES, &Inputs::of(inputs))?;
         }
+        let content = self.content()?;
         let page = report::write(&content, &out)?;
         if self.quiet { Ok(()) } else { ui::print(&page.display().to_string()) }
     }
@@ -75,10 +75,6 @@ impl Report {
             self.data.as_deref().map(|name| labelled(&release, name, &self.data_folder)).transpose()?;
         report::of_release(&release, data.as_ref())
     }
-}
-
-fn is_release(folder: &Path) -> bool {
-    folder.join("manifest.json").is_file()
 }
 
 /// The default folder for the report of a folder.

@@ -23,6 +23,8 @@ use crate::plot;
 
 /// The page, in the folder of a report.
 pub const PAGE: &str = "report.html";
+/// What lies in the folder of a report beside figures and tables.
+pub const FILES: [&str; 3] = [PAGE, "report.md", LIST];
 const FIGURES: &str = "figures";
 const TABLES: &str = "tables";
 

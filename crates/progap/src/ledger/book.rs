@@ -2,20 +2,21 @@
 
 use std::path::Path;
 
-use progap_privacy::noise::tables;
 use progap_privacy::{Event, Unit};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::compose;
+use super::entry::{Charged, Receipt};
 use super::error::{Error, Result};
 use super::file::{self, Row};
-use super::{Receipt, fits};
+use super::fits;
 
 /// How far a recorded epsilon may lie below a recomputed one: the grid of an accountant is finite.
 const RECOMPUTED: f64 = 1.0 - 1e-4;
 
-/// What a row says, besides the run and its event.
+/// What a row says, besides the run and its event. Rows of version 1 name their data set by its fingerprint, in a column of
+/// its own; rows since then by its name and unit, in here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Body {
@@ -26,11 +27,17 @@ pub(super) enum Body {
         delta: f64,
     },
     Budget {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dataset: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unit: Option<Unit>,
         epsilon: f64,
         delta: f64,
         reason: String,
     },
     Charge {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dataset: Option<String>,
         unit: Unit,
         note: String,
         epsilon: f64,
@@ -39,15 +46,34 @@ pub(super) enum Body {
         accountant: String,
         #[serde(default)]
         noise_values: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_commitment: Option<String>,
+    },
+    /// Ends the rows of version 1.
+    Upgrade {
+        salt: String,
     },
 }
 
-/// A data set with its budget and everything that was charged to it.
+impl Body {
+    /// The account that a row since version 2 speaks of.
+    fn account(&self) -> Option<(&str, Unit)> {
+        match self {
+            Body::Register { name, unit, .. } => Some((name, *unit)),
+            Body::Budget { dataset, unit, .. } => Some((dataset.as_deref()?, (*unit)?)),
+            Body::Charge { dataset, unit, .. } => Some((dataset.as_deref()?, *unit)),
+            Body::Upgrade { .. } => None,
+        }
+    }
+}
+
+/// A data set with its budget for one unit, and everything that was charged to it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Account {
     pub name: String,
-    pub fingerprint: String,
     pub unit: Unit,
+    /// By which version 1 knew the data.
+    pub fingerprint: Option<String>,
     pub epsilon: f64,
     pub delta: f64,
     pub runs: Vec<Charged>,
@@ -61,25 +87,8 @@ impl Account {
     /// Whether a budget can be kept with the noise tables of all runs and of `more` values.
     pub(super) fn tables_fit(&self, more: u64, epsilon: f64, delta: f64) -> Result<(), Error> {
         let values = self.runs.iter().fold(more, |sum, run| sum.saturating_add(run.noise_values));
-        if tables::fit(values, epsilon, delta) {
-            return Ok(());
-        }
-        Err(Error::Tables { dataset: self.name.clone(), epsilon, delta })
+        super::check_tables(&self.name, values, epsilon, delta)
     }
-}
-
-/// A run that was charged.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Charged {
-    /// What the caller was given.
-    #[serde(flatten)]
-    pub receipt: Receipt,
-    /// What the caller wrote beside it.
-    pub note: String,
-    /// What was asked of the data.
-    pub event: Event,
-    /// The most values of noise drawn from tables.
-    pub noise_values: u64,
 }
 
 /// How thoroughly a ledger is read.
@@ -91,11 +100,23 @@ pub(super) enum Depth {
     Figures,
 }
 
+/// Which rows may come next.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// Nothing was read yet.
+    Start,
+    /// Rows of version 1.
+    Old,
+    /// Rows since version 2.
+    New,
+}
+
 /// The whole ledger.
 pub(super) struct Book {
     pub accounts: Vec<Account>,
     pub rows: u64,
     pub head: String,
+    part: Part,
     /// The event that was recomputed last, at which delta, and what it costs alone.
     computed: Option<(Event, f64, f64)>,
 }
@@ -103,7 +124,13 @@ pub(super) struct Book {
 impl Book {
     /// Reads and verifies all rows, as they are at one moment.
     pub(super) fn read(path: &Path, connection: &Connection, depth: Depth) -> Result<Book> {
-        let mut book = Book { accounts: Vec::new(), rows: 0, head: file::GENESIS.to_owned(), computed: None };
+        let mut book = Book {
+            accounts: Vec::new(),
+            rows: 0,
+            head: file::GENESIS.to_owned(),
+            part: Part::Start,
+            computed: None,
+        };
         file::each_row(path, connection, |row| {
             let number = book.rows + 1;
             book.turn(row, depth).map_err(|what| Error::Tampered { path: path.to_owned(), row: number, what })
@@ -115,11 +142,31 @@ impl Book {
         Ok(book)
     }
 
-    pub(super) fn account(&self, fingerprint: &str) -> Result<&Account> {
-        self.accounts
-            .iter()
-            .find(|account| account.fingerprint == fingerprint)
-            .ok_or_else(|| Error::Unregistered { fingerprint: fingerprint.to_owned() })
+    /// The account of a name for a unit.
+    pub(super) fn account(&self, path: &Path, name: &str, unit: Unit) -> Result<&Account> {
+        let named: Vec<&Account> = self.accounts.iter().filter(|account| account.name == name).collect();
+        if let Some(account) = named.iter().find(|account| account.unit == unit) {
+            return Ok(account);
+        }
+        let init = format!(
+            "progap ledger init {} --data DATASET --name {name} --unit {unit} --epsilon E --delta D",
+            path.display()
+        );
+        let dataset = name.to_owned();
+        Err(match units(&named) {
+            units if units.is_empty() => Error::Unregistered { path: path.to_owned(), dataset, init },
+            registered => Error::Unit { dataset, registered, asked: unit, init },
+        })
+    }
+
+    /// The only account of a name.
+    pub(super) fn only(&self, path: &Path, name: &str) -> Result<&Account> {
+        let named: Vec<&Account> = self.accounts.iter().filter(|account| account.name == name).collect();
+        match named[..] {
+            [only] => Ok(only),
+            [] => self.account(path, name, Unit::Edge),
+            _ => Err(Error::Ambiguous { name: name.to_owned(), units: units(&named) }),
+        }
     }
 
     pub(super) fn run(&self, run_id: &str) -> Option<(&Account, &Charged)> {
@@ -137,16 +184,32 @@ impl Book {
             return Err("its seal is broken".to_owned());
         }
         let body: Body = serde_json::from_str(&row.body).map_err(|error| format!("its text: {error}"))?;
-        let known = self.accounts.iter_mut().find(|account| account.fingerprint == row.fingerprint);
+        let old = !row.fingerprint.is_empty();
+        self.part = match (self.part, old, matches!(body, Body::Upgrade { .. })) {
+            (Part::Start | Part::Old, true, false) => Part::Old,
+            (Part::Start | Part::Old, false, true) | (Part::Start | Part::New, false, false) => Part::New,
+            _ => return Err("it is not of the version of the rows before it".to_owned()),
+        };
+        let known = match (old, body.account()) {
+            (true, _) => self
+                .accounts
+                .iter_mut()
+                .find(|account| account.fingerprint.as_deref() == Some(row.fingerprint.as_str())),
+            (false, Some((name, unit))) => {
+                self.accounts.iter_mut().find(|account| account.name == name && account.unit == unit)
+            }
+            (false, None) => None,
+        };
         let is_charge = matches!(body, Body::Charge { .. });
         if row.run_id.is_some() != is_charge || row.event.is_some() != is_charge {
             return Err("a run and an event belong to charges, and to them only".to_owned());
         }
         match (body, known) {
+            (Body::Upgrade { .. }, _) => {}
             (Body::Register { name, unit, epsilon, delta }, None) => {
                 self.accounts.push(Account {
                     name,
-                    fingerprint: row.fingerprint,
+                    fingerprint: old.then_some(row.fingerprint),
                     unit,
                     epsilon,
                     delta,
@@ -164,7 +227,20 @@ impl Book {
                 }
                 (account.epsilon, account.delta) = (epsilon, delta);
             }
-            (Body::Charge { unit, note, epsilon, total, delta, accountant, noise_values }, Some(account)) => {
+            (
+                Body::Charge {
+                    dataset: _,
+                    unit,
+                    note,
+                    epsilon,
+                    total,
+                    delta,
+                    accountant,
+                    noise_values,
+                    key_commitment,
+                },
+                Some(account),
+            ) => {
                 if unit != account.unit {
                     return Err(format!("it charges the unit {unit} to a budget for {}", account.unit));
                 }
@@ -200,7 +276,8 @@ impl Book {
                         row: row.seq,
                         time: row.time,
                         run_id: row.run_id.unwrap_or_default(),
-                        fingerprint: row.fingerprint,
+                        dataset: account.name.clone(),
+                        unit,
                         epsilon,
                         total,
                         delta,
@@ -210,6 +287,7 @@ impl Book {
                     note,
                     event,
                     noise_values,
+                    key_commitment,
                 });
             }
         }
@@ -217,6 +295,11 @@ impl Book {
         self.head = row.hash;
         Ok(())
     }
+}
+
+/// The units of some accounts, in words.
+fn units(accounts: &[&Account]) -> String {
+    accounts.iter().map(|account| account.unit.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn recompute(events: &[&Event], delta: f64) -> Result<f64, String> {

@@ -102,34 +102,70 @@ pub enum Error {
         /// Its value.
         value: String,
         /// What would have been accepted.
-        expected: &'static str,
+        expected: String,
     },
     /// No budget was set for the data set.
-    #[error("no data set {fingerprint} is in the ledger: register it with a budget first")]
+    #[error("the ledger {} has no budget for {dataset}: give it one with `{init}`", .path.display())]
     Unregistered {
-        /// The fingerprint, or the name, that was asked for.
-        fingerprint: String,
+        /// The ledger.
+        path: PathBuf,
+        /// The name that was looked for.
+        dataset: String,
+        /// The command that enters one.
+        init: String,
     },
-    /// A data set is registered once.
-    #[error("{name} is registered already (fingerprint {fingerprint}): change its budget instead")]
+    /// A data set has one budget for each unit.
+    #[error("{name} has a budget for the unit `{unit}` already: change it with `progap ledger set-budget`")]
     Registered {
-        /// The name that the data set has.
+        /// The name of the data set.
         name: String,
-        /// Its fingerprint.
-        fingerprint: String,
+        /// The unit.
+        unit: Unit,
+    },
+    /// The same data would have two budgets for one unit.
+    #[error(
+        "these data have a budget for the unit `{unit}` already, as {known_as}: a second one, as {name}, would be spent \
+         on the same people; change the first one with `progap ledger set-budget`"
+    )]
+    SameData {
+        /// The new name.
+        name: String,
+        /// The name that the data have.
+        known_as: String,
+        /// The unit.
+        unit: Unit,
+    },
+    /// A name that stands for several budgets.
+    #[error("{name} has budgets for several units ({units}): say which one with --unit")]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// Its units.
+        units: String,
     },
     /// Costs in different units cannot be added.
     #[error(
         "the budget of {dataset} protects the unit `{registered}`, and this run is accounted for in the unit `{asked}`: \
-             the two cannot be added up"
+         the two cannot be added up; give it a budget for that unit too with `{init}`"
     )]
     Unit {
         /// The data set's name.
         dataset: String,
-        /// The unit of its budget.
-        registered: Unit,
+        /// The units of its budgets.
+        registered: String,
         /// The unit of the run.
         asked: Unit,
+        /// The command that enters one.
+        init: String,
+    },
+    /// Noise that can be computed again protects nothing.
+    #[error(
+        "the noise of the run {run_id} comes from a seed, so that anybody can remove it: such a run is not private and \
+         cannot be charged; run it without a seed, or without a ledger"
+    )]
+    Seeded {
+        /// The run.
+        run_id: String,
     },
     /// The same run was charged before, and asked something else.
     #[error("the run {run_id} was charged before {what}: give a new run another id")]
@@ -212,7 +248,19 @@ impl Error {
         }
     }
 
-    pub(super) fn invalid(name: &'static str, value: impl ToString, expected: &'static str) -> Self {
-        Error::Invalid { name, value: value.to_string(), expected }
+    /// The same error with the command that would help.
+    #[must_use]
+    pub fn with_init(self, line: String) -> Self {
+        match self {
+            Error::Unregistered { path, dataset, .. } => Error::Unregistered { path, dataset, init: line },
+            Error::Unit { dataset, registered, asked, .. } => {
+                Error::Unit { dataset, registered, asked, init: line }
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn invalid(name: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Error::Invalid { name, value: value.to_string(), expected: expected.into() }
     }
 }

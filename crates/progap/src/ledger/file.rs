@@ -1,4 +1,5 @@
-//! The file: one SQLite table that only grows, each row sealed to the one before it.
+//! The file: one SQLite table that only grows, each row sealed to the one before it; and beside it a secret, and what the
+//! data sets are known by under that secret.
 //!
 //! **Why a rollback journal and not a write-ahead log.** A ledger is written seldom and must never forget. With a
 //! rollback journal all charges lie in one file whenever no writer is at work, so that a copy of that file is a whole
@@ -19,9 +20,10 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use sha2::{Digest, Sha256};
 
 use super::error::{Error, Result};
+use super::identity::Secret;
 
-/// The version that is written, and the newest that is read.
-pub(super) const VERSION: i64 = 1;
+/// The version that is written, and the newest that is read. Version 1 is upgraded when it is opened.
+pub(super) const VERSION: i64 = 2;
 /// "PGLG", by which SQLite files that are ledgers know themselves.
 const APPLICATION_ID: i64 = 0x5047_4c47;
 /// The hash before the first row.
@@ -29,7 +31,10 @@ pub(super) const GENESIS: &str = "progap ledger 1";
 /// The longest text in a row; an event has at most 4 MiB.
 const MAX_LENGTH: i32 = 16 << 20;
 
-const SCHEMA: [(&str, &str); 3] = [
+/// So many of the tables and triggers were there in version 1.
+pub(super) const TABLES_OF_1: usize = 3;
+
+pub(super) const SCHEMA: [(&str, &str); 5] = [
     (
         "entry",
         "CREATE TABLE entry (seq INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, \
@@ -45,6 +50,12 @@ const SCHEMA: [(&str, &str); 3] = [
         "CREATE TRIGGER entry_is_never_deleted BEFORE DELETE ON entry \
          BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
     ),
+    (
+        "identity",
+        "CREATE TABLE identity (dataset TEXT NOT NULL, unit TEXT NOT NULL, identity TEXT NOT NULL, \
+         PRIMARY KEY (dataset, unit)) STRICT, WITHOUT ROWID",
+    ),
+    ("secret", "CREATE TABLE secret (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT"),
 ];
 
 /// A row as it lies in the file.
@@ -52,6 +63,7 @@ const SCHEMA: [(&str, &str); 3] = [
 pub(super) struct Row {
     pub seq: u64,
     pub time: String,
+    /// Of the data, in rows of version 1; empty in those since.
     pub fingerprint: String,
     pub run_id: Option<String>,
     pub event: Option<String>,
@@ -91,6 +103,7 @@ pub(super) fn create(path: &Path, patience: Duration) -> Result<Connection> {
     if path.is_dir() {
         return Err(Error::Exists { path: path.to_owned() });
     }
+    reserve(path);
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE, patience).map_err(say)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(say)?;
     let pages: i64 = tx.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(say)?;
@@ -99,9 +112,8 @@ pub(super) fn create(path: &Path, patience: Duration) -> Result<Connection> {
     if pages > 1 || tables > 0 {
         return Err(Error::Exists { path: path.to_owned() });
     }
-    for (_, sql) in SCHEMA {
-        tx.execute_batch(sql).map_err(say)?;
-    }
+    make_tables(path, &tx, &SCHEMA)?;
+    Secret::new()?.write(path, &tx)?;
     tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(say)?;
     tx.pragma_update(None, "user_version", VERSION).map_err(say)?;
     tx.commit().map_err(say)?;
@@ -109,7 +121,31 @@ pub(super) fn create(path: &Path, patience: Duration) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Opens an existing file, after finishing or undoing what a crash may have left.
+pub(super) fn make_tables(path: &Path, tx: &Transaction<'_>, tables: &[(&str, &str)]) -> Result<()> {
+    tables
+        .iter()
+        .try_for_each(|(_, sql)| tx.execute_batch(sql))
+        .map_err(|error| Error::from_sqlite(path, error))
+}
+
+/// Makes a new file that its owner alone can read, for there is a secret in it. What cannot be made is told by whoever
+/// opens it next.
+fn reserve(path: &Path) {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = options.open(path);
+}
+
+/// The version of a file.
+pub(super) fn version(path: &Path, connection: &Connection) -> Result<i64> {
+    connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|error| Error::from_sqlite(path, error))
+}
+
+/// Opens an existing file, after finishing or undoing what a crash may have left. A file of version 1 is not upgraded here.
 pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -122,26 +158,35 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection> {
     }
     let say = |error| Error::from_sqlite(path, error);
     let connection = connect(path, OpenFlags::empty(), patience).map_err(say)?;
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(say);
-    if pragma("application_id")? != APPLICATION_ID {
+    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(say)?;
+    if id != APPLICATION_ID {
         return Err(Error::NotALedger { path: path.to_owned() });
     }
-    let found = pragma("user_version")?;
+    // Another process may upgrade the file just now: the version and the tables are read at one moment.
+    let moment = connection.unchecked_transaction().map_err(say)?;
+    let found = version(path, &moment)?;
     if found > VERSION {
         return Err(Error::Newer { path: path.to_owned(), found, known: VERSION });
     }
-    let mut statement = connection
+    let mut statement = moment
         .prepare("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name")
         .map_err(say)?;
     let tables = statement
         .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
         .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
         .map_err(say)?;
-    if found != VERSION || !tables.iter().map(|(name, sql)| (name.as_str(), sql.as_str())).eq(SCHEMA) {
+    let expected = match found {
+        1 => &SCHEMA[..TABLES_OF_1],
+        VERSION => &SCHEMA[..],
+        _ => &[],
+    };
+    let same = tables.iter().map(|(name, sql)| (name.as_str(), sql.as_str())).eq(expected.iter().copied());
+    if expected.is_empty() || !same {
         let what = "its tables are not those of a ledger".to_owned();
         return Err(Error::Damaged { path: path.to_owned(), what });
     }
     drop(statement);
+    drop(moment);
     Ok(connection)
 }
 
@@ -200,7 +245,6 @@ pub(super) fn rows_written(path: &Path, connection: &Connection) -> Result<u64> 
 
 /// What a new row says, before it has a place in the file.
 pub(super) struct Draft<'a> {
-    pub fingerprint: &'a str,
     pub run_id: Option<&'a str>,
     pub event: Option<&'a str>,
     pub body: String,
@@ -220,7 +264,7 @@ pub(super) fn append(
     let mut row = Row {
         seq: last + 1,
         time,
-        fingerprint: draft.fingerprint.to_owned(),
+        fingerprint: String::new(),
         run_id: draft.run_id.map(str::to_owned),
         event: draft.event.map(str::to_owned),
         body: draft.body,

@@ -10,14 +10,18 @@
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! let mut ledger = Ledger::create(folder.path().join("privacy.ledger"))?;
-//! ledger.register("school", "00ff00ff", Unit::Edge, 2.0, 1e-7)?;
+//! ledger.register("school", Unit::Edge, 2.0, 1e-7, Some("00ff00ff"))?;
 //!
-//! let run = Charge::new("run-1", "00ff00ff", Unit::Edge, Event::gaussian(4.7, 1.0)?);
+//! // By the data, if the ledger knows them; by their name, with a warning, if it does not.
+//! let found = ledger.find(None, "school", "00ff00ff", Unit::Edge)?;
+//! assert!(found.name == "school" && found.warning.is_none());
+//!
+//! let run = Charge::new("run-1", found.name, Unit::Edge, Event::gaussian(4.7, 1.0)?);
 //! let receipt = ledger.charge(run.clone())?;
 //! assert!(receipt.epsilon < 1.0);
 //! assert_eq!(ledger.charge(run)?, receipt); // resumed, not charged again
 //!
-//! let greedy = Charge::new("run-2", "00ff00ff", Unit::Edge, Event::gaussian(2.4, 1.0)?);
+//! let greedy = Charge::new("run-2", "school", Unit::Edge, Event::gaussian(2.4, 1.0)?);
 //! assert!(matches!(ledger.charge(greedy), Err(Error::OverBudget(_))));
 //! # Ok::<(), Error>(())
 //! ```
@@ -30,7 +34,12 @@
 //! rates and counts of each run must have been chosen without looking at the results of earlier private runs.
 //! `Status::fully_adaptive` says which of the two holds.
 //!
-//! # What is not
+//! # Names, units and identities
+//! A data set is what its owner calls it, and has one budget for each unit. Which data a name means is kept as a keyed
+//! hash, under a secret of the file's, in a table of its own ([`identity`]): [`Ledger::find`] finds the account of some
+//! data by it, and warns where a name comes with other data. Nothing in a row, a seal or a receipt depends on the data.
+//!
+//! # What is not promised
 //! The seals show that a row was edited, removed or put in between. They cannot show that somebody replaced the whole
 //! file by an older copy or wrote it anew; for that, keep the [`Receipt`] with what was published and ask
 //! [`Ledger::holds`].
@@ -41,22 +50,29 @@
 
 mod book;
 mod compose;
+mod entry;
 mod error;
 mod file;
+mod identity;
+mod upgrade;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use progap_privacy::noise::tables;
 use progap_privacy::{Event, Unit};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-pub use book::Charged;
 pub use compose::together;
+pub use entry::{Budget, Charge, Charged, Checked, Receipt, Status};
 pub use error::{Error, OverBudget, Result};
+pub use identity::{Found, Warning};
 
+use crate::settings::{DELTAS, EPSILONS};
 use book::{Account, Body, Book, Depth};
 use file::Draft;
+use identity::{Identities, Secret};
 
 /// How long to wait for other processes, unless told otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,125 +82,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Ledger {
     path: PathBuf,
     connection: Connection,
-}
-
-/// What a run is going to ask.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Charge {
-    /// The run's own id, the same when it is resumed.
-    pub run_id: String,
-    /// The data set.
-    pub fingerprint: String,
-    /// The unit to which the event's sensitivities refer.
-    pub unit: Unit,
-    /// Everything the run will ask, in one tree.
-    pub event: Event,
-    /// A few words for whoever reads the ledger.
-    pub note: String,
-    /// The most values of noise that it draws from tables, whose small error is a part of delta.
-    pub noise_values: u64,
-}
-
-impl Charge {
-    /// A charge without a note.
-    pub fn new(run_id: impl Into<String>, fingerprint: impl Into<String>, unit: Unit, event: Event) -> Self {
-        Charge {
-            run_id: run_id.into(),
-            fingerprint: fingerprint.into(),
-            unit,
-            event,
-            note: String::new(),
-            noise_values: 0,
-        }
-    }
-
-    /// The same charge with a note.
-    pub fn with_note(self, note: impl Into<String>) -> Self {
-        Charge { note: note.into(), ..self }
-    }
-
-    /// The same charge for a run that draws so many values of noise from tables.
-    pub fn with_noise_values(self, noise_values: u64) -> Self {
-        Charge { noise_values, ..self }
-    }
-}
-
-/// Proof that a run was charged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Receipt {
-    /// Its row in the ledger, counted from 1.
-    pub row: u64,
-    /// When it was charged, in UTC.
-    pub time: String,
-    /// The run.
-    pub run_id: String,
-    /// The data set.
-    pub fingerprint: String,
-    /// Epsilon of the run alone.
-    pub epsilon: f64,
-    /// Epsilon of all runs up to and with this one.
-    pub total: f64,
-    /// The delta at which both hold.
-    pub delta: f64,
-    /// The accountant that computed the total.
-    pub accountant: String,
-    /// The seal of the row.
-    pub hash: String,
-}
-
-/// What may be asked of a data set in all.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Budget {
-    /// The data set's name.
-    pub name: String,
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// What the budget protects.
-    pub unit: Unit,
-    /// The largest epsilon of all runs together.
-    pub epsilon: f64,
-    /// The delta at which epsilon is counted.
-    pub delta: f64,
-}
-
-/// Where a data set stands.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Status {
-    /// Its name.
-    pub name: String,
-    /// Its fingerprint.
-    pub fingerprint: String,
-    /// What its budget protects.
-    pub unit: Unit,
-    /// The budget.
-    pub epsilon: f64,
-    /// The delta at which the budget and all figures hold.
-    pub delta: f64,
-    /// Epsilon of all runs together.
-    pub spent: f64,
-    /// The accountant that computed `spent`.
-    pub accountant: &'static str,
-    /// The largest epsilon of a single Gaussian query that would still be accepted, rounded down. It is not
-    /// `epsilon - spent`: costs do not simply add.
-    pub left: f64,
-    /// Number of runs.
-    pub runs: usize,
-    /// Whether the noise of each run may have been chosen after seeing the results of the runs before.
-    pub fully_adaptive: bool,
-}
-
-/// What [`Ledger::check`] went through without finding a fault.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Checked {
-    /// Number of rows.
-    pub rows: u64,
-    /// Number of data sets.
-    pub datasets: usize,
-    /// Number of charged runs.
-    pub runs: usize,
-    /// The seal of the last row. Whoever writes it down elsewhere can later tell whether the ledger only grew.
-    pub head: String,
+    /// A file of version 1 that may not be written, and so was not upgraded: it can be read, and nothing else.
+    old: bool,
 }
 
 impl Ledger {
@@ -192,14 +91,22 @@ impl Ledger {
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let connection = file::create(&path, PATIENCE)?;
-        Ok(Ledger { path, connection })
+        Ok(Ledger { path, connection, old: false })
     }
 
-    /// Opens a ledger.
+    /// Opens a ledger. One of version 1 is upgraded, which loses nothing; where it may not be written, it can be read as it is.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        let connection = file::open(&path, PATIENCE)?;
-        Ok(Ledger { path, connection })
+        let mut connection = file::open(&path, PATIENCE)?;
+        let old = match file::version(&path, &connection)? {
+            file::VERSION => false,
+            _ => match upgrade::upgrade(&path, &mut connection) {
+                Ok(()) => false,
+                Err(Error::ReadOnly { .. }) => true,
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(Ledger { path, connection, old })
     }
 
     /// Where the ledger lies.
@@ -212,47 +119,109 @@ impl Ledger {
         self.connection.busy_timeout(patience).map_err(|error| self.say(error))
     }
 
-    /// Enters a data set and its budget.
+    /// Whether [`register`](Self::register) would take this name and budget in an empty ledger.
+    ///
+    /// A budget that no run could ever be charged to is refused: outside of what settings accept, or more than noise from
+    /// tables can keep.
+    pub fn check_entry(name: &str, epsilon: f64, delta: f64) -> Result<()> {
+        text("the name", name, 200)?;
+        check_budget(epsilon, delta)?;
+        check_tables(name, 1, epsilon, delta)
+    }
+
+    /// Enters the budget of a data set for a unit. `data` is the fingerprint of the data, of which a keyed hash is kept
+    /// beside the rows; without it they cannot be told from others. Says where the name has other data in another unit.
     pub fn register(
         &mut self,
         name: &str,
-        fingerprint: &str,
         unit: Unit,
         epsilon: f64,
         delta: f64,
-    ) -> Result<()> {
-        let name = text("the name", name, 200)?;
-        let fingerprint = &hex(fingerprint)?;
-        check_budget(epsilon, delta)?;
-        self.write(|path, tx, book| {
-            let known =
-                book.accounts.iter().find(|other| other.fingerprint == *fingerprint || other.name == name);
-            if let Some(Account { name, fingerprint, .. }) = known {
-                return Err(Error::Registered { name: name.clone(), fingerprint: fingerprint.clone() });
+        data: Option<&str>,
+    ) -> Result<Option<Warning>> {
+        self.register_units(name, &[unit], epsilon, delta, data)
+    }
+
+    /// Enters the same budget for several units, all of them or none.
+    pub fn register_units(
+        &mut self,
+        name: &str,
+        units: &[Unit],
+        epsilon: f64,
+        delta: f64,
+        data: Option<&str>,
+    ) -> Result<Option<Warning>> {
+        Self::check_entry(name, epsilon, delta)?;
+        let mut warning = None;
+        for (at, &unit) in units.iter().enumerate() {
+            if units[..at].contains(&unit) {
+                return Err(Error::Registered { name: name.to_owned(), unit });
             }
-            let body = Body::Register { name: name.to_owned(), unit, epsilon, delta };
-            append(path, tx, &book, Draft { fingerprint, run_id: None, event: None, body: json(&body)? })?;
+        }
+        self.write(|path, tx, mut book| {
+            let identities = Identities::read(path, tx)?;
+            let identity = data.map(|data| Secret::read(path, tx)?.identity(data)).transpose()?;
+            if let Some(identity) = &identity {
+                warning = identity::other_units(&book, &identities, name, identity);
+            }
+            for &unit in units {
+                if book.accounts.iter().any(|other| other.name == name && other.unit == unit) {
+                    return Err(Error::Registered { name: name.to_owned(), unit });
+                }
+                if let Some(identity) = &identity {
+                    identity::refuse_second_name(&book, &identities, name, identity, unit)?;
+                    identity::write(path, tx, name, unit, identity)?;
+                }
+                let body = Body::Register { name: name.to_owned(), unit, epsilon, delta };
+                let row = append(path, tx, &book, Draft { run_id: None, event: None, body: json(&body)? })?;
+                (book.rows, book.head) = (row.seq, row.hash);
+            }
             Ok(())
-        })
+        })?;
+        Ok(warning)
     }
 
     /// Changes the budget of a data set, for a reason that is written down. A budget below what is spent is refused.
-    pub fn set_budget(&mut self, fingerprint: &str, epsilon: f64, delta: f64, reason: &str) -> Result<()> {
-        let fingerprint = &hex(fingerprint)?;
+    pub fn set_budget(
+        &mut self,
+        name: &str,
+        unit: Unit,
+        epsilon: f64,
+        delta: f64,
+        reason: &str,
+    ) -> Result<()> {
         let reason = text("the reason", reason, 2000)?;
         check_budget(epsilon, delta)?;
         self.write(|path, tx, book| {
-            let account = book.account(fingerprint)?;
+            let account = book.account(path, name, unit)?;
             let (spent, _) = compose::epsilon(&account.events(), delta)?;
             if !fits(spent, epsilon) {
                 let dataset = account.name.clone();
                 return Err(Error::BudgetBelowSpent { dataset, spent, delta, asked: epsilon });
             }
-            account.tables_fit(0, epsilon, delta)?;
-            let body = Body::Budget { epsilon, delta, reason: reason.to_owned() };
-            append(path, tx, &book, Draft { fingerprint, run_id: None, event: None, body: json(&body)? })?;
+            account.tables_fit(1, epsilon, delta)?;
+            let (dataset, unit) = (Some(name.to_owned()), Some(unit));
+            let body = Body::Budget { dataset, unit, epsilon, delta, reason: reason.to_owned() };
+            append(path, tx, &book, Draft { run_id: None, event: None, body: json(&body)? })?;
             Ok(())
         })
+    }
+
+    /// The account to charge for a run on some data: the one of that name if `asked` is given; else the one whose data
+    /// have this fingerprint; else the one called like the data set. Where the data are not those that the ledger knows
+    /// under the name, it says so: tell the owner before charging.
+    ///
+    /// # Errors
+    /// No such account, or none for the unit.
+    pub fn find(&self, asked: Option<&str>, dataset: &str, data: &str, unit: Unit) -> Result<Found> {
+        if self.old {
+            return Err(Error::ReadOnly { path: self.path.clone() });
+        }
+        let tx = self.connection.unchecked_transaction().map_err(|error| self.say(error))?;
+        let book = Book::read(&self.path, &tx, Depth::Seals)?;
+        let identities = Identities::read(&self.path, &tx)?;
+        let identity = Secret::read(&self.path, &tx)?.identity(data)?;
+        identity::find(&self.path, &book, &identities, asked, dataset, &identity, unit)
     }
 
     /// Charges a run, or refuses it.
@@ -264,8 +233,13 @@ impl Ledger {
     /// last step of the commit failed, the charge stands: the ledger may then count too much, never too little. The
     /// decision depends on the parameters of events only, not on private data.
     pub fn charge(&mut self, charge: Charge) -> Result<Receipt> {
-        let Charge { run_id, fingerprint, unit, event, note, noise_values } = &charge;
-        let (run_id, fingerprint) = (text("the run id", run_id, 200)?, &hex(fingerprint)?);
+        let Charge { run_id, dataset, unit, event, note, noise_values, key_commitment, seeded } = &charge;
+        let run_id = text("the run id", run_id, 200)?;
+        if *seeded {
+            return Err(Error::Seeded { run_id: run_id.to_owned() });
+        }
+        let key_commitment =
+            key_commitment.as_deref().map(|hash| hex("the commitment to a key", hash)).transpose()?;
         if note.len() > 2000 {
             return Err(Error::invalid(
                 "the note",
@@ -281,13 +255,9 @@ impl Ledger {
         }
         let outcome = self.write(|path, tx, book| {
             if let Some((account, run)) = book.run(run_id) {
-                return settled(account, run, &charge, fingerprint).map(Verdict::Accepted);
+                return settled(account, run, &charge, key_commitment.as_deref()).map(Verdict::Accepted);
             }
-            let account = book.account(fingerprint)?;
-            if account.unit != *unit {
-                let dataset = account.name.clone();
-                return Err(Error::Unit { dataset, registered: account.unit, asked: *unit });
-            }
+            let account = book.account(path, dataset, *unit)?;
             let mut events = account.events();
             events.push(event);
             let (total, accountant) = compose::epsilon(&events, account.delta)?;
@@ -298,6 +268,7 @@ impl Ledger {
             let (epsilon, _) = compose::epsilon(&[event], account.delta)?;
             let (delta, accountant) = (account.delta, accountant.to_owned());
             let body = Body::Charge {
+                dataset: Some(dataset.clone()),
                 unit: *unit,
                 note: note.clone(),
                 epsilon,
@@ -305,15 +276,16 @@ impl Ledger {
                 delta,
                 accountant: accountant.clone(),
                 noise_values: *noise_values,
+                key_commitment,
             };
-            let draft =
-                Draft { fingerprint, run_id: Some(run_id), event: Some(&event_json), body: json(&body)? };
+            let draft = Draft { run_id: Some(run_id), event: Some(&event_json), body: json(&body)? };
             let row = append(path, tx, &book, draft)?;
             Ok(Verdict::Accepted(Receipt {
                 row: row.seq,
                 time: row.time,
                 run_id: run_id.to_owned(),
-                fingerprint: row.fingerprint,
+                dataset: dataset.clone(),
+                unit: *unit,
                 epsilon,
                 total,
                 delta,
@@ -328,33 +300,32 @@ impl Ledger {
         }
     }
 
-    /// Where one data set stands.
-    pub fn status(&self, fingerprint: &str) -> Result<Status> {
-        status(self.read(Depth::Seals)?.account(&hex(fingerprint)?)?)
+    /// Where one data set stands, for one unit.
+    pub fn status(&self, name: &str, unit: Unit) -> Result<Status> {
+        let (book, identities) = self.read_all()?;
+        status(book.account(&self.path, name, unit)?, &identities)
     }
 
     /// Where all data sets stand, in the order in which they were registered.
     pub fn datasets(&self) -> Result<Vec<Status>> {
-        self.read(Depth::Seals)?.accounts.iter().map(status).collect()
+        let (book, identities) = self.read_all()?;
+        book.accounts.iter().map(|account| status(account, &identities)).collect()
     }
 
     /// All runs of a data set, oldest first. Their figures are those of the day, at the delta of the day.
-    pub fn charges(&self, fingerprint: &str) -> Result<Vec<Charged>> {
-        let fingerprint = hex(fingerprint)?;
-        let mut accounts = self.read(Depth::Seals)?.accounts;
-        match accounts.iter().position(|account| account.fingerprint == fingerprint) {
-            Some(index) => Ok(accounts.swap_remove(index).runs),
-            None => Err(Error::Unregistered { fingerprint }),
-        }
+    pub fn charges(&self, name: &str, unit: Unit) -> Result<Vec<Charged>> {
+        Ok(self.read(Depth::Seals)?.account(&self.path, name, unit)?.runs.clone())
     }
 
-    /// The budget of a data set, found by its name or its fingerprint, without adding up what was spent.
-    pub fn budget(&self, dataset: &str) -> Result<Budget> {
+    /// The budget of a data set for a unit, or its only one, without adding up what was spent.
+    pub fn budget(&self, name: &str, unit: Option<Unit>) -> Result<Budget> {
         let book = self.read(Depth::Seals)?;
-        let named = book.accounts.iter().find(|account| account.name == dataset);
-        let found = named.map_or_else(|| book.account(&dataset.to_ascii_lowercase()), Ok)?;
-        let Account { name, fingerprint, unit, epsilon, delta, .. } = found.clone();
-        Ok(Budget { name, fingerprint, unit, epsilon, delta })
+        let found = match unit {
+            Some(unit) => book.account(&self.path, name, unit)?,
+            None => book.only(&self.path, name)?,
+        };
+        let Account { name, unit, epsilon, delta, .. } = found.clone();
+        Ok(Budget { name, unit, epsilon, delta })
     }
 
     /// Whether the ledger holds exactly what the receipt says.
@@ -365,7 +336,12 @@ impl Ledger {
     /// Verifies the file's structure, every seal, every text and every epsilon; the error names the first bad row.
     pub fn check(&self) -> Result<Checked> {
         file::check_structure(&self.path, &self.connection)?;
-        let Book { accounts, rows, head, .. } = self.read(Depth::Figures)?;
+        let book = self.read(Depth::Figures)?;
+        if !self.old {
+            Secret::read(&self.path, &self.connection)?;
+            Identities::read(&self.path, &self.connection)?.check(&self.path, &book)?;
+        }
+        let Book { accounts, rows, head, .. } = book;
         let runs = accounts.iter().map(|account| account.runs.len()).sum();
         Ok(Checked { rows, datasets: accounts.len(), runs, head })
     }
@@ -380,9 +356,20 @@ impl Ledger {
         Book::read(&self.path, &tx, depth)
     }
 
+    /// The rows and the identities of the same moment.
+    fn read_all(&self) -> Result<(Book, Identities)> {
+        let tx = self.connection.unchecked_transaction().map_err(|error| self.say(error))?;
+        let book = Book::read(&self.path, &tx, Depth::Seals)?;
+        let identities = if self.old { Identities::none() } else { Identities::read(&self.path, &tx)? };
+        Ok((book, identities))
+    }
+
     /// Reads the book, lets `work` add to it, and commits; nothing is written if `work` fails.
     fn write<T>(&mut self, work: impl FnOnce(&Path, &Transaction<'_>, Book) -> Result<T>) -> Result<T> {
         let path = &self.path;
+        if self.old {
+            return Err(Error::ReadOnly { path: path.clone() });
+        }
         let say = |error| Error::from_sqlite(path, error);
         // Immediate: from here on nobody else can write, so what is read stays true until the commit.
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(say)?;
@@ -408,9 +395,9 @@ fn append(path: &Path, tx: &Transaction<'_>, book: &Book, draft: Draft<'_>) -> R
 }
 
 /// The receipt of a run that was charged before, if it was the same run.
-fn settled(account: &Account, run: &Charged, charge: &Charge, fingerprint: &str) -> Result<Receipt> {
+fn settled(account: &Account, run: &Charged, charge: &Charge, key: Option<&str>) -> Result<Receipt> {
     let changed = |what| Err(Error::RunChanged { run_id: charge.run_id.clone(), what });
-    if account.fingerprint != fingerprint {
+    if account.name != charge.dataset {
         return changed("to another data set");
     }
     if account.unit != charge.unit {
@@ -418,6 +405,9 @@ fn settled(account: &Account, run: &Charged, charge: &Charge, fingerprint: &str)
     }
     if run.event != charge.event || run.noise_values != charge.noise_values {
         return changed("with another event");
+    }
+    if run.key_commitment.as_deref() != key {
+        return changed("with another key");
     }
     Ok(run.receipt.clone())
 }
@@ -436,13 +426,12 @@ fn refusal(account: &Account, event: &Event, total: f64) -> Result<Error> {
     })))
 }
 
-fn status(account: &Account) -> Result<Status> {
+fn status(account: &Account, identities: &Identities) -> Result<Status> {
     let Account { name, fingerprint, unit, epsilon, delta, runs } = account;
     let events = account.events();
     let (spent, accountant) = compose::epsilon(&events, *delta)?;
     Ok(Status {
         name: name.clone(),
-        fingerprint: fingerprint.clone(),
         unit: *unit,
         epsilon: *epsilon,
         delta: *delta,
@@ -451,6 +440,8 @@ fn status(account: &Account) -> Result<Status> {
         left: compose::largest_query(&events, *epsilon, *delta)?,
         runs: runs.len(),
         fully_adaptive: compose::all_gaussian(&events),
+        identity_known: identities.of(name, *unit).is_some(),
+        upgraded: fingerprint.is_some(),
     })
 }
 
@@ -458,14 +449,27 @@ fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| Error::invalid("a text", error, "representable in JSON"))
 }
 
+/// Refuses what no run can be asked for.
 fn check_budget(epsilon: f64, delta: f64) -> Result<()> {
-    if !(epsilon.is_finite() && epsilon > 0.0) {
-        return Err(Error::invalid("epsilon", epsilon, "a finite number above 0"));
+    if !EPSILONS.contains(&epsilon) {
+        let [low, high] = [EPSILONS.start(), EPSILONS.end()];
+        let expected = format!("{low} to {high}, as for a run: no other can ever be spent");
+        return Err(Error::invalid("epsilon", epsilon, expected));
     }
-    if !(delta > 0.0 && delta < 1.0) {
-        return Err(Error::invalid("delta", delta, "strictly between 0 and 1"));
+    if !DELTAS.contains(&delta) {
+        let [low, high] = [DELTAS.start(), DELTAS.end()];
+        let expected = format!("{low:e} to {high}, as for a run: no other can ever be spent");
+        return Err(Error::invalid("delta", format!("{delta:e}"), expected));
     }
     Ok(())
+}
+
+/// Refuses a budget that so many values of noise from tables cannot keep.
+fn check_tables(name: &str, values: u64, epsilon: f64, delta: f64) -> Result<()> {
+    match tables::fit(values, epsilon, delta) {
+        true => Ok(()),
+        false => Err(Error::Tables { dataset: name.to_owned(), epsilon, delta }),
+    }
 }
 
 fn text<'a>(name: &'static str, value: &'a str, longest: usize) -> Result<&'a str> {
@@ -475,130 +479,13 @@ fn text<'a>(name: &'static str, value: &'a str, longest: usize) -> Result<&'a st
     Ok(value)
 }
 
-/// A fingerprint in lower case.
-fn hex(fingerprint: &str) -> Result<String> {
-    if !(8..=128).contains(&fingerprint.len()) || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(Error::invalid(
-            "the fingerprint",
-            format!("{fingerprint:?}"),
-            "8 to 128 hexadecimal digits",
-        ));
+/// A hash in lower case.
+fn hex(name: &'static str, hash: &str) -> Result<String> {
+    if !(8..=128).contains(&hash.len()) || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Error::invalid(name, format!("{hash:?}"), "8 to 128 hexadecimal digits"));
     }
-    Ok(fingerprint.to_ascii_lowercase())
+    Ok(hash.to_ascii_lowercase())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FINGERPRINT: &str = "0123456789abcdef";
-
-    fn ledger() -> (tempfile::TempDir, Ledger) {
-        let folder = tempfile::tempdir().unwrap();
-        let mut ledger = Ledger::create(folder.path().join("privacy.ledger")).unwrap();
-        ledger.register("school", FINGERPRINT, Unit::Edge, 4.0, 1e-7).unwrap();
-        (folder, ledger)
-    }
-
-    fn run(id: &str) -> Charge {
-        Charge::new(id, FINGERPRINT, Unit::Edge, Event::gaussian(10.0, 1.0).unwrap())
-            .with_note("x".repeat(1900))
-    }
-
-    #[test]
-    fn every_commit_is_synced_as_promised() {
-        let (_folder, ledger) = ledger();
-        for ledger in [&ledger, &Ledger::open(ledger.path()).unwrap()] {
-            let mode: String =
-                ledger.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
-            let sync: i64 =
-                ledger.connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
-            assert_eq!((mode.as_str(), sync), ("delete", 3));
-        }
-    }
-
-    #[test]
-    fn a_full_disk_refuses_the_charge_and_keeps_the_rest() {
-        let (_folder, mut ledger) = ledger();
-        let pages: i64 = ledger.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-        let limit = |ledger: &Ledger, pages: i64| {
-            ledger.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
-        };
-        limit(&ledger, pages + 2);
-        let mut charged = 0;
-        let error = loop {
-            match ledger.charge(run(&format!("run-{charged}"))) {
-                Ok(_) => charged += 1,
-                Err(error) => break error,
-            }
-        };
-        assert!(charged > 0 && matches!(error, Error::Full { .. }), "{error}");
-        assert_eq!(ledger.check().unwrap().runs, charged);
-        limit(&ledger, 1 << 20);
-        ledger.charge(run(&format!("run-{charged}"))).unwrap();
-        assert_eq!(ledger.check().unwrap().runs, charged + 1);
-    }
-
-    #[test]
-    fn a_ledger_in_use_is_waited_for_and_then_reported() {
-        let (_folder, mut first) = ledger();
-        let mut second = Ledger::open(first.path()).unwrap();
-        second.set_patience(Duration::from_millis(50)).unwrap();
-        let held = first.connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
-        assert!(matches!(second.charge(run("run")), Err(Error::Busy { .. })));
-        assert_eq!(second.status(FINGERPRINT).unwrap().runs, 0); // reading is still possible
-        drop(held);
-        second.charge(run("run")).unwrap();
-    }
-
-    /// A row whose seal is right and whose figures are not: somebody knew how to seal.
-    #[test]
-    fn figures_are_recomputed() {
-        // One Gaussian query of noise 10 costs 0.447078 at this delta (by scipy).
-        let honest = Body::Charge {
-            unit: Unit::Edge,
-            note: String::new(),
-            epsilon: 0.4471,
-            total: 0.4471,
-            delta: 1e-7,
-            accountant: "gdp".into(),
-            noise_values: 0,
-        };
-        let forged = |change: fn(&mut Unit, &mut f64, &mut f64)| {
-            let mut body = honest.clone();
-            if let Body::Charge { unit, total, delta, .. } = &mut body {
-                change(unit, total, delta);
-            }
-            body
-        };
-        let event = r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#;
-        let cases = [
-            (honest.clone(), event, true),
-            (honest.clone(), r#"{"type":"gaussian","sigma":9.9,"sensitivity":1.0}"#, false),
-            (honest.clone(), r#"{"type":"gaussian","sigma":0.0,"sensitivity":1.0}"#, false),
-            (forged(|_, total, _| *total = 0.447), event, false),
-            (forged(|_, total, _| *total = 4.1), event, false),
-            (forged(|_, _, delta| *delta = 1e-5), event, false),
-            (forged(|unit, _, _| *unit = Unit::Node), event, false),
-        ];
-        for (body, event, right) in cases {
-            let (_folder, mut ledger) = ledger();
-            ledger
-                .write(|path, tx, book| {
-                    let body = json(&body)?;
-                    append(
-                        path,
-                        tx,
-                        &book,
-                        Draft { fingerprint: FINGERPRINT, run_id: Some("run"), event: Some(event), body },
-                    )
-                })
-                .unwrap();
-            match ledger.check() {
-                Ok(_) => assert!(right, "{body:?} {event}"),
-                Err(Error::Tampered { row, .. }) => assert!(!right && row == 2, "{body:?} {event}"),
-                Err(error) => panic!("{error}"),
-            }
-        }
-    }
-}
+mod tests;

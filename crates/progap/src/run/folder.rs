@@ -9,6 +9,7 @@ use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
+use super::Account;
 use super::progress::{KEY, Progress, hex};
 use crate::error::InFile;
 use crate::files::{self, Tensors};
@@ -50,8 +51,8 @@ pub struct RunFile {
     pub nodes: usize,
     /// The hash of the run's key; absent where noise is reproducible.
     pub key_commitment: Option<String>,
-    /// The ledger to charge.
-    pub ledger: Option<PathBuf>,
+    /// The budget to charge.
+    pub ledger: Option<Account>,
     /// How the data was asked for, so that the caller can load it again; not looked at here. A key `private` stays out of
     /// the release.
     pub source: serde_json::Value,
@@ -63,7 +64,7 @@ impl RunFile {
     pub(super) fn new(
         dataset: &Dataset,
         settings: &Settings,
-        ledger: Option<&Path>,
+        account: Option<&Account>,
         source: serde_json::Value,
         key: Option<&RunKey>,
     ) -> Result<RunFile> {
@@ -78,7 +79,7 @@ impl RunFile {
             model_seed: settings.seed.unwrap_or(seed),
             nodes: dataset.nodes(),
             key_commitment: key.map(|key| hex(&key.commitment())),
-            ledger: ledger.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())),
+            ledger: account.map(Account::absolute),
             source,
             seal: String::new(),
         };

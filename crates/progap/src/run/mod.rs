@@ -13,6 +13,7 @@
 //! of its own. An answer counts from the moment at which `secret.key` is replaced, and the key in it is then the one-way
 //! successor of the key that made the answer ([`progress`]).
 
+mod account;
 mod folder;
 mod memory;
 mod progress;
@@ -22,6 +23,7 @@ use std::path::Path;
 use progap_graph::{Dataset, Part};
 use progap_privacy::noise::{Randomness, RunKey, Source};
 
+pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
 use folder::RunFolder;
 pub use memory::{Shared, fit_in_memory};
@@ -39,25 +41,24 @@ use crate::{Error, Result};
 /// Trains on a data set and leaves a release in a new folder.
 ///
 /// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is charged
-/// before the first noisy value is used. `source` says how the data was asked for, and is kept beside the settings.
+/// before the first noisy value is used: `account` is what [`Account::find`] found. `source` says how the data was asked for,
+/// and is kept beside the settings.
 pub fn train(
     dataset: Dataset,
     settings: &Settings,
     folder: &Path,
-    ledger: Option<&Path>,
+    account: Option<&Account>,
     source: serde_json::Value,
     observer: &mut dyn Observer,
 ) -> Result<Release> {
-    let plan = prepare(&dataset, settings)?;
-    if ledger.is_some() && plan.unit.is_none() {
-        return Err(Error::Contradiction(
-            "a run without privacy cannot be charged: leave out --ledger, or give --level edge or --level node",
-        ));
+    if account.is_some() {
+        chargeable(settings)?;
     }
+    let plan = prepare(&dataset, settings)?;
     let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
-    let run = RunFile::new(&dataset, settings, ledger, source, key.as_ref())?;
+    let run = RunFile::new(&dataset, settings, account, source, key.as_ref())?;
     let run = RunFolder::create(folder, run, key)?;
-    if let Err(error) = charge(&dataset, &run, &plan) {
+    if let Err(error) = charge(&run, &plan) {
         // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
         // reading or writing failed, it may have been charged: then it can be resumed.
         if !matches!(error, Error::Ledger(ledger::Error::Storage { .. })) {
@@ -69,12 +70,14 @@ pub fn train(
 }
 
 /// Charges the run's ledger, where it has one; the same run is charged once, however often it is resumed.
-fn charge(dataset: &Dataset, folder: &RunFolder, plan: &Plan) -> Result<()> {
-    if let (Some(ledger), Some(unit)) = (&folder.run.ledger, plan.unit) {
-        let data = dataset.content_fingerprint();
-        let charge = Charge::new(&folder.run.run_id, data, unit, plan.event.clone())
-            .with_noise_values(plan.noise_values);
-        Ledger::open(ledger)?.charge(charge.with_note(format!("train {}", folder.run.dataset)))?;
+fn charge(folder: &RunFolder, plan: &Plan) -> Result<()> {
+    let run = &folder.run;
+    if let (Some(account), Some(unit)) = (&run.ledger, plan.unit) {
+        let mut charge = Charge::new(&run.run_id, &account.name, unit, plan.event.clone())
+            .with_noise_values(plan.noise_values)
+            .with_seeded_noise(run.settings.seed.is_some());
+        charge.key_commitment = run.key_commitment.clone();
+        Ledger::open(&account.path)?.charge(charge.with_note(format!("train {}", run.dataset)))?;
     }
     Ok(())
 }
@@ -96,7 +99,7 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
         return Release::open(&folder.path);
     }
     let plan = prepare(&dataset, &folder.run.settings)?;
-    charge(&dataset, &folder, &plan)?;
+    charge(&folder, &plan)?;
     go(dataset, folder, plan, observer)
 }
 

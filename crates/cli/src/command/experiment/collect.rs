@@ -8,6 +8,7 @@ use progap_graph::AtomicFile;
 
 use super::{Result, kept_report};
 use crate::command::Outcome;
+use crate::output::{Force, Inputs};
 use crate::report::{Block, Report, markdown};
 use crate::{plot, ui};
 
@@ -22,6 +23,8 @@ pub struct Collect {
     /// Title of the document
     #[arg(long, default_value = "Results")]
     title: String,
+    #[command(flatten)]
+    force: Force,
 }
 
 impl Collect {
@@ -38,6 +41,9 @@ impl Collect {
             return Err(format!("{}: name a Markdown file (.md)", self.out.display()).into());
         }
         let figures = self.out.with_extension("");
+        let inputs = Inputs::of(self.folders.iter().map(PathBuf::as_path));
+        self.force.file(&self.out, &inputs)?;
+        self.force.folder(&figures, &[], &inputs)?;
         std::fs::create_dir_all(&figures).map_err(|e| format!("{}: {e}", figures.display()))?;
         for figure in all.figures() {
             let picture = plot::draw(&figure.plot, "", plot::WIDE);

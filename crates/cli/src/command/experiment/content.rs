@@ -352,17 +352,10 @@ fn method_section(
         Tuning::Grid => "the paper's grid, by mean validation accuracy over the runs",
         Tuning::Private => "the best of a random number of runs with random settings of the grid",
     };
-    let mut facts = vec![
+    let facts = vec![
         ("runs".to_string(), format!("{}, each with a random split and a seed of its own", experiment.runs)),
         ("tuning".to_string(), tuning.to_string()),
     ];
-    for data in data_names(outcomes) {
-        let first = results.values().filter(|run| run.data == data && run.outcome.is_ok());
-        if let Some(run) = first.min_by_key(|run| run.split) {
-            let value = format!("fingerprint {} with split {}", run.fingerprint, run.split);
-            facts.push((data, value));
-        }
-    }
     let mut blocks = vec![
         Block::Notice(
             Tone::Caution,

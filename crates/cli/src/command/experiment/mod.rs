@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use self::plan::Plan;
 use self::watch::Watch;
 use super::Outcome;
+use crate::output::{Force, Inputs, refuse_releases};
 use crate::report;
 use crate::source::{DataFolder, Source};
 use crate::{stop, ui};
@@ -122,6 +123,8 @@ struct Common {
     /// Write the runs that are left as one shell command per line, and run nothing
     #[arg(long, value_name = "FILE")]
     jobs_file: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Print how much there is to do, and run nothing
     #[arg(long)]
     plan: bool,
@@ -144,6 +147,8 @@ pub struct Table1 {
     /// Folder for the table
     #[arg(long, short = 'o', value_name = "DIR", default_value = "experiments/table1")]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// A comparison of one's own.
@@ -314,6 +319,10 @@ impl Common {
     ) -> Outcome {
         let stop = stop::on_ctrl_c()?;
         let out = self.out.clone().unwrap_or_else(|| Path::new("experiments").join(folder));
+        own_folder(&out, self.force)?;
+        if let Some(file) = &self.jobs_file {
+            self.force.file(file, &Inputs::default())?;
+        }
         let path = self.store.clone().unwrap_or_else(|| out.join(RESULTS));
         let mut store = Store::open(&path)?;
         let results = store.all()?;
@@ -426,6 +435,16 @@ fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
     report::write(report, out)
 }
 
+/// Refuses a folder that holds something other than an experiment. In its own folder an experiment goes on, and shows itself
+/// anew: that is how it is used.
+fn own_folder(out: &Path, force: Force) -> Result<()> {
+    match is_folder(out) || out.join(RESULTS).is_file() {
+        true => refuse_releases(out)?,
+        false => force.folder(out, &[], &Inputs::default())?,
+    }
+    Ok(())
+}
+
 /// Whether a folder is that of an experiment that was shown.
 pub fn is_folder(folder: &Path) -> bool {
     folder.join(REPORT).is_file()
@@ -450,6 +469,7 @@ pub fn kept_report(folder: &Path) -> Result<Option<report::Report>> {
 
 impl Table1 {
     fn run(self) -> Outcome {
+        own_folder(&self.out, self.force)?;
         let names = if self.data_sets.is_empty() { vec!["demo".to_string()] } else { self.data_sets };
         let sources: Vec<Source> =
             names.iter().map(|name| Source::of(name).in_folder(&self.folder)).collect();

@@ -1,0 +1,160 @@
+//! What goes into a ledger and what comes back: charges, receipts, budgets.
+
+use progap_privacy::{Event, Unit};
+use serde::{Deserialize, Serialize};
+
+/// What a run is going to ask.
+///
+/// It names the data set and knows nothing of its content: no row, seal or receipt can depend on the data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charge {
+    /// The run's own id, the same when it is resumed.
+    pub run_id: String,
+    /// The data set, by the name that it has in the ledger.
+    pub dataset: String,
+    /// The unit to which the event's sensitivities refer.
+    pub unit: Unit,
+    /// Everything the run will ask, in one tree.
+    pub event: Event,
+    /// A few words for whoever reads the ledger.
+    pub note: String,
+    /// The most values of noise that it draws from tables, whose small error is a part of delta.
+    pub noise_values: u64,
+    /// A hash of the run's key, in hexadecimal: the same run cannot go on with another key, which would be a second sample.
+    pub key_commitment: Option<String>,
+    /// Whether the noise comes from a seed: then it is not secret, the event is not what it says, and the charge is refused.
+    pub seeded: bool,
+}
+
+impl Charge {
+    /// A charge without a note, of a run with secret noise.
+    pub fn new(run_id: impl Into<String>, dataset: impl Into<String>, unit: Unit, event: Event) -> Self {
+        Charge {
+            run_id: run_id.into(),
+            dataset: dataset.into(),
+            unit,
+            event,
+            note: String::new(),
+            noise_values: 0,
+            key_commitment: None,
+            seeded: false,
+        }
+    }
+
+    /// The same charge with a note.
+    pub fn with_note(self, note: impl Into<String>) -> Self {
+        Charge { note: note.into(), ..self }
+    }
+
+    /// The same charge for a run that draws so many values of noise from tables.
+    pub fn with_noise_values(self, noise_values: u64) -> Self {
+        Charge { noise_values, ..self }
+    }
+
+    /// The same charge for a run whose key has this hash, in hexadecimal.
+    pub fn with_key_commitment(self, commitment: impl Into<String>) -> Self {
+        Charge { key_commitment: Some(commitment.into()), ..self }
+    }
+
+    /// The same charge, of a run whose noise comes from a seed or does not.
+    pub fn with_seeded_noise(self, seeded: bool) -> Self {
+        Charge { seeded, ..self }
+    }
+}
+
+/// Proof that a run was charged. It may be shown to anyone: nothing in it depends on the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// Its row in the ledger, counted from 1.
+    pub row: u64,
+    /// When it was charged, in UTC.
+    pub time: String,
+    /// The run.
+    pub run_id: String,
+    /// The data set, by the name that its owner gave it.
+    pub dataset: String,
+    /// What the budget protects.
+    pub unit: Unit,
+    /// Epsilon of the run alone.
+    pub epsilon: f64,
+    /// Epsilon of all runs up to and with this one.
+    pub total: f64,
+    /// The delta at which both hold.
+    pub delta: f64,
+    /// The accountant that computed the total.
+    pub accountant: String,
+    /// The seal of the row.
+    pub hash: String,
+}
+
+/// A run that was charged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Charged {
+    /// What the caller was given.
+    #[serde(flatten)]
+    pub receipt: Receipt,
+    /// What the caller wrote beside it.
+    pub note: String,
+    /// What was asked of the data.
+    pub event: Event,
+    /// The most values of noise drawn from tables.
+    pub noise_values: u64,
+    /// The hash of the run's key, where there is one.
+    pub key_commitment: Option<String>,
+}
+
+/// What may be asked of a data set in all, for one unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Budget {
+    /// The data set's name.
+    pub name: String,
+    /// What the budget protects.
+    pub unit: Unit,
+    /// The largest epsilon of all runs together.
+    pub epsilon: f64,
+    /// The delta at which epsilon is counted.
+    pub delta: f64,
+}
+
+/// Where a data set stands, for one unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// What its budget protects.
+    pub unit: Unit,
+    /// The budget.
+    pub epsilon: f64,
+    /// The delta at which the budget and all figures hold.
+    pub delta: f64,
+    /// Epsilon of all runs together.
+    pub spent: f64,
+    /// The accountant that computed `spent`.
+    pub accountant: &'static str,
+    /// The largest epsilon of a single Gaussian query that would still be accepted, rounded down. It is not
+    /// `epsilon - spent`: costs do not simply add.
+    pub left: f64,
+    /// Number of runs.
+    pub runs: usize,
+    /// Whether the noise of each run may have been chosen after seeing the results of the runs before.
+    pub fully_adaptive: bool,
+    /// Whether the ledger can tell this data from other data.
+    pub identity_known: bool,
+    /// Whether the budget was entered by version 1, whose rows hold a fingerprint of the data: seals up to the upgrade
+    /// depend on it.
+    pub upgraded: bool,
+}
+
+/// What [`Ledger::check`](super::Ledger::check) went through without finding a fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Number of rows.
+    pub rows: u64,
+    /// Number of budgets: a data set has one for each unit.
+    pub datasets: usize,
+    /// Number of charged runs.
+    pub runs: usize,
+    /// The seal of the last row. Whoever writes it down elsewhere can later tell whether the ledger only grew.
+    pub head: String,
+}
