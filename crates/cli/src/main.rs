@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod machine;
 mod output;
 mod plot;
 mod report;
@@ -61,8 +62,14 @@ enum Command {
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
+    machine::prepare();
     let matches = Arguments::command().mut_subcommand("train", command::train::settle_resumed).get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let threads = match &arguments.command {
+        Command::Train(train) => train.threads,
+        _ => None,
+    };
+    machine::start_threads(threads);
     let outcome = match arguments.command {
         Command::Train(train) => train.run(),
         Command::Predict(predict) => predict.run(),
@@ -82,7 +89,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&format!("error: {error}"));
+            print_error(&format!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -91,11 +98,13 @@ fn main() -> ExitCode {
 /// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     if !progap_graph::read::table::catches_panics() {
-        complain(&format!("error: a mistake in progap itself ({panic}); please report it with what you did"));
+        print_error(&format!(
+            "error: a mistake in progap itself ({panic}); please report it with what you did"
+        ));
     }
 }
 
 /// Prints to standard error; where that fails too, such as into a file on a full disk, the exit code must do.
-fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+fn print_error(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", ui::harmless(text));
 }

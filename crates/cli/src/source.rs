@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use progap_graph::read::{self, Direction, LoadOptions};
 use progap_graph::named::Presence;
+use progap_graph::read::{self, Direction, LoadOptions};
 use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -236,6 +236,7 @@ impl Source {
         let mut source = self.clone();
         source.dataset = name(Path::new(&self.dataset)).to_string_lossy().into_owned();
         source.edges = self.edges.as_deref().map(name);
+        source.transforms = self.transforms.published(name);
         if self.folder.data_dir.is_absolute() {
             source.folder = Source::default().folder;
         }
@@ -250,6 +251,7 @@ impl Source {
             source.dataset = absolute(Path::new(&source.dataset)).to_string_lossy().into_owned();
         }
         source.edges = source.edges.as_deref().map(absolute);
+        source.transforms = source.transforms.published(absolute);
         source.folder.data_dir = absolute(&source.folder.data_dir);
         source
     }

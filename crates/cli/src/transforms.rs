@@ -33,6 +33,12 @@ pub struct Transforms {
 }
 
 impl Transforms {
+    /// The same, with the last name alone of an absolute path: nobody else needs to know the owner's folders.
+    #[must_use]
+    pub fn published(&self, name: impl Fn(&Path) -> PathBuf) -> Transforms {
+        Transforms { keep_nodes: self.keep_nodes.as_deref().map(name), ..self.clone() }
+    }
+
     /// The file of the nodes to keep.
     pub fn kept_nodes(&self) -> Option<&Path> {
         self.keep_nodes.as_deref()

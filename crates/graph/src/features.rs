@@ -72,6 +72,43 @@ impl Features {
         }
     }
 
+    /// The first value, row by row, that is larger than a limit in magnitude: its row, column and the value itself.
+    pub fn first_beyond(&self, limit: f32) -> Option<(usize, usize, f32)> {
+        let at = self.values().iter().position(|value| value.abs() > limit)?;
+        let value = self.values()[at];
+        Some(match self {
+            Features::Dense { columns, .. } => (at / columns, at % columns, value),
+            Features::Sparse { offsets, indices, .. } => {
+                (offsets.partition_point(|&start| start as usize <= at) - 1, indices[at] as usize, value)
+            }
+        })
+    }
+
+    /// The same features, each value brought within a limit: a map of each value by itself.
+    #[must_use]
+    pub fn clamped(self, limit: f32) -> Features {
+        if self.first_beyond(limit).is_none() {
+            return self;
+        }
+        let clamp = |values: &[f32]| -> Buffer<f32> {
+            values.iter().map(|value| value.clamp(-limit, limit)).collect::<Vec<f32>>().into()
+        };
+        match self {
+            Features::Dense { columns, values } => Features::Dense { columns, values: clamp(&values) },
+            Features::Sparse { columns, offsets, indices, values } => {
+                Features::Sparse { columns, offsets, indices, values: values.map(|values| clamp(&values)) }
+            }
+        }
+    }
+
+    /// The values that are held one by one; none where all are 1.
+    fn values(&self) -> &[f32] {
+        match self {
+            Features::Dense { values, .. } => values,
+            Features::Sparse { values, .. } => values.as_deref().unwrap_or_default(),
+        }
+    }
+
     /// How many values are not zero.
     pub fn nonzeros(&self) -> usize {
         match self {
@@ -306,6 +343,20 @@ mod tests {
     fn sparse() -> Features {
         let values = Some(vec![3.0, 2.0, 5.0].into());
         Features::sparse(3, 4, vec![0, 2, 2, 3], vec![3, 1, 0], values).unwrap()
+    }
+
+    #[test]
+    fn large_values_are_found_and_brought_within_a_limit() {
+        let dense = Features::dense(2, 3, vec![0.0, 1.0, -2.0, 3.0, 9.0, -8.0]).unwrap();
+        assert_eq!(dense.first_beyond(5.0), Some((1, 1, 9.0)));
+        assert_eq!(dense.clone().clamped(5.0).to_dense(2), [0.0, 1.0, -2.0, 3.0, 5.0, -5.0]);
+        assert_eq!(dense.first_beyond(9.0), None);
+        let values = Some(vec![2.0, -7.0].into());
+        let sparse = Features::sparse(3, 4, vec![0, 0, 1, 2], vec![3, 1], values).unwrap();
+        assert_eq!(sparse.first_beyond(5.0), Some((2, 1, -7.0)));
+        assert_eq!(sparse.clamped(5.0).row(2).collect::<Vec<_>>(), [(1, -5.0)]);
+        let ones = Features::sparse(1, 2, vec![0, 1], vec![1], None).unwrap();
+        assert_eq!(ones.first_beyond(0.5), None, "ones are held by no value");
     }
 
     #[test]

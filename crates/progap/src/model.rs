@@ -75,6 +75,15 @@ impl Model {
         }
     }
 
+    /// Whether every parameter, and every statistic of a norm, is a finite number.
+    pub fn is_finite(&self) -> bool {
+        let state = match self {
+            Model::Network(network) => network.state(),
+            Model::Sage(sage) => sage.state(),
+        };
+        state.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite()))
+    }
+
     pub(crate) fn add_to(&self, tensors: &mut Tensors, prefix: &str) {
         match self {
             Model::Network(network) => tensors.add(prefix, network.state()),

@@ -5,6 +5,11 @@ use progap_nn::{Input, Inputs, Network, embed, probabilities};
 
 use crate::{Error, Result};
 
+/// The largest magnitude of a feature that training can work with: beyond it squares and sums overflow. Where features are public a
+/// larger one is refused with its place; where they are private each value is brought within it by itself, because a
+/// refusal would tell of it.
+pub(crate) const LARGEST_FEATURE: f32 = 1e12;
+
 /// What is known about each node besides its edges.
 #[derive(Debug, Clone)]
 pub struct Rows {
@@ -61,7 +66,7 @@ impl Message<'_> {
 impl Rows {
     /// The rows of a data set, every entry of them checked once.
     pub(crate) fn new(features: Features, labels: Buffer<u32>, split: Split, classes: usize) -> Result<Rows> {
-        let rows = Rows { features, labels, split, classes };
+        let rows = Rows { features: features.clamped(LARGEST_FEATURE), labels, split, classes };
         Inputs::new(rows.views(&[]))?;
         Ok(rows)
     }

@@ -12,7 +12,7 @@ use progap::method::Progress;
 use progap::run::Account;
 use progap::settings::{Bounding, Selection};
 use progap::{Error, Level, Release, Settings, release, run};
-use progap_graph::{AtomicFile, Ratios};
+use progap_graph::{AtomicFile, Dataset, Features, Ratios};
 use progap_privacy::Unit;
 use progap_privacy::noise::{GradientGrid, Summation};
 use serde_json::Value;
@@ -361,4 +361,55 @@ fn every_bounding_trains() {
         train(&Settings { bounding, max_degree: 9, ..settings(Level::Node) }, &folder).expect("trained");
         assert!(release::verify(&folder).expect("verified").iter().all(|finding| finding.ok), "{bounding:?}");
     }
+}
+
+/// The network with one feature of one node replaced.
+fn with_feature(node: usize, value: f32) -> Dataset {
+    let mut parts = network().into_parts();
+    let mut dense = parts.features.to_dense(parts.graph.nodes());
+    let columns = parts.features.columns();
+    dense[node * columns] = value;
+    parts.features = Features::dense(parts.graph.nodes(), columns, dense).expect("features");
+    Dataset::new(parts).expect("a data set")
+}
+
+/// A value that no network can work with is refused where it is public, before anything is charged, and contained where it is
+/// private: predictions about all nodes stay numbers.
+#[test]
+fn huge_features_never_reach_a_model() {
+    let node = network().split().expect("a split").nodes(progap_graph::Part::Train).next().expect("a node");
+    for value in [1e30, -1e20] {
+        for level in [Level::None, Level::Edge] {
+            let (_keep, folder) = folder();
+            let error = train_on(&with_feature(node, value), &settings(level), &folder).expect_err("refused");
+            assert!(error.to_string().contains("feature column") && !folder.exists(), "{error}");
+        }
+        let (_keep, folder) = folder();
+        let release = train_on(&with_feature(node, value), &settings(Level::Node), &folder).expect("trained");
+        let all: Vec<u32> = (0..release.nodes().nodes() as u32).collect();
+        let predictions = release.predict(&all).expect("predicted");
+        assert!(predictions.probabilities.iter().all(|p| p.is_finite()));
+        assert_verified(&folder);
+    }
+    for level in [Level::None, Level::Edge] {
+        let (_keep, folder) = folder();
+        let release = train_on(&with_feature(node, 1e12), &settings(level), &folder).expect("trained");
+        let predictions = release.predict(&[node as u32, 0, 1]).expect("predicted");
+        assert!(predictions.probabilities.iter().all(|p| p.is_finite()), "{level}");
+    }
+}
+
+/// What cannot be trained on is refused before it is charged.
+#[test]
+fn one_training_node_is_refused_before_anything_is_written() {
+    let mut parts = network().into_parts();
+    let part = |node: usize| match node {
+        0 => progap_graph::Part::Train,
+        node if node % 2 == 0 => progap_graph::Part::Val,
+        _ => progap_graph::Part::Test,
+    };
+    parts.split = Some(progap_graph::Split::from_parts((0..parts.graph.nodes()).map(part)));
+    let (_keep, folder) = folder();
+    let error = train_on(&Dataset::new(parts).expect("a data set"), &settings(Level::Edge), &folder);
+    assert!(error.expect_err("refused").to_string().contains("two training nodes") && !folder.exists());
 }

@@ -133,7 +133,7 @@ pub struct Train {
     repeats: u64,
     /// Number of threads [default: all cores]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    pub threads: Option<u16>,
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -237,9 +237,6 @@ pub fn settle_resumed(command: clap::Command) -> clap::Command {
 impl Train {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        if let Some(threads) = self.threads {
-            rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
-        }
         // The first Ctrl-C keeps what is done and stops; the second ends the program at once.
         let stop = stop::on_ctrl_c()?;
         if let Some(folder) = &self.resume {

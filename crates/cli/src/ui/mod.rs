@@ -5,6 +5,7 @@ mod progress;
 pub use progap::cost::{cpu_seconds, peak_memory};
 pub use progress::{Download, Runs, Training, duration, spinner};
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
@@ -14,8 +15,24 @@ use crate::command::Outcome;
 /// Prints a text and a line end; a closed pipe is an error that `main` takes for a quiet end.
 pub fn print(text: &str) -> Outcome {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush())?;
+    writeln!(out, "{}", harmless(text.trim_end())).and_then(|()| out.flush())?;
     Ok(())
+}
+
+/// A text that does nothing to a terminal: names come from files, and may hold sequences that move the cursor, change the
+/// title or hide a line. Control characters are shown as what they are; line ends and tabs stay.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_direction(c);
+    if !text.contains(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let show = |c: char| if harmful(c) { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(show).collect())
+}
+
+/// Whether a character turns the direction of what follows, so that a line reads as another one.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether the reader of our output went away, as `head` does.
@@ -124,6 +141,13 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_cannot_steer_a_terminal() {
+        assert_eq!(harmless("a\nb\tc é"), "a\nb\tc é");
+        assert_eq!(harmless("\u{1b}[2Jx\u{9b}1m\r\u{7}"), "\\u{1b}[2Jx\\u{9b}1m\\r\\u{7}");
+        assert_eq!(harmless("a\u{202e}b"), "a\\u{202e}b");
+    }
 
     #[test]
     fn numbers_read_well() {

@@ -1,6 +1,7 @@
 //! What leaves a mechanism: values, tied to where their noise came from.
 
 use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
 
 use super::gaussian::{NoisySum, RoundedGaussian};
 use super::stream::{BlockDigest, Provenance, Query, QueryDigest, Source, Stream};
@@ -65,6 +66,28 @@ impl<T, S: Source> Noisy<T, S> {
 /// Values that share one stream. Fixed, so that results do not depend on the number of threads.
 const BLOCK: usize = 1 << 14;
 
+/// Does some work on several threads; on fewer where the system starts no more, and on this one in any case.
+fn share<I: Iterator + Send>(threads: usize, items: I, work: impl Fn(I::Item) + Sync)
+where
+    I::Item: Send,
+{
+    let items = Mutex::new(items);
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = || {
+        while let Some(item) = next() {
+            work(item);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.max(1) {
+            if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
+        }
+        run();
+    });
+}
+
 impl RoundedGaussian {
     /// Add noise to integer sums and divide by the message scale: steps 3 to 5 of the integer mechanism.
     ///
@@ -82,39 +105,21 @@ impl RoundedGaussian {
         threads: usize,
     ) -> Noisy<Vec<f32>, S> {
         let mut digests = vec![None; sums.len().div_ceil(BLOCK)];
-        let blocks_per_thread = digests.len().div_ceil(threads.max(1)).max(1);
-        std::thread::scope(|scope| {
-            let shares = digests.chunks_mut(blocks_per_thread).zip(sums.chunks(BLOCK * blocks_per_thread));
-            for (digests, sums) in shares {
-                scope.spawn(|| {
-                    let blocks = digests.iter_mut().zip(sums.chunks(BLOCK));
-                    blocks.for_each(|(digest, block)| *digest = Some(BlockDigest::new(block)));
-                });
-            }
-        });
+        let pairs = digests.iter_mut().zip(sums.chunks(BLOCK));
+        share(threads, pairs, |(digest, block)| *digest = Some(BlockDigest::new(block)));
         let digest = QueryDigest::new(&[self.sigma(), scale.get().into()], digests.into_iter().flatten());
         let mut purpose = query.bind(&digest);
         let source = purpose.source().clone();
         let mut out = vec![0_f32; sums.len()];
-        let mut blocks: Vec<_> = sums
-            .chunks_mut(BLOCK)
-            .zip(out.chunks_mut(BLOCK))
-            .map(|(sums, out)| (sums, out, purpose.stream()))
-            .collect();
         let inverse = 1.0 / f64::from(scale.get());
-        std::thread::scope(|scope| {
-            for share in blocks.chunks_mut(blocks_per_thread) {
-                scope.spawn(|| {
-                    for (sums, out, stream) in share {
-                        self.add_to(stream, sums);
-                        for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
-                            *value = (Into::<i64>::into(sum) as f64 * inverse) as f32;
-                        }
-                    }
-                });
+        let blocks: Vec<_> =
+            sums.chunks_mut(BLOCK).zip(out.chunks_mut(BLOCK)).map(|pair| (pair, purpose.stream())).collect();
+        share(threads, blocks.into_iter(), |((sums, out), mut stream)| {
+            self.add_to(&mut stream, sums);
+            for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
+                *value = (Into::<i64>::into(sum) as f64 * inverse) as f32;
             }
         });
-        drop(blocks);
         Noisy::new(out, source)
     }
 }

@@ -295,6 +295,13 @@ impl<'r, S: Source> Trainer<'r, S> {
             (Selection::BestValidation, Some((accuracy, best))) if accuracy.is_finite() => best,
             _ => model,
         };
+        if !kept.is_finite() {
+            return Err(Error::Unsuitable(format!(
+                "training went astray in stage {stage}: parameters are no longer finite; start a new run with a smaller learning rate \
+                 than {}",
+                settings.learning_rate
+            )));
+        }
         self.state.stage_accuracies.push(lesson.accuracy(&self.vault, &kept, Part::Test)?);
         self.state.epoch = 0;
         self.state.finished.push(kept);

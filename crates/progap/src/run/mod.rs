@@ -34,6 +34,7 @@ use crate::method::trainer::Trainer;
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
+use crate::rows::LARGEST_FEATURE;
 use crate::settings::{Level, Messages, Method, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
@@ -133,6 +134,25 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     }
     if dataset.features().columns() == 0 {
         return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
+    }
+    if settings.level != Level::Node {
+        // Batch norms need two rows to compare. Features are public here, so that one which cannot be worked with can be named.
+        if split.count(Part::Train) < 2 {
+            return Err(Error::Unsuitable(
+                "the split has fewer than two training nodes: give it more".into(),
+            ));
+        }
+        if let Some((row, column, value)) = dataset.features().first_beyond(LARGEST_FEATURE) {
+            let name = dataset
+                .feature_names()
+                .get(column)
+                .map_or_else(|| column.to_string(), |name| format!("{name:?}"));
+            return Err(Error::Unsuitable(format!(
+                "node {:?} has {value:e} in feature column {name}; values beyond {LARGEST_FEATURE:e} cannot be trained on: scale \
+                 the column",
+                dataset.node_ids().name(row)
+            )));
+        }
     }
     let labels = settings.method == Method::Progap && settings.messages != Messages::Embeddings;
     if labels && settings.depth > 0 && dataset.classes() > progap_graph::aggregate::MAX_WIDTH {
