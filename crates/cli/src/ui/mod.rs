@@ -18,6 +18,11 @@ pub fn print(text: &str) -> Outcome {
     Ok(())
 }
 
+/// Says what the owner of the data must know, also where nothing else is printed.
+pub fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "warning, for the owner of the data: {text}");
+}
+
 /// Whether the reader of our output went away, as `head` does.
 pub fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
