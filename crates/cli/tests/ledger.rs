@@ -77,6 +77,11 @@ fn the_options_that_change_the_data_are_the_same_here_and_in_training() {
         let run = progap_in(at, &[&run[..], options].concat());
         assert!(!run.stderr.contains("no budget") && !run.stderr.contains("warning"), "{}", run.stderr);
         let _ = std::fs::remove_dir_all(at.join("r"));
+        // Without them these are other data, but where the option changes nothing.
+        if k < 2 {
+            let run = ["train", ".", "--out", "r", "--epochs", "1", "--delta", "0.05", "--ledger", &ledger];
+            progap_in(at, &run).refused(&["no budget", "--data ."]);
+        }
     }
 }
 

@@ -416,8 +416,11 @@ impl Train {
         let found = Account::find(dataset, settings, ledger, name).map_err(|error| match error {
             progap::Error::Ledger(
                 error @ (ledger::Error::Unregistered { .. } | ledger::Error::Unit { .. }),
-            ) => init_line(dataset, source, settings, ledger, &error)
-                .map_or(error.to_string(), |line| error.with_init(line).to_string()),
+            ) => match init_line(dataset, source, settings, ledger, &error) {
+                Ok(line) => error.with_init(line).to_string(),
+                // A run that cannot work needs no budget.
+                Err(impossible) => impossible.to_string(),
+            },
             other => other.to_string(),
         });
         let (account, warning) = found?;

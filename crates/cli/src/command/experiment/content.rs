@@ -1,8 +1,8 @@
 //! From what came of an experiment to tables and figures.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use progap::experiment::{self, Curve, Experiment, Name, Options, Outcome, Stored, Tuning, mean, published};
+use progap::experiment::{self, Curve, Experiment, Name, Options, Outcome, Tuning, mean, published};
 use progap::settings::{Level, Method, Settings};
 use progap_graph::summary::Summary;
 
