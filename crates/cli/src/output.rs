@@ -22,13 +22,18 @@ impl Inputs {
         Inputs(paths.into_iter().filter(|path| path.exists()).map(Path::to_path_buf).collect())
     }
 
-    /// Whether a path leads to one of the inputs, or to a file directly in one: by any name, through any link.
+    /// Whether a path leads to one of the inputs, or to a file directly in one that may be read with it: by any name, through
+    /// any link.
     fn has(&self, path: &Path) -> bool {
-        self.0.iter().any(|input| {
-            same(path, input)
-                || std::fs::read_dir(input)
-                    .is_ok_and(|entries| entries.flatten().any(|entry| same(path, &entry.path())))
-        })
+        // The only format that is never one of several files in a folder.
+        let alone =
+            |path: &Path| path.extension().is_some_and(|ending| ending == progap_graph::store::EXTENSION);
+        let within = |folder: &PathBuf| {
+            std::fs::read_dir(folder).is_ok_and(|entries| {
+                entries.flatten().any(|entry| !alone(&entry.path()) && same(path, &entry.path()))
+            })
+        };
+        self.0.iter().any(|input| same(path, input) || within(input))
     }
 }
 

@@ -71,6 +71,9 @@ fn settings_that_contradict_each_other() {
     refused(at, &["--level", "none", "--epsilon", "1"], &["epsilon", "--level"]);
     refused(at, &["--level", "none", "--delta", "1e-5"], &["delta", "--level"]);
     refused(at, &["--level", "none"], &["--ledger"]);
+    // Noise from a seed is not secret: the ledger would promise what is not true.
+    refused(at, &["--seed", "5"], &["--seed", "not private", "cannot be charged"]);
+    refused(at, &["--ledger-name", "nobody"], &["no budget for nobody", "progap ledger init budget.db"]);
     refused(at, &["--level", "node", "--selection", "best-validation"], &["validation labels are private"]);
     refused(at, &["--level", "node", "--dropout", "0.1"], &["dropout"]);
     // The ledger protects edges.
@@ -135,19 +138,31 @@ fn ledgers_that_cannot_be_charged() {
     let at = place.path();
     put(at, &[("text.db", b"not a ledger"), ("empty.db", b"")]);
     make_ledger(at, "small.db", "edge", "0.5");
-    progap_in(
-        at,
-        &["ledger", "init", "other.db", "--dataset", "other", "--fingerprint", "0123456789abcdef"]
-            .into_iter()
-            .chain(["--unit", "edge", "--epsilon", "4", "--delta", "1e-5"])
-            .collect::<Vec<_>>(),
-    )
-    .ok();
+    let other = [
+        "ledger",
+        "init",
+        "other.db",
+        "--data",
+        "demo",
+        "--unit",
+        "edge",
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-7",
+    ];
+    progap_in(at, &other).ok();
     for (ledger, parts) in [
         ("nowhere.db", &["nowhere.db", "progap ledger init"][..]),
         ("text.db", &["text.db", "not a privacy ledger"]),
         ("empty.db", &["empty.db", "not a privacy ledger"]),
-        ("other.db", &["register it"]),
+        (
+            "other.db",
+            &[
+                "no budget",
+                "`progap ledger init other.db --data g.progap --unit edge --epsilon 1 --delta 1e-5`",
+            ],
+        ),
         ("small.db", &["refused", "0.5"]),
     ] {
         progap_in(at, &["train", "g.progap", "--epochs", "2", "--out", "r", "--ledger", ledger])
@@ -156,14 +171,17 @@ fn ledgers_that_cannot_be_charged() {
     }
     // A split has no budget of its own.
     make_ledger(at, "once.db", "edge", "1.2");
-    let again = |seed, out| {
+    let again = |ratios, out| {
         progap_in(
             at,
-            &["train", "g.progap", "--epochs", "2", "--seed", seed, "--out", out, "--ledger", "once.db"],
+            &[
+                "train", "g.progap", "--epochs", "2", "--ratios", ratios, "--quiet", "--out", out,
+                "--ledger", "once.db",
+            ],
         )
     };
-    again("1", "first");
-    again("2", "second").refused(&["refused"]);
+    again("0.1,0.15", "first").ok();
+    again("0.2,0.2", "second").refused(&["refused"]);
     assert_eq!(charges(at, "once.db").len(), 1);
 }
 

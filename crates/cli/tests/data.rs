@@ -62,12 +62,11 @@ fn what_is_converted_stays_the_same() {
     }
     let nodes = std::fs::read_to_string(folder.path().join("h/nodes.csv")).expect("a table");
     assert!(nodes.starts_with("id,label,split,age,town=Ayr,town=Bath\nann,x,train,30,1,0\n"), "{nodes}");
-    // An output that exists is replaced, even one that is being read.
-    convert(&["d.progap", "d.progap"]);
-    convert(&["b.npz", "b.npz"]);
-    convert(&["h", "h"]);
-    for path in ["d.progap", "b.npz", "h"] {
-        assert_eq!(summary(path), original, "{path} onto itself");
+    // With --force an output that exists is replaced.
+    convert(&["b.npz", "d.progap", "--force"]);
+    convert(&["b.npz", "h", "--force"]);
+    for path in ["d.progap", "h"] {
+        assert_eq!(summary(path), original, "{path} replaced");
     }
 }
 
@@ -82,7 +81,7 @@ fn outputs_that_cannot_be_written_are_refused_first() {
     refused(&["demo", "missing/graph.npz"], &["missing", "make it first"]);
     refused(&["demo", "graph.npz", "--format", "parquet"], &["graph.npz", "--format"]);
     refused(&["demo", "graph.npz", "--ratios", "0.1,0.1"], &["--ratios", "--resplit"]);
-    refused(&[".", ".", "--format", "parquet"], &["nodes.csv", "ambiguous"]);
+    refused(&["demo", ".", "--format", "parquet", "--force"], &["nodes.csv", "ambiguous"]);
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 2);
 }
 
@@ -97,7 +96,7 @@ fn networks_of_any_size_are_made() {
     assert_eq!((nodes, classes, &summary["undirected"]), (500, 3, &true.into()));
     assert!((9_000..11_000).contains(&edges), "{edges}");
     let first = std::fs::read(folder.path().join("small.progap")).expect("a file");
-    progap_in(folder.path(), &[&arguments[..], &more].concat()).ok();
+    progap_in(folder.path(), &[&arguments[..], &more, &["--force"]].concat()).ok();
     assert_eq!(std::fs::read(folder.path().join("small.progap")).expect("a file"), first);
     let impossible = ["data", "synth", "small.npz", "--nodes", "10", "--edges", "100000"];
     progap_in(folder.path(), &impossible).refused(&["10"]);

@@ -287,7 +287,7 @@ fn mistakes_are_one_sentence_and_lose_nothing() {
     let run = experiment("table2", &["--runs", "1", "--out", "r", "--methods", "mlp", "--levels", "none"]);
     events(place.path(), &run);
     let other = ["data", "synth", "g.progap", "--nodes", "700", "--edges", "6000", "--classes", "3"];
-    progap_in(place.path(), &other).ok();
+    progap_in(place.path(), &[&other[..], &["--force"]].concat()).ok();
     let more: Vec<&str> = run.iter().map(|part| if *part == "none" { "none,edge" } else { part }).collect();
     let refused = progap_in(place.path(), &more);
     assert!(

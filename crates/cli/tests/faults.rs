@@ -11,19 +11,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use common::runs::{charges, contents, make_ledger, resume, start, train, wait_for, workplace};
+use common::runs::{aggregates, charges, contents, make_ledger, resume, start, train, wait_for, workplace};
 use common::{Run, outcome, progap_in, text};
 
 /// Embeddings make files of a size that does not depend on the number of classes: the sizes of disks below rely on it.
-const SETTINGS: [&str; 10] =
-    ["--epochs", "150", "--hidden", "8", "--messages", "embeddings", "--seed", "5", "--ledger", "budget.db"];
+const COMMON: [&str; 6] = ["--epochs", "150", "--hidden", "8", "--messages", "embeddings"];
 
-/// The network, a ledger, and the files of a run to which nothing happened.
+/// A run with a seed, whose bits can be compared, and a run with secret noise, which can be charged.
+fn kinds() -> [Vec<&'static str>; 2] {
+    [[&COMMON[..], &["--seed", "5"]].concat(), [&COMMON[..], &["--ledger", "budget.db"]].concat()]
+}
+
+/// The network, a ledger, and the files of a run with a seed to which nothing happened.
 fn workplace_with_ledger() -> (tempfile::TempDir, std::collections::BTreeMap<String, Vec<u8>>) {
     let place = workplace();
     make_ledger(place.path(), "budget.db", "edge", "9");
     std::fs::copy(place.path().join("budget.db"), place.path().join("empty.db")).expect("copied");
-    assert!(train(place.path(), &SETTINGS, "whole").status().expect("progap runs").success());
+    assert!(train(place.path(), &kinds()[0], "whole").status().expect("progap runs").success());
     let whole = contents(&place.path().join("whole"));
     (place, whole)
 }
@@ -49,16 +53,29 @@ fn check_failure(place: &Path, out: &str, run: Run) -> String {
     file.rsplit('/').next().unwrap_or_default().to_string()
 }
 
-/// Goes on with a run, or starts it if it never began; the result is that of a run to which nothing happened.
+/// Goes on with a run, or starts it if it never began; the result is that of a run to which nothing happened, and what was
+/// asked before is not asked again.
 #[track_caller]
-fn check_recovery(place: &Path, out: &str, whole: &std::collections::BTreeMap<String, Vec<u8>>) {
+fn check_recovery(
+    place: &Path,
+    settings: &[&str],
+    out: &str,
+    whole: &std::collections::BTreeMap<String, Vec<u8>>,
+) {
+    let kept = aggregates(&place.join(out));
     if place.join(out).join("run.json").exists() {
         outcome(resume(place, out).output().expect("progap runs")).ok();
     } else {
-        outcome(train(place, &SETTINGS, out).output().expect("progap runs")).ok();
+        outcome(train(place, settings, out).output().expect("progap runs")).ok();
     }
-    assert!(contents(&place.join(out)) == *whole, "other bits than without the failure");
-    assert_eq!(charges(place, "budget.db").len(), 1);
+    let now = aggregates(&place.join(out));
+    assert!(kept.iter().all(|(name, bytes)| now.get(name) == Some(bytes)), "asked again");
+    if settings.contains(&"--seed") {
+        assert!(contents(&place.join(out)) == *whole, "other bits than without the failure");
+    } else {
+        assert!(contents(&place.join(out)).keys().eq(whole.keys()), "other files than without the failure");
+        assert_eq!(charges(place, "budget.db").len(), 1);
+    }
     progap_in(place, &["verify", out]).ok();
 }
 
@@ -96,11 +113,13 @@ fn a_full_disk() {
     let (place, whole) = workplace_with_ledger();
     let at = place.path();
     let mut failed_at = BTreeSet::new();
-    for size in ["4k", "16k", "64k", "128k", "160k", "220k", "232k", "240k", "280k", "288k", "296k"] {
+    let sizes = ["4k", "16k", "64k", "128k", "160k", "220k", "232k", "240k", "280k", "288k", "296k"];
+    for (size, settings) in sizes.into_iter().flat_map(|size| kinds().map(|settings| (size, settings))) {
         fresh_ledger(at);
-        let Some(disk) = SmallDisk::mount(at.join(size), size) else { return };
-        let out = format!("{size}/r");
-        let run = outcome(train(at, &SETTINGS, &out).output().expect("progap runs"));
+        let name = format!("{size}-{}", settings.contains(&"--seed"));
+        let Some(disk) = SmallDisk::mount(at.join(&name), size) else { return };
+        let out = format!("{name}/r");
+        let run = outcome(train(at, &settings, &out).output().expect("progap runs"));
         if !run.success {
             assert!(run.stderr.contains("space") || run.stderr.contains("full"), "{}", run.stderr);
             failed_at.insert(check_failure(at, &out, run));
@@ -110,7 +129,7 @@ fn a_full_disk() {
                 check_failure(at, &out, again);
             }
             disk.resize("16m");
-            check_recovery(at, &out, &whole);
+            check_recovery(at, &settings, &out, &whole);
         }
     }
     assert!(failed_at.len() >= 4, "the disk was full at {failed_at:?} only");
@@ -129,24 +148,27 @@ fn files_that_may_not_grow() {
     let mut failed_at = BTreeSet::new();
     // Blocks of 512 bytes: each number is too small for another file.
     for (k, blocks) in [0, 2, 8, 24, 40, 60, 100, 120, 140].into_iter().enumerate() {
-        fresh_ledger(at);
-        let out = format!("limited-{k}");
-        let run = outcome(limited(train(at, &SETTINGS, &out), blocks, "trap '' XFSZ;"));
-        assert!(!run.success, "{blocks} blocks are enough");
-        failed_at.insert(check_failure(at, &out, run));
-        check_recovery(at, &out, &whole);
+        for settings in kinds() {
+            let seeded = settings.contains(&"--seed");
+            fresh_ledger(at);
+            let out = format!("limited-{k}-{seeded}");
+            let run = outcome(limited(train(at, &settings, &out), blocks, "trap '' XFSZ;"));
+            assert!(!run.success, "{blocks} blocks are enough");
+            failed_at.insert(check_failure(at, &out, run));
+            check_recovery(at, &settings, &out, &whole);
 
-        // Without a handler the system ends the process at once, like a kill.
-        fresh_ledger(at);
-        let out = format!("ended-{k}");
-        assert!(!limited(train(at, &SETTINGS, &out), blocks, "").status.success());
-        assert!(charges(at, "budget.db").len() <= 1);
-        if !at.join(&out).join("run.json").exists() {
-            assert_eq!(charges(at, "budget.db").len(), 0);
-            progap_in(at, &["train", "--resume", &out]).refused(&["remove the folder"]);
-            std::fs::remove_dir_all(at.join(&out)).expect("removed");
+            // Without a handler the system ends the process at once, like a kill.
+            fresh_ledger(at);
+            let out = format!("ended-{k}-{seeded}");
+            assert!(!limited(train(at, &settings, &out), blocks, "").status.success());
+            assert!(charges(at, "budget.db").len() <= 1);
+            if at.join(&out).exists() && !at.join(&out).join("run.json").exists() {
+                assert_eq!(charges(at, "budget.db").len(), 0);
+                progap_in(at, &["train", "--resume", &out]).refused(&["remove the folder"]);
+                std::fs::remove_dir_all(at.join(&out)).expect("removed");
+            }
+            check_recovery(at, &settings, &out, &whole);
         }
-        check_recovery(at, &out, &whole);
     }
     assert!(failed_at.len() >= 4, "writing failed at {failed_at:?} only");
 }

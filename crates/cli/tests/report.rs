@@ -100,7 +100,7 @@ fn private_labels_are_shown_to_their_holder_only() {
     assert!(page.contains("Computed from private labels, without noise: for the data&#39;s holder alone"));
     assert!(place.path().join("own/tables/confusion.csv").exists());
     // The same folder without the labels: nothing that was made of them is left.
-    progap_in(place.path(), &["report", "r", "--out", "own"]).ok();
+    progap_in(place.path(), &["report", "r", "--out", "own", "--force"]).ok();
     assert!(!place.path().join("own/tables/confusion.csv").exists());
     let other = ["data", "synth", "other.progap", "--nodes", "300", "--edges", "900", "--classes", "3"];
     progap_in(place.path(), &other).ok();
@@ -126,7 +126,7 @@ fn bad_requests_are_one_sentence() {
     let place = workplace();
     train(place.path(), "1", &[]);
     progap_in(place.path(), &["report", "nowhere"]).refused(&["nowhere", "no release"]);
-    progap_in(place.path(), &["report", "r", "--out", "r/page"]).refused(&["--out", "inside of a release"]);
+    progap_in(place.path(), &["report", "r", "--out", "r/page"]).refused(&["r/page", "in a release"]);
     progap_in(place.path(), &["report", "r", "--data", "<i>net"]).refused(&["--data", "node level"]);
     std::fs::remove_file(place.path().join("r/private/cost.json")).expect("taken out");
     progap_in(place.path(), &["verify", "r"]).ok();

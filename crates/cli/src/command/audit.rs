@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::train::Choices;
+use crate::output::Force;
 use crate::plot;
 use crate::report::{Axis, Lines, Plot, Point, Series};
 use crate::source::Source;
@@ -49,6 +50,8 @@ pub struct Audit {
     /// Folder for plots, as SVG
     #[arg(long, short = 'o', value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use progap::ledger::{Charged, Ledger, Status};
+use progap::run;
 use progap_privacy::Unit;
 use serde::Serialize;
 
 use super::Outcome;
+use crate::source::Source;
 use crate::ui::{self, count};
 
 /// Keep privacy budgets: what may be asked of a data set in all, and what was asked so far
 #[derive(Subcommand)]
 pub enum LedgerCommand {
-    Init(Init),
+    Init(Box<Init>),
     Show(Show),
     Check(Check),
     SetBudget(SetBudget),
@@ -33,22 +35,28 @@ impl LedgerCommand {
 }
 
 /// Give a data set a budget, in a new ledger or in one that is there
+///
+/// The data are loaded as `progap train` loads them: give the same options. The ledger keeps a keyed hash of them, by which it
+/// finds the budget of a run, and tells when other data come under the same name.
 #[derive(Args)]
+// The ledger comes first; the data by an option.
+#[command(mut_arg("dataset", |data| data.long("data").value_name("DATASET").required(true).default_value(None)))]
 #[command(after_help = "\
 Examples:
-  progap ledger init privacy.ledger --dataset school --fingerprint 6f1d0c2a --unit edge --epsilon 4 --delta 1e-7")]
+  progap ledger init privacy.ledger --data school/ --epsilon 4 --delta 1e-7
+  progap ledger init privacy.ledger --data school/ --name pupils --unit edge --unit node --epsilon 4 --delta 1e-7
+  progap ledger init privacy.ledger --data nodes.csv --edges edges.csv --undirected --epsilon 2 --delta 1e-6")]
 pub struct Init {
     /// The ledger; made if it is not there
     file: PathBuf,
-    /// A name for the data set
-    #[arg(long, value_name = "NAME")]
-    dataset: String,
-    /// The fingerprint of the data, in hexadecimal, as `progap inspect` shows it
-    #[arg(long, value_name = "HEX")]
-    fingerprint: String,
-    /// What the budget protects
-    #[arg(long, value_parser = units())]
-    unit: Unit,
+    #[command(flatten)]
+    source: Source,
+    /// A name for the data set, by which the ledger counts [default: that of the data set]
+    #[arg(long)]
+    name: Option<String>,
+    /// What the budget protects; may be repeated, for a budget of its own for each [default: what `progap train` protects]
+    #[arg(long = "unit", value_name = "UNIT", value_parser = units())]
+    units: Vec<Unit>,
     /// The largest epsilon of all runs together
     #[arg(long)]
     epsilon: f64,
@@ -59,17 +67,41 @@ pub struct Init {
 
 impl Init {
     fn run(self) -> Outcome {
+        let dataset = {
+            let _spinner = ui::spinner(format!("loading {}", self.source.name()));
+            self.source.load_split()?
+        };
+        let name = self.name.as_deref().unwrap_or(dataset.name());
+        let units = match self.units.is_empty() {
+            true => vec![default_unit(&self.source)],
+            false => self.units.clone(),
+        };
+        // Everything that can be refused is refused before a file is made.
+        for &unit in &units {
+            run::check_budget(&dataset, name, unit, self.epsilon, self.delta)?;
+        }
         let mut ledger =
             if self.file.exists() { Ledger::open(&self.file) } else { Ledger::create(&self.file) }?;
-        ledger.register(&self.dataset, &self.fingerprint, self.unit, self.epsilon, self.delta)?;
-        ui::print(&format!(
-            "{} may spend epsilon {} at delta {:e}, for {}",
-            self.dataset,
-            self.epsilon,
-            self.delta,
-            self.unit.neighbours()
-        ))
+        let data = dataset.content_fingerprint();
+        let warning = ledger.register_units(name, &units, self.epsilon, self.delta, Some(&data))?;
+        if let Some(warning) = warning {
+            ui::warn(&warning.to_string());
+        }
+        for unit in units {
+            ui::print(&format!(
+                "{name} may spend epsilon {} at delta {:e}, for {} (unit {unit})",
+                self.epsilon,
+                self.delta,
+                unit.neighbours()
+            ))?;
+        }
+        Ok(())
     }
+}
+
+/// What training on this data protects unless told otherwise.
+fn default_unit(source: &Source) -> Unit {
+    if source.has_friendships() { Unit::EdgeUndirected } else { Unit::Edge }
 }
 
 /// Show budgets, what is spent and what is left
@@ -109,7 +141,7 @@ impl Show {
         };
         let mut all = Vec::new();
         for status in datasets {
-            let charges = self.runs.then(|| ledger.charges(&status.fingerprint)).transpose()?;
+            let charges = self.runs.then(|| ledger.charges(&status.name, status.unit)).transpose()?;
             all.push(Shown { status, charges });
         }
         if self.json {
@@ -135,11 +167,30 @@ fn summary(all: &[Shown]) -> String {
             rounded_up(status.spent),
             rounded_down(status.left),
             count(status.runs),
+            match (status.identity_known, status.upgraded) {
+                (true, false) => "known".to_owned(),
+                (true, true) => "known, from version 1".to_owned(),
+                (false, false) => "unknown".to_owned(),
+                (false, true) => "version 1".to_owned(),
+            },
         ]
     });
-    let table = ui::table(["data set", "unit", "budget", "delta", "spent", "left", "runs"], rows);
-    let mut text = format!("{table}\nleft: the largest epsilon of one more Gaussian query");
-    if all.iter().any(|shown| !shown.status.fully_adaptive) {
+    let head = ["data set", "unit", "budget", "delta", "spent", "left", "runs", "data"];
+    let mut text = format!(
+        "{}\nunit: what a budget protects, each on its own; budget, spent: epsilon of all runs together; left: the largest \
+         epsilon of one more Gaussian query",
+        ui::table(head, rows)
+    );
+    let any = |what: fn(&Status) -> bool| all.iter().any(|shown| what(&shown.status));
+    if any(|status| !status.identity_known) {
+        text +=
+            "\ndata: where it is unknown, the ledger cannot tell when other data come under the same name";
+    }
+    if any(|status| status.upgraded) {
+        text += "\nversion 1: rows of that version hold a fingerprint of the data, and their seals depend on it: keep receipts \
+                 of runs from before the upgrade to yourself";
+    }
+    if any(|status| !status.fully_adaptive) {
         text +=
             "\nspent holds if the noise of no run was chosen after seeing results of earlier private runs";
     }
@@ -158,7 +209,7 @@ fn history(status: &Status, charges: &[Charged]) -> String {
         ]
     });
     let table = ui::table(["time", "run", "epsilon", "total", "note"], rows);
-    format!("{} ({})\n{table}", status.name, status.fingerprint)
+    format!("{} (unit {})\n{table}", status.name, status.unit)
 }
 
 /// Verify a ledger: every row's seal, every text, every epsilon
@@ -195,13 +246,16 @@ impl Check {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap ledger set-budget privacy.ledger --dataset school --epsilon 6 --reason 'agreed by the board on 3 May'")]
+  progap ledger set-budget privacy.ledger --name school --epsilon 6 --reason 'agreed by the board on 3 May'")]
 pub struct SetBudget {
     /// The ledger
     file: PathBuf,
-    /// The data set's name or fingerprint
-    #[arg(long, value_name = "NAME")]
-    dataset: String,
+    /// The data set's name
+    #[arg(long, alias = "dataset")]
+    name: String,
+    /// Which of its budgets, where it has several
+    #[arg(long, value_parser = units())]
+    unit: Option<Unit>,
     /// The new epsilon
     #[arg(long)]
     epsilon: f64,
@@ -216,12 +270,12 @@ pub struct SetBudget {
 impl SetBudget {
     fn run(self) -> Outcome {
         let mut ledger = Ledger::open(&self.file)?;
-        let before = ledger.budget(&self.dataset)?;
+        let before = ledger.budget(&self.name, self.unit)?;
         let delta = self.delta.unwrap_or(before.delta);
-        ledger.set_budget(&before.fingerprint, self.epsilon, delta, &self.reason)?;
+        ledger.set_budget(&before.name, before.unit, self.epsilon, delta, &self.reason)?;
         ui::print(&format!(
-            "{} may spend epsilon {} at delta {delta:e} (before: {} at {:e})",
-            before.name, self.epsilon, before.epsilon, before.delta
+            "{} may spend epsilon {} at delta {delta:e}, unit {} (before: {} at {:e})",
+            before.name, self.epsilon, before.unit, before.epsilon, before.delta
         ))
     }
 }

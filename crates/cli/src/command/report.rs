@@ -42,6 +42,7 @@ pub struct Report {
 impl Report {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let content = self.content()?;
         let out = match &self.out {
             Some(out) => out.clone(),
             None if experiment::is_folder(&self.folder) => self.folder.clone(),
@@ -54,7 +55,6 @@ impl Report {
             let inputs = self.data.as_deref().map(Path::new).into_iter().chain([self.folder.as_path()]);
             self.force.folder(&out, &report::FILES, &Inputs::of(inputs))?;
         }
-        let content = self.content()?;
         let page = report::write(&content, &out)?;
         if self.quiet { Ok(()) } else { ui::print(&page.display().to_string()) }
     }

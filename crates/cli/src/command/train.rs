@@ -10,14 +10,18 @@ use progap::assessment::wilson_interval;
 use progap::experiment::mean_interval;
 use progap::method::Progress;
 use progap::method::catalogue::default_level;
+use progap::plan::automatic_delta;
+use progap::run::Account;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
 };
 use progap::{Release, ledger, release, run};
+use progap_graph::Dataset;
 use progap_privacy::Event;
 use serde::Serialize;
 
 use super::Outcome;
+use super::experiment::shell_word;
 use crate::source::Source;
 use crate::stop;
 use crate::ui::{self, Training, percent};
@@ -111,7 +115,7 @@ pub struct Choices {
 Examples:
   progap train                                            the built-in network, edges private, epsilon 1
   progap train my-graph/ --label diagnosis --epsilon 2 --out release/
-  progap train fb:Berkeley13 --level node --epsilon 8 --ledger budget.db
+  progap train fb:Berkeley13 --level node --epsilon 8 --ledger budget.db      after progap ledger init budget.db --data ...
   progap train --method gap --level edge --epsilon 2      another method on the same rails
   progap train --preset paper --level edge --depth 5 --repeats 5 --seed 1 --json
   progap train --resume release/                          go on after a crash or Ctrl-C
@@ -122,6 +126,9 @@ pub struct Train {
     /// Ledger to charge before any noisy value is used
     #[arg(long, value_name = "FILE", help_heading = "Privacy")]
     ledger: Option<PathBuf>,
+    /// The data set's name in the ledger [default: found by the data, else the name of the data set]
+    #[arg(long, value_name = "NAME", requires = "ledger", help_heading = "Privacy")]
+    ledger_name: Option<String>,
     /// Folder for the release [default: releases/NAME-LEVEL-NUMBER]
     #[arg(long, short = 'o', value_name = "DIR")]
     out: Option<PathBuf>,
@@ -241,11 +248,14 @@ impl Train {
         let stop = stop::on_ctrl_c()?;
         if let Some(folder) = &self.resume {
             let source = Source::kept(&run::interrupted(folder)?.source)?;
-            let report = self.once(&source, None, folder, stop)?;
+            let report = self.once(&source, None, folder, &mut None, stop)?;
             return self.show(vec![report]);
         }
         let (settings, source) = self.choices.settings()?;
         settings.check()?;
+        if self.ledger.is_some() {
+            run::chargeable(&settings)?;
+        }
         if let Some(file) = self.choices.config.as_ref().filter(|_| source.is_missing()) {
             return Err(format!(
                 "{0}: the data {1:?} is not here; say where it lies: progap train FOLDER/{1} --config {0}",
@@ -259,13 +269,15 @@ impl Train {
             Some(out) => out.clone(),
             None => fresh_folder(source.name(), settings.level)?,
         };
+        // Found once: all repeats are on the same data, whatever their split.
+        let mut account = None;
         for repeat in 0..self.repeats {
             let folder =
                 if self.repeats == 1 { base.clone() } else { base.join(format!("run-{}", repeat + 1)) };
             // The split always has a seed; the noise has one in experiments only.
             let settings = Settings { seed: settings.seed.map(|seed| seed + repeat), ..settings.clone() };
             let source = source.with_seed(source.given_seed().unwrap_or(0) + repeat);
-            reports.push(self.once(&source, Some(&settings), &folder, stop)?);
+            reports.push(self.once(&source, Some(&settings), &folder, &mut account, stop)?);
         }
         self.show(reports)
     }
@@ -361,12 +373,16 @@ impl Train {
         source: &Source,
         settings: Option<&Settings>,
         folder: &Path,
+        account: &mut Option<Account>,
         stop: &AtomicBool,
     ) -> Result<RunReport, Box<dyn std::error::Error>> {
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
+        if let (Some(settings), Some(ledger), None) = (settings, &self.ledger, &account) {
+            *account = Some(self.account(&dataset, source, settings, ledger)?);
+        }
         let majority = progap_graph::summary::majority_baseline(&dataset);
         let (start, cpu) = (Instant::now(), ui::cpu_seconds());
         let view = Training::new(!self.quiet && !self.json);
@@ -376,13 +392,39 @@ impl Train {
         };
         let release = match settings {
             Some(settings) => {
-                run::train(dataset, settings, folder, self.ledger.as_deref(), source.keep(), &mut observer)
+                run::train(dataset, settings, folder, account.as_ref(), source.keep(), &mut observer)
             }
             None => run::resume(dataset, folder, &mut observer),
         };
         let release = release.map_err(|error| resumable(error, folder))?;
         drop(view);
         Ok(report(&release, majority, start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu))
+    }
+
+    /// The budget that is charged; what the owner must know about it is said before anything is.
+    fn account(
+        &self,
+        dataset: &Dataset,
+        source: &Source,
+        settings: &Settings,
+        ledger: &Path,
+    ) -> Result<Account, Box<dyn std::error::Error>> {
+        let name = self.ledger_name.as_deref();
+        let found = Account::find(dataset, settings, ledger, name).map_err(|error| match error {
+            progap::Error::Ledger(
+                error @ (ledger::Error::Unregistered { .. } | ledger::Error::Unit { .. }),
+            ) => match init_line(dataset, source, settings, ledger, &error) {
+                Ok(line) => error.with_init(line).to_string(),
+                // A run that cannot work needs no budget.
+                Err(impossible) => impossible.to_string(),
+            },
+            other => other.to_string(),
+        });
+        let (account, warning) = found?;
+        if let Some(warning) = warning {
+            ui::warn(&warning.to_string());
+        }
+        Ok(account)
     }
 
     fn show(&self, reports: Vec<RunReport>) -> Outcome {
@@ -461,6 +503,34 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
         1 => Some(sum),
         _ => Some(ledger::together(&events, values, delta).map_or(sum, |epsilon| (epsilon, delta))),
     }
+}
+
+/// The command that gives these data a budget which this run just fits.
+fn init_line(
+    dataset: &Dataset,
+    source: &Source,
+    settings: &Settings,
+    file: &Path,
+    error: &ledger::Error,
+) -> progap::Result<String> {
+    let (plan, unit) = (run::prepare(dataset, settings)?, run::chargeable(settings)?);
+    let (ledger::Error::Unregistered { dataset: name, .. } | ledger::Error::Unit { dataset: name, .. }) =
+        error
+    else {
+        return Ok("progap ledger init".into());
+    };
+    // A run without a delta is charged at any.
+    let delta = if plan.delta > 0.0 { plan.delta } else { automatic_delta(dataset.graph().edges()) };
+    let mut words = vec!["progap".to_owned(), "ledger".into(), "init".into(), file.display().to_string()];
+    words.push("--data".into());
+    words.extend(source.as_arguments());
+    if name != dataset.name() {
+        words.extend(["--name".into(), name.clone()]);
+    }
+    let epsilon = settings.epsilon.unwrap_or(1.0);
+    words.extend(["--unit".into(), unit.to_string(), "--epsilon".into(), epsilon.to_string()]);
+    words.extend(["--delta".into(), format!("{delta:e}")]);
+    Ok(words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
 
 /// What is wrong with a file of settings, in one sentence.

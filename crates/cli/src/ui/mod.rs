@@ -35,6 +35,11 @@ fn is_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Says what the owner of the data must know, also where nothing else is printed.
+pub fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "warning, for the data owner: {}", harmless(text));
+}
+
 /// Whether the reader of our output went away, as `head` does.
 pub fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)

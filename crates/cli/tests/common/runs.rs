@@ -22,9 +22,7 @@ pub fn workplace() -> tempfile::TempDir {
 
 /// Makes a ledger with a budget for the network of [`workplace`].
 pub fn make_ledger(place: &Path, file: &str, unit: &str, epsilon: &str) {
-    let summary = progap_in(place, &["inspect", "g.progap", "--json"]).json();
-    let fingerprint = summary["fingerprint"].as_str().expect("a fingerprint");
-    let data = ["ledger", "init", file, "--dataset", "g", "--fingerprint", fingerprint];
+    let data = ["ledger", "init", file, "--data", "g.progap", "--name", "g"];
     progap_in(place, &[&data[..], &["--unit", unit, "--epsilon", epsilon, "--delta", DELTA]].concat()).ok();
 }
 

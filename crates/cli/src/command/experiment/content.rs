@@ -1,8 +1,8 @@
 //! From what came of an experiment to tables and figures.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use progap::experiment::{self, Curve, Experiment, Name, Options, Outcome, Stored, Tuning, mean, published};
+use progap::experiment::{self, Curve, Experiment, Name, Options, Outcome, Tuning, mean, published};
 use progap::settings::{Level, Method, Settings};
 use progap_graph::summary::Summary;
 
@@ -40,18 +40,12 @@ pub fn file_name(name: Name) -> String {
 }
 
 /// Everything that an experiment says.
-pub fn report(
-    title: &str,
-    experiment: &Experiment,
-    outcomes: &Outcomes<'_>,
-    options: &Options,
-    results: &HashMap<String, Stored>,
-) -> Report {
+pub fn report(title: &str, experiment: &Experiment, outcomes: &Outcomes<'_>, options: &Options) -> Report {
     let names: Vec<&str> = options.data.iter().map(|data| data.name.as_str()).collect();
     let mut sections = vec![results_section(experiment, outcomes)];
     sections.extend(budget_section(outcomes));
     sections.push(settings_section(outcomes));
-    sections.push(method_section(experiment, outcomes, results));
+    sections.push(method_section(experiment));
     let runs = experiment.runs;
     let subtitle = format!("{}; {runs} {} each", names.join(", "), if runs == 1 { "run" } else { "runs" });
     let preset = if options.paper { ", as published" } else { "" };
@@ -342,11 +336,7 @@ fn budget_section(outcomes: &Outcomes<'_>) -> Option<Section> {
 }
 
 /// How it was done.
-fn method_section(
-    experiment: &Experiment,
-    outcomes: &Outcomes<'_>,
-    results: &HashMap<String, Stored>,
-) -> Section {
+fn method_section(experiment: &Experiment) -> Section {
     let tuning = match experiment.tuning {
         Tuning::None => "none: fixed settings",
         Tuning::Grid => "the paper's grid, by mean validation accuracy over the runs",

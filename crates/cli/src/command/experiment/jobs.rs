@@ -9,6 +9,7 @@ use progap::run::Shared;
 
 use super::load;
 use crate::command::Outcome;
+use crate::output::refuse_releases;
 use crate::ui;
 
 /// One job of a `--jobs-file`.
@@ -56,6 +57,7 @@ impl OneJob {
     pub fn run(self) -> Outcome {
         let job: Job = serde_json::from_str(&self.job).map_err(|e| format!("this is not a job: {e}"))?;
         job.settings.check()?;
+        refuse_releases(&self.out)?;
         let mut store = Store::open(&self.out)?;
         if store.all()?.get(&job.key()).is_some_and(|stored| stored.outcome.is_ok()) {
             return ui::print(&format!("{} is done already", job.key()));

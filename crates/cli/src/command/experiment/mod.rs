@@ -20,6 +20,8 @@ use progap::run::Shared;
 use progap::settings::{Level, Method};
 use serde_json::{Value, json};
 
+pub use self::jobs::shell_word;
+
 use self::plan::Plan;
 use self::watch::Watch;
 use super::Outcome;
@@ -353,7 +355,7 @@ impl Common {
             .iter()
             .map(|cell| Ok((cell, experiment::outcome(experiment, cell, &results)?)))
             .collect::<progap::Result<_>>()?;
-        let report = content::report(title, experiment, &outcomes, options, &results);
+        let report = content::report(title, experiment, &outcomes, options);
         self.finish(&report, &out, &outcomes)
     }
 
@@ -494,6 +496,7 @@ impl Merge {
         };
         let inputs: Vec<PathBuf> = self.inputs.iter().map(file).collect();
         let out = file(&self.out);
+        refuse_releases(&out)?;
         let merged = Store::open(&out)?.merge(&inputs)?;
         if self.json {
             return ui::print(&serde_json::to_string(&merged)?);
