@@ -7,6 +7,7 @@
 pub mod assessment;
 pub mod audit;
 pub mod cost;
+pub mod delta;
 mod error;
 pub mod experiment;
 mod files;
