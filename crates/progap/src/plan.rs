@@ -30,7 +30,9 @@ impl PublicSizes {
     /// The sizes of a data set, for settings whose unit is decided.
     pub fn of(dataset: &Dataset, settings: &Settings) -> PublicSizes {
         let graph = dataset.graph();
-        let edges = match settings.undirected && !graph.is_symmetric() {
+        // A unit that follows from the graph is the friendship on symmetric graphs only.
+        let one_way = settings.undirected && !settings.unit_from_data && !graph.is_symmetric();
+        let edges = match one_way {
             true => transform::symmetrise(graph.clone()).distinct_edges(),
             false => graph.distinct_edges(),
         };
@@ -101,19 +103,17 @@ impl Plan {
     pub fn by(accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
         settings.check()?;
         let aggregations = method::aggregations(settings) as u64;
-        let (unit, sensitivity, training) = match settings.level {
+        let (unit, training) = match settings.level {
             Level::None => return Ok(Plan::without_noise()),
             Level::Edge if settings.method == Method::EdgeRand => return Plan::response(settings),
             Level::Node if settings.method == Method::DpGnn => {
                 return Plan::subgraphs(settings, sizes, accountant);
             }
-            Level::Edge if settings.undirected => (Unit::EdgeUndirected, friendship_sensitivity(), None),
-            Level::Edge => (Unit::Edge, 1.0, None),
-            Level::Node => {
-                let training = training(settings, sizes)?;
-                (Unit::Node, influence(settings), Some(training))
-            }
+            Level::Edge if settings.undirected => (Unit::EdgeUndirected, None),
+            Level::Edge => (Unit::Edge, None),
+            Level::Node => (Unit::Node, Some(training(settings, sizes)?)),
         };
+        let sensitivity = sensitivity(settings);
         let delta = delta::of(settings, sizes);
         if aggregations == 0 && training.is_none() {
             // No edge is ever touched.
@@ -131,20 +131,8 @@ impl Plan {
             });
         }
         let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
-        let runs = method::stages(settings) as u64;
         let (steps, rate) = training.map_or((0, 1.0), |training| (training.steps(), training.rate()));
-        let event = |multiplier: f64| {
-            let mut events = Vec::new();
-            if aggregations > 0 {
-                let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
-                events.push(one.repeated(aggregations)?);
-            }
-            if let Some(Training { clip, .. }) = training {
-                let noise = multiplier * settings.gradient_noise_ratio * clip;
-                events.push(Event::gaussian(noise, clip)?.poisson_sampled(rate)?.repeated(runs * steps)?);
-            }
-            Event::composed(events)
-        };
+        let event = |multiplier: f64| queries(settings, training, multiplier);
         let noise_values = noise_values(settings, sizes)?;
         check_tables(settings, noise_values, epsilon, delta)?;
         let calibration = calibrate(event, Target::new(epsilon, tables::provable(delta))?, accountant)?;
@@ -223,6 +211,48 @@ impl Plan {
             delta: 0.0,
             accountant: "none",
         }
+    }
+}
+
+/// All queries of a run with aggregations or gradient sums, where the noise of aggregations is so many times their
+/// sensitivity: what [`Plan::new`] calibrates.
+///
+/// # Errors
+/// A multiplier that is no noise, or sizes that cannot be trained with.
+pub fn event(settings: &Settings, sizes: PublicSizes, multiplier: f64) -> Result<Event> {
+    let training = match settings.level {
+        Level::Node => Some(training(settings, sizes)?),
+        _ => None,
+    };
+    Ok(queries(settings, training, multiplier)?)
+}
+
+fn queries(
+    settings: &Settings,
+    training: Option<Training>,
+    multiplier: f64,
+) -> std::result::Result<Event, progap_privacy::Error> {
+    let (aggregations, runs) = (method::aggregations(settings) as u64, method::stages(settings) as u64);
+    let sensitivity = sensitivity(settings);
+    let mut events = Vec::new();
+    if aggregations > 0 {
+        let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
+        events.push(one.repeated(aggregations)?);
+    }
+    if let Some(training) = training {
+        let noise = multiplier * settings.gradient_noise_ratio * training.clip;
+        let step = Event::gaussian(noise, training.clip)?.poisson_sampled(training.rate())?;
+        events.push(step.repeated(runs * training.steps())?);
+    }
+    Event::composed(events)
+}
+
+/// How far one record moves an aggregation of messages of norm 1.
+pub fn sensitivity(settings: &Settings) -> f64 {
+    match settings.level {
+        Level::Node => influence(settings),
+        _ if settings.undirected => friendship_sensitivity(),
+        _ => 1.0,
     }
 }
 

@@ -18,7 +18,6 @@
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
 mod statement;
-mod units;
 mod verify;
 
 use std::collections::BTreeMap;

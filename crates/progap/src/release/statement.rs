@@ -5,10 +5,10 @@ use progap_privacy::noise::{Provenance, Source};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
-use super::units::Epsilons;
 use crate::method::{Choice, Fitted};
 use crate::plan::{Plan, PublicSizes};
 use crate::settings::{Bounding, DeltaRule, Level, Method, Selection, Settings};
+use crate::units::Epsilons;
 use crate::{Error, Result, delta, method};
 
 /// One kind of query, and how often it was made.

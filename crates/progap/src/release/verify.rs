@@ -9,10 +9,10 @@ use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::statement::{list, not_covered};
-use super::units::Epsilons;
 use super::{MANIFEST, OWN_MANIFEST, PRIVATE, Release, Statement, read_manifest, read_manifests};
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
 use crate::settings::{DeltaRule, Level, Method, Settings};
+use crate::units::Epsilons;
 use crate::{Error, Result, delta, method};
 
 /// Something that was checked.

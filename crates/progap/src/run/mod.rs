@@ -143,7 +143,7 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
             dataset.classes()
         )));
     }
-    if settings.for_graph(dataset.graph()).undirected != settings.undirected {
+    if settings.unit_from_data && settings.for_graph(dataset.graph()).undirected != settings.undirected {
         return Err(Error::Contradiction("the unit was to follow from the graph, and was not decided"));
     }
     let sizes = PublicSizes::of(dataset, settings);

@@ -11,14 +11,16 @@ use crate::{Result, plan};
 
 /// Epsilon for a friendship and for one directed edge, at the same delta; nothing where nothing can be said.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Epsilons {
+pub struct Epsilons {
+    /// Both directions between two nodes.
     pub friendship: Option<f64>,
+    /// One direction.
     pub directed: Option<f64>,
 }
 
 impl Epsilons {
     /// The stated epsilon, and that of the other unit.
-    pub fn of(
+    pub(crate) fn of(
         event: &Event,
         unit: Option<Unit>,
         (epsilon, delta): (f64, f64),
@@ -46,7 +48,7 @@ impl Epsilons {
     }
 }
 
-/// The same queries for neighbours that differ in the other unit, or nothing where no rule is known.
+/// The queries of a run at edge level, for neighbours that differ in the given unit of an edge, or nothing where no rule is known.
 ///
 /// # Proof definition
 /// An aggregation of messages of norm 1 moves in one row by 1 at most where one directed edge changes, and in two rows, so by
@@ -54,7 +56,18 @@ impl Epsilons {
 /// about pairs. Where it answers about directed edges, a friendship is two of them: the number of edges moves by 2 and two bits
 /// change, each answered on its own. Where it answers about pairs, one direction changes the bit of its pair or nothing:
 /// what holds for pairs holds for it.
-fn in_unit(event: &Event, unit: Unit) -> Option<Event> {
+///
+/// ```
+/// use progap::units::in_unit;
+/// use progap_privacy::{Event, Unit};
+///
+/// let Some(Event::Gaussian { sensitivity, .. }) = in_unit(&Event::gaussian(4.0, 1.0)?, Unit::EdgeUndirected) else {
+///     unreachable!()
+/// };
+/// assert!(sensitivity >= 2f64.sqrt() && sensitivity < 1.4143);
+/// # Ok::<(), progap_privacy::Error>(())
+/// ```
+pub fn in_unit(event: &Event, unit: Unit) -> Option<Event> {
     let both = unit == Unit::EdgeUndirected;
     Some(match event {
         Event::Gaussian { sigma, .. } => {
