@@ -484,9 +484,13 @@ impl Train {
         rows.extend(run.features_only_accuracy.map(|a| ("features only", percent(a))));
         rows.extend(run.majority_accuracy.map(|a| ("majority class", percent(a))));
         if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
-            let unit = unit_in_words(&release.config.settings, run.unit);
+            let unit = run.unit.map(|unit| unit.to_string()).unwrap_or_default();
             let each = if reports.len() > 1 { ", for each run alone" } else { "" };
             rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}{each}")));
+        }
+        if release.config.settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
+            let why = "one friendship, as every edge has an edge back; --directed chooses one direction";
+            rows.push(("unit", why.into()));
         }
         rows.extend(other_unit(&release.statement));
         if let (Some((epsilon, delta)), true) = (together, reports.len() > 1) {
@@ -504,18 +508,6 @@ impl Train {
         rows.push(("next", next));
         ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
     }
-}
-
-/// The unit, and who chose it where the user did not.
-fn unit_in_words(settings: &Settings, unit: Option<Unit>) -> String {
-    let chosen = match unit {
-        Some(Unit::EdgeUndirected) if settings.unit_from_data => {
-            " (a friendship, as every edge has an edge back; --directed chooses one direction)"
-        }
-        Some(Unit::EdgeUndirected) => " (a friendship)",
-        _ => "",
-    };
-    unit.map_or(String::new(), |unit| format!("{unit}{chosen}"))
 }
 
 /// The guarantee for the unit of an edge that is not the stated one.
