@@ -33,6 +33,7 @@ Examples:
   progap report releases/demo-edge-1        a page with the guarantee, tables and figures
   progap audit releases/demo-edge-1         attack it: is the guarantee kept?
   progap inspect demo                       a synthetic social network, nothing to download
+  progap check my-graph/                    likely mistakes, before training
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
   progap data list                          the data sets of the paper, and which are present
   progap data convert my-graph/ g.progap    a file that loads in an instant
@@ -47,6 +48,7 @@ enum Command {
     Verify(command::verify::Verify),
     Audit(Box<command::audit::Audit>),
     Inspect(Box<command::inspect::Inspect>),
+    Check(Box<command::check::Check>),
     Report(command::report::Report),
     Methods(command::methods::Methods),
     Account(command::account::Account),
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => verify.run(),
         Command::Audit(audit) => audit.run(),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Check(check) => check.run(),
         Command::Report(report) => report.run(),
         Command::Methods(methods) => methods.run(),
         Command::Account(account) => account.run(),

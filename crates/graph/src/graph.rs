@@ -166,6 +166,22 @@ impl Graph {
         self.first_one_way_edge().is_none()
     }
 
+    /// Whether every edge has an edge back, however often each of them is listed.
+    pub fn is_symmetric(&self) -> bool {
+        self.is_undirected()
+            || (self.repeated_edges() > 0 && crate::transform::deduplicate(self.clone()).is_undirected())
+    }
+
+    /// How many edges are left once repeated ones are merged and loops are left out.
+    pub fn distinct_edges(&self) -> usize {
+        let distinct = |i: usize| {
+            let row = self.in_neighbours(i);
+            let first = |at: &usize| row[*at] as usize != i && (*at == 0 || row[*at] != row[*at - 1]);
+            (0..row.len()).filter(first).count()
+        };
+        (0..self.nodes()).into_par_iter().map(distinct).sum()
+    }
+
     /// How many edges lead from a node to itself.
     pub fn self_loops(&self) -> usize {
         (0..self.nodes()).map(|i| self.in_neighbours(i).iter().filter(|&&j| j as usize == i).count()).sum()

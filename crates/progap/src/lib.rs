@@ -7,10 +7,13 @@
 pub mod assessment;
 pub mod audit;
 pub mod cost;
+pub mod delta;
+pub mod effect;
 mod error;
 pub mod experiment;
 mod files;
 pub mod ledger;
+pub mod lint;
 mod memory;
 pub mod method;
 mod model;
@@ -21,6 +24,7 @@ pub mod release;
 mod rows;
 pub mod run;
 pub mod settings;
+pub mod units;
 pub mod vault;
 
 pub use error::{Error, Result};

@@ -1,5 +1,6 @@
 //! How much noise: settings and public sizes in, noise and the event tree out.
 
+use progap_graph::{Dataset, Part, transform};
 use progap_privacy::accountant::{Accountant, Best, by_name};
 use progap_privacy::calibrate::{SubgraphPlan, Target, Training, calibrate};
 use progap_privacy::noise::{RoundedLaplace, tables};
@@ -7,12 +8,13 @@ use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::{Accounting, Bounding, Level, Method, Settings};
-use crate::{Error, Result, method};
+use crate::{Error, Result, delta, method};
 
 /// The public sizes on which noise may depend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicSizes {
-    /// Directed edges; at edge level only their number of digits is used, for the default delta.
+    /// Directed edges, repeated ones merged and loops left out; where friendships are protected, both directions of each. At
+    /// edge level only their order of magnitude is used, for delta.
     pub edges: usize,
     /// Training nodes.
     pub train_nodes: usize,
@@ -22,6 +24,26 @@ pub struct PublicSizes {
     pub columns: usize,
     /// Classes.
     pub classes: usize,
+}
+
+impl PublicSizes {
+    /// The sizes of a data set, for settings whose unit is decided.
+    pub fn of(dataset: &Dataset, settings: &Settings) -> PublicSizes {
+        let graph = dataset.graph();
+        // A unit that follows from the graph is the friendship on symmetric graphs only.
+        let one_way = settings.undirected && !settings.unit_from_data && !graph.is_symmetric();
+        let edges = match one_way {
+            true => transform::symmetrise(graph.clone()).distinct_edges(),
+            false => graph.distinct_edges(),
+        };
+        PublicSizes {
+            edges,
+            train_nodes: dataset.split().map_or(0, |split| split.count(Part::Train)),
+            nodes: dataset.nodes(),
+            columns: dataset.features().columns(),
+            classes: dataset.classes(),
+        }
+    }
 }
 
 /// A noisy graph: its number of edges by Laplace noise, then randomised response on every possible edge.
@@ -66,7 +88,7 @@ pub struct Plan {
 
 const NO_EPSILON: Error = Error::Contradiction("a private level needs an epsilon");
 
-/// The delta of the paper: one over the power of ten with as many zeros as the number of units has digits.
+/// The delta of the paper ([`DeltaRule::Published`](crate::settings::DeltaRule)): one over the power of ten with as many zeros as the number of units has digits.
 pub fn automatic_delta(units: usize) -> f64 {
     10f64.powi(-(units.max(1).to_string().len() as i32))
 }
@@ -74,29 +96,25 @@ pub fn automatic_delta(units: usize) -> f64 {
 impl Plan {
     /// Chooses the noise.
     pub fn new(settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        Plan::by(accountant(settings)?, settings, sizes)
+    }
+
+    /// Chooses the noise by an accountant of the caller's, whatever the settings say.
+    pub fn by(accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
         settings.check()?;
-        let accountant: &dyn Accountant = match settings.accounting {
-            Accounting::Best => &Best,
-            Accounting::Rdp => by_name("rdp")?,
-            Accounting::Theorem => by_name("theorem")?,
-        };
         let aggregations = method::aggregations(settings) as u64;
-        let (unit, units, sensitivity, training) = match settings.level {
+        let (unit, training) = match settings.level {
             Level::None => return Ok(Plan::without_noise()),
             Level::Edge if settings.method == Method::EdgeRand => return Plan::response(settings),
             Level::Node if settings.method == Method::DpGnn => {
                 return Plan::subgraphs(settings, sizes, accountant);
             }
-            Level::Edge if settings.undirected => {
-                (Unit::EdgeUndirected, sizes.edges, 2f64.sqrt().next_up(), None)
-            }
-            Level::Edge => (Unit::Edge, sizes.edges, 1.0, None),
-            Level::Node => {
-                let training = training(settings, sizes)?;
-                (Unit::Node, sizes.train_nodes, influence(settings), Some(training))
-            }
+            Level::Edge if settings.undirected => (Unit::EdgeUndirected, None),
+            Level::Edge => (Unit::Edge, None),
+            Level::Node => (Unit::Node, Some(training(settings, sizes)?)),
         };
-        let delta = settings.delta.unwrap_or_else(|| automatic_delta(units));
+        let sensitivity = sensitivity(settings);
+        let delta = delta::of(settings, sizes);
         if aggregations == 0 && training.is_none() {
             // No edge is ever touched.
             let event = Event::Composed { events: vec![] };
@@ -113,20 +131,8 @@ impl Plan {
             });
         }
         let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
-        let runs = method::stages(settings) as u64;
         let (steps, rate) = training.map_or((0, 1.0), |training| (training.steps(), training.rate()));
-        let event = |multiplier: f64| {
-            let mut events = Vec::new();
-            if aggregations > 0 {
-                let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
-                events.push(one.repeated(aggregations)?);
-            }
-            if let Some(Training { clip, .. }) = training {
-                let noise = multiplier * settings.gradient_noise_ratio * clip;
-                events.push(Event::gaussian(noise, clip)?.poisson_sampled(rate)?.repeated(runs * steps)?);
-            }
-            Event::composed(events)
-        };
+        let event = |multiplier: f64| queries(settings, training, multiplier);
         let noise_values = noise_values(settings, sizes)?;
         check_tables(settings, noise_values, epsilon, delta)?;
         let calibration = calibrate(event, Target::new(epsilon, tables::provable(delta))?, accountant)?;
@@ -168,7 +174,7 @@ impl Plan {
     /// Noisy sums over nodes with their senders.
     fn subgraphs(settings: &Settings, sizes: PublicSizes, accountant: &dyn Accountant) -> Result<Plan> {
         let (training, subgraphs) = subgraphs(settings, sizes)?;
-        let delta = settings.delta.unwrap_or_else(|| automatic_delta(sizes.train_nodes));
+        let delta = delta::of(settings, sizes);
         let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
         let noise_values = noise_values(settings, sizes)?;
         check_tables(settings, noise_values, epsilon, delta)?;
@@ -206,6 +212,62 @@ impl Plan {
             accountant: "none",
         }
     }
+}
+
+/// All queries of a run with aggregations or gradient sums, where the noise of aggregations is so many times their
+/// sensitivity: what [`Plan::new`] calibrates.
+///
+/// # Errors
+/// A multiplier that is no noise, or sizes that cannot be trained with.
+pub fn event(settings: &Settings, sizes: PublicSizes, multiplier: f64) -> Result<Event> {
+    let training = match settings.level {
+        Level::Node => Some(training(settings, sizes)?),
+        _ => None,
+    };
+    Ok(queries(settings, training, multiplier)?)
+}
+
+fn queries(
+    settings: &Settings,
+    training: Option<Training>,
+    multiplier: f64,
+) -> std::result::Result<Event, progap_privacy::Error> {
+    let (aggregations, runs) = (method::aggregations(settings) as u64, method::stages(settings) as u64);
+    let sensitivity = sensitivity(settings);
+    let mut events = Vec::new();
+    if aggregations > 0 {
+        let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
+        events.push(one.repeated(aggregations)?);
+    }
+    if let Some(training) = training {
+        let noise = multiplier * settings.gradient_noise_ratio * training.clip;
+        let step = Event::gaussian(noise, training.clip)?.poisson_sampled(training.rate())?;
+        events.push(step.repeated(runs * training.steps())?);
+    }
+    Event::composed(events)
+}
+
+/// How far one record moves an aggregation of messages of norm 1.
+pub fn sensitivity(settings: &Settings) -> f64 {
+    match settings.level {
+        Level::Node => influence(settings),
+        _ if settings.undirected => friendship_sensitivity(),
+        _ => 1.0,
+    }
+}
+
+/// The accountant of the settings.
+pub(crate) fn accountant(settings: &Settings) -> Result<&'static dyn Accountant> {
+    Ok(match settings.accounting {
+        Accounting::Best => &Best,
+        Accounting::Rdp => by_name("rdp")?,
+        Accounting::Theorem => by_name("theorem")?,
+    })
+}
+
+/// How far a friendship moves a sum of messages of norm 1: two rows by one each. Rounded up.
+pub(crate) fn friendship_sensitivity() -> f64 {
+    2f64.sqrt().next_up()
 }
 
 /// An upper bound on the values of noise that a run draws from tables.

@@ -1,5 +1,6 @@
 //! What a training run is asked to do: everything has a default, and everything is checked before any work.
 
+use progap_graph::Graph;
 use serde::{Deserialize, Serialize};
 
 use crate::method::catalogue;
@@ -111,6 +112,28 @@ pub enum Accounting {
     Theorem,
 }
 
+/// How a delta is chosen where none is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeltaRule {
+    /// At most a tenth of one over the number of records, rounded down to a power of ten.
+    Records,
+    /// As published: as many zeros as the number of directed edges, or of training nodes, has digits. Settings that say
+    /// nothing were written when this was the only rule.
+    Published,
+}
+
+impl DeltaRule {
+    fn published() -> DeltaRule {
+        DeltaRule::Published
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn is_published(&self) -> bool {
+        *self == DeltaRule::Published
+    }
+}
+
 /// How the outputs of the base networks are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -145,10 +168,17 @@ pub struct Settings {
     pub level: Level,
     /// Edge level: protect a friendship (both directions) rather than one direction.
     pub undirected: bool,
+    /// Edge level: `undirected` follows from the graph, see [`Settings::for_graph`]. Whether the graph is symmetric then
+    /// counts as public, and the statement says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unit_from_data: bool,
     /// The privacy budget; not at level none.
     pub epsilon: Option<f64>,
-    /// Its delta; chosen from the number of private units where not given.
+    /// Its delta; chosen from the number of records where not given.
     pub delta: Option<f64>,
+    /// By which rule.
+    #[serde(default = "DeltaRule::published", skip_serializing_if = "DeltaRule::is_published")]
+    pub delta_rule: DeltaRule,
     /// The number of aggregations K.
     pub depth: usize,
     /// Method progap: what a node sends.
@@ -218,12 +248,14 @@ impl Settings {
             method: Method::Progap,
             level,
             undirected: false,
+            unit_from_data: false,
             epsilon: match level {
                 Level::None => None,
                 Level::Edge => Some(1.0),
                 Level::Node => Some(8.0),
             },
             delta: None,
+            delta_rule: DeltaRule::Records,
             depth: 2,
             messages: Messages::Embeddings,
             hidden: 16,
@@ -266,13 +298,43 @@ impl Settings {
         }
     }
 
-    /// The published settings: noise by Renyi divergences, degree bounds by sampling.
+    /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published promise.
     pub fn paper(method: Method, level: Level) -> Settings {
         let settings = match method {
             Method::Progap => Settings::plain(level),
             _ => Settings::of(method, level),
         };
         Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..settings }
+            .with_published_promise()
+    }
+
+    /// The same with the published unit, the directed edge, and the published rule for delta: for whoever compares with
+    /// published figures.
+    #[must_use]
+    pub fn with_published_promise(self) -> Settings {
+        Settings { undirected: false, unit_from_data: false, delta_rule: DeltaRule::Published, ..self }
+    }
+
+    /// The same with the unit that a graph suggests: the friendship where every edge has an edge back, the directed edge
+    /// elsewhere. Nothing is looked at where a run touches no edge, or protects none.
+    #[must_use]
+    pub fn unit_by_graph(self) -> Settings {
+        let unit_from_data = self.level == Level::Edge;
+        Settings { undirected: false, unit_from_data, ..self }
+    }
+
+    /// The settings with the unit decided, before anything is planned: what a run keeps, and all that comes after it reads.
+    #[must_use]
+    pub fn for_graph(&self, graph: &Graph) -> Settings {
+        match self.unit_from_data && self.touches_edges() {
+            true => Settings { undirected: graph.is_symmetric(), ..self.clone() },
+            false => self.clone(),
+        }
+    }
+
+    /// Whether a run asks anything of the edges.
+    pub fn touches_edges(&self) -> bool {
+        self.method == Method::EdgeRand || crate::method::aggregations(self) > 0
     }
 
     /// Refuses what cannot work, before any budget is spent.
@@ -343,6 +405,9 @@ impl Settings {
         }
         if self.undirected && self.level != Level::Edge {
             return Err(Error::Contradiction("--undirected belongs to --level edge"));
+        }
+        if self.unit_from_data && self.level != Level::Edge {
+            return Err(Error::Contradiction("the unit is chosen at --level edge only"));
         }
         if self.level == Level::Node && self.selection == Selection::BestValidation {
             return Err(Error::Contradiction(

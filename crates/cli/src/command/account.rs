@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, ValueEnum};
-use progap::Settings;
-use progap_privacy::accountant::{Accountant, all};
-use progap_privacy::calibrate::{Plan, Target, Training};
+use progap::plan::{self, Plan, PublicSizes};
+use progap::settings::{Method, Settings};
+use progap::units::in_unit;
+use progap_privacy::accountant::{Accountant, Best, all};
+use progap_privacy::calibrate::{self, Target, Training};
 use progap_privacy::event::MAX_JSON_BYTES;
+use progap_privacy::noise::tables;
 use progap_privacy::{Error, Event, Unit, UnitEvent};
 use serde::Serialize;
 
@@ -25,7 +28,8 @@ use crate::ui;
     group = ArgGroup::new("given").args(["epsilon", "sigma", "events"]),
     after_help = "\
 Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1; at node level it is the \
-noise multiplier of aggregations and gradients, that is the noise divided by the sensitivity.
+noise multiplier of aggregations and gradients, that is the noise divided by the sensitivity. The noise is that \
+of `progap train` with the same settings, to the last digit.
 
 Examples:
   progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
@@ -38,6 +42,9 @@ pub struct Account {
     /// What is protected
     #[arg(long, requires = "depth", requires = "given")]
     level: Option<Level>,
+    /// The method that asks
+    #[arg(long, value_enum, default_value = "progap", conflicts_with = "events")]
+    method: MethodName,
     /// Number of noisy aggregations
     #[arg(long, value_name = "K", conflicts_with = "events")]
     depth: Option<u64>,
@@ -68,7 +75,7 @@ pub struct Account {
     /// Node level: norm to which gradients are clipped [default: 1, as in training]
     #[arg(long, value_name = "C", conflicts_with = "events", allow_negative_numbers = true)]
     clip: Option<f64>,
-    /// Node level: gradient multiplier over aggregation multiplier [default: 2, as in training with label messages]
+    /// Node level: gradient multiplier over aggregation multiplier [default: as in training, 2 for progap, 1 for gap]
     #[arg(long, value_name = "R", conflicts_with = "events", allow_negative_numbers = true)]
     ratio: Option<f64>,
     /// A tree of events in JSON, with or without its unit; `-` reads standard input
@@ -94,6 +101,14 @@ enum Level {
     Node,
 }
 
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum MethodName {
+    /// One training run for each aggregation, and one before the first
+    Progap,
+    /// Two training runs
+    Gap,
+}
+
 /// A question to the accountants.
 struct Question {
     unit: Option<Unit>,
@@ -106,11 +121,14 @@ struct Question {
     plan: Option<Planned>,
     /// The event, unless it is to be calibrated.
     event: Option<Event>,
+    /// The accountant by which training would choose the noise, once it is known.
+    tightest: Option<&'static str>,
 }
 
 /// A run described by flags.
 struct Planned {
-    plan: Plan,
+    settings: Settings,
+    sizes: PublicSizes,
     level: Level,
     depth: u64,
     sensitivity: f64,
@@ -124,11 +142,11 @@ impl Planned {
         if self.level == Level::Edge { self.sensitivity } else { 1.0 }
     }
 
-    fn event(&self, sigma: f64) -> Result<Event, Error> {
+    fn event(&self, sigma: f64) -> Result<Event, Box<dyn std::error::Error>> {
         if !(sigma.is_finite() && sigma > 0.0) {
-            return Err(Error::invalid("sigma", sigma, "a finite number above 0"));
+            return Err(Error::invalid("sigma", sigma, "a finite number above 0").into());
         }
-        self.plan.event(sigma / self.sigma_per_multiplier())
+        Ok(plan::event(&self.settings, self.sizes, sigma / self.sigma_per_multiplier())?)
     }
 }
 
@@ -144,6 +162,8 @@ struct Answer {
     epsilon: f64,
     /// Epsilon for one friendship.
     friendship: Option<f64>,
+    /// Epsilon for one direction of it.
+    directed: Option<f64>,
     event: Event,
     caveat: Option<&'static str>,
 }
@@ -158,13 +178,17 @@ struct Report<'a> {
     sigma: Option<f64>,
     epsilon: f64,
     delta: f64,
+    /// The delta at which accountants were asked: of a run, less what is kept for tables of noise.
+    accounted_delta: f64,
     accountant: &'a str,
     /// Name to sigma where noise was asked for, otherwise name to epsilon.
     accountants: BTreeMap<&'a str, f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target_epsilon: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    friendship_epsilon: Option<f64>,
+    epsilon_friendship: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epsilon_directed: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sensitivity: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,7 +205,7 @@ impl Account {
         if let Some(path) = &self.plot {
             Format::of(path)?;
         }
-        let question = self.question()?;
+        let mut question = self.question()?;
         let opinions = {
             let _spinner = ui::spinner("accounting".to_owned());
             question.ask()?
@@ -202,7 +226,8 @@ impl Account {
         let delta = Target::new(1.0, self.delta)?.delta;
         if let Some(path) = &self.events {
             let UnitOrNot { unit, event } = read_events(path)?;
-            return Ok(Question { unit, delta, target: None, sigma: None, plan: None, event: Some(event) });
+            let (event, tightest) = (Some(event), None);
+            return Ok(Question { unit, delta, target: None, sigma: None, plan: None, event, tightest });
         }
         let (Some(level), Some(depth)) = (self.level, self.depth) else {
             return Err("give --level and --depth, or --events".into());
@@ -218,7 +243,8 @@ impl Account {
         };
         let target = self.epsilon.map(|epsilon| Target::new(epsilon, delta)).transpose()?.map(|t| t.epsilon);
         let event = self.sigma.map(|sigma| planned.event(sigma)).transpose()?;
-        Ok(Question { unit: Some(unit), delta, target, sigma: self.sigma, plan: Some(planned), event })
+        let (unit, plan) = (Some(unit), Some(planned));
+        Ok(Question { unit, delta, target, sigma: self.sigma, plan, event, tightest: None })
     }
 
     fn edge_plan(&self, depth: u64) -> Result<Planned, Box<dyn std::error::Error>> {
@@ -241,9 +267,22 @@ impl Account {
             )
             .into());
         }
-        let sensitivity = if self.undirected { std::f64::consts::SQRT_2 } else { 1.0 };
-        let plan = Plan::edge_level(depth, sensitivity)?;
-        Ok(Planned { plan, level: Level::Edge, depth, sensitivity, training: None, ratio: 1.0 })
+        let settings = Settings { undirected: self.undirected, ..self.settings(progap::Level::Edge, depth) };
+        let sensitivity = plan::sensitivity(&settings);
+        calibrate::Plan::edge_level(depth, sensitivity)?;
+        let (level, sizes) = (Level::Edge, PublicSizes::default());
+        Ok(Planned { settings, sizes, level, depth, sensitivity, training: None, ratio: 1.0 })
+    }
+
+    /// The settings of the run, as `progap train` would have them.
+    fn settings(&self, level: progap::Level, depth: u64) -> Settings {
+        let method = match self.method {
+            MethodName::Progap => Method::Progap,
+            MethodName::Gap => Method::Gap,
+        };
+        let usual = Settings::of(method, level);
+        let epsilon = self.epsilon.or(usual.epsilon);
+        Settings { epsilon, delta: Some(self.delta), depth: depth.try_into().unwrap_or(usize::MAX), ..usual }
     }
 
     fn node_plan(&self, depth: u64) -> Result<Planned, Box<dyn std::error::Error>> {
@@ -255,20 +294,34 @@ impl Account {
                 format!("node level needs {name}: the cost depends on how often a node is in a batch")
             })
         };
-        let usual = Settings::new(progap::Level::Node);
+        let usual = self.settings(progap::Level::Node, depth);
         let training = Training {
             train_nodes: needed("--train-nodes", self.train_nodes)?,
             batch_size: needed("--batch-size", self.batch_size)?,
             epochs: needed("--epochs", self.epochs)?,
             clip: self.clip.unwrap_or(usual.clip),
         };
-        let sensitivity = match self.max_degree {
-            Some(0) => return Err(Error::invalid("max-degree", 0, "at least 1").into()),
-            degree => (degree.unwrap_or(usual.max_degree.into()) as f64).sqrt(),
+        let degree = self.max_degree.unwrap_or(usual.max_degree.into());
+        let Some(max_degree) = u32::try_from(degree).ok().filter(|&degree| degree > 0) else {
+            return Err(Error::invalid("max-degree", degree, "at least 1, and at most 4294967295").into());
         };
         let ratio = self.ratio.unwrap_or(usual.gradient_noise_ratio);
-        let plan = Plan::node_level(depth, sensitivity, training)?.with_ratio(ratio)?;
-        Ok(Planned { plan, level: Level::Node, depth, sensitivity, training: Some(training), ratio })
+        let settings = Settings {
+            max_degree,
+            gradient_noise_ratio: ratio,
+            clip: training.clip,
+            epochs: training.epochs.try_into().unwrap_or(usize::MAX),
+            batch_size: training.batch_size.try_into().unwrap_or(usize::MAX),
+            ..usual
+        };
+        let sensitivity = plan::sensitivity(&settings);
+        calibrate::Plan::node_level(depth, sensitivity, training)?.with_ratio(ratio)?;
+        let sizes = PublicSizes {
+            train_nodes: training.train_nodes.try_into().unwrap_or(usize::MAX),
+            ..PublicSizes::default()
+        };
+        let (level, training) = (Level::Node, Some(training));
+        Ok(Planned { settings, sizes, level, depth, sensitivity, training, ratio })
     }
 
     /// The opinion that counts.
@@ -289,10 +342,13 @@ impl Account {
                 }
             };
         }
-        let size = |answer: &Answer| {
-            if question.target.is_some() { answer.sigma.unwrap_or(f64::INFINITY) } else { answer.epsilon }
-        };
-        answered.min_by(|a, b| size(a.1).total_cmp(&size(b.1))).ok_or_else(|| {
+        if let Some(name) = question.tightest {
+            // The accountant that training asks, whose noise is shown to its last digit.
+            if let Some(found) = answered.clone().find(|(other, _)| *other == name) {
+                return Ok(found);
+            }
+        }
+        answered.min_by(|a, b| a.1.epsilon.total_cmp(&b.1.epsilon)).ok_or_else(|| {
             match opinions.iter().find_map(|o| o.answer.as_ref().err().filter(|_| o.name == "rdp")) {
                 Some(why) => why.clone().into(),
                 None => "no accountant handles this tree".into(),
@@ -302,55 +358,69 @@ impl Account {
 }
 
 impl Question {
-    fn ask(&self) -> Result<Vec<Opinion>, Error> {
-        all()
-            .into_iter()
-            .map(|accountant| Ok(Opinion { name: accountant.name(), answer: self.ask_one(accountant)? }))
-            .collect()
+    fn ask(&mut self) -> Result<Vec<Opinion>, Box<dyn std::error::Error>> {
+        // What training would choose comes first, and stands for the accountant that it asks.
+        let mut chosen = None;
+        if self.target.is_some()
+            && let Ok((name, answer)) = self.ask_one(&Best)?
+        {
+            (self.tightest, chosen) = (Some(name), Some(answer));
+        }
+        let mut opinions = Vec::new();
+        for accountant in all() {
+            let name = accountant.name();
+            let answer = match chosen.take_if(|_| self.tightest == Some(name)) {
+                Some(answer) => Ok(answer),
+                None => self.ask_one(accountant)?.map(|(_, answer)| answer),
+            };
+            opinions.push(Opinion { name, answer });
+        }
+        Ok(opinions)
     }
 
-    /// An answer, a reason why there is none, or an error that concerns every accountant.
-    fn ask_one(&self, accountant: &dyn Accountant) -> Result<Result<Answer, String>, Error> {
-        let found = match (&self.event, &self.plan, self.target) {
-            (Some(event), _, _) => {
-                accountant.epsilon(event, self.delta).map(|bound| (None, event.clone(), bound))
-            }
-            (None, Some(planned), Some(epsilon)) => {
-                let target = Target::new(epsilon, self.delta)?;
-                planned.plan.calibrate(target, accountant).map(|found| {
-                    (Some(found.multiplier * planned.sigma_per_multiplier()), found.event, found.bound)
-                })
-            }
-            _ => return Err(Error::invalid("question", "empty", "an event, or a target and a plan")),
+    /// The delta at which accountants are asked. A run keeps a part of it for tables of noise.
+    fn accounted_delta(&self) -> f64 {
+        if self.plan.is_some() { tables::provable(self.delta) } else { self.delta }
+    }
+
+    /// An answer with the name of who gave it, a reason why there is none, or an error that concerns every accountant.
+    #[allow(clippy::type_complexity, reason = "a reason is not an error")]
+    fn ask_one(
+        &self,
+        accountant: &dyn Accountant,
+    ) -> Result<Result<(&'static str, Answer), String>, Box<dyn std::error::Error>> {
+        let delta = self.accounted_delta();
+        let event = match (&self.event, &self.plan, self.target) {
+            (Some(event), _, _) => Ok((None, event.clone())),
+            (None, Some(planned), Some(_)) => Plan::by(accountant, &planned.settings, planned.sizes)
+                .map(|plan| (Some(plan.aggregate_multiplier * planned.sigma_per_multiplier()), plan.event)),
+            _ => return Err("give an event, or a target and a plan".into()),
         };
+        let found = event.and_then(|(sigma, event)| {
+            let bound = accountant.epsilon(&event, delta)?;
+            Ok((sigma, event, bound))
+        });
         let (sigma, event, bound) = match found {
             Ok(found) => found,
-            Err(why @ (Error::Unsupported(_) | Error::CannotCalibrate { .. })) => {
+            Err(progap::Error::Privacy(why @ (Error::Unsupported(_) | Error::CannotCalibrate { .. }))) => {
                 return Ok(Err(why.to_string()));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
-        let sigma = sigma.or(self.sigma);
-        let friendship = match self.friendship(&event, sigma)? {
-            Some(friends) => Some(accountant.epsilon(&friends, self.delta)?.value),
-            None => None,
+        let cost = |event: Option<Event>| -> Result<Option<f64>, Error> {
+            event.map(|event| Ok(accountant.epsilon(&event, delta)?.value)).transpose()
         };
-        Ok(Ok(Answer { sigma, epsilon: bound.value, friendship, event, caveat: bound.caveat }))
-    }
-
-    /// The same run for neighbours that differ in one friendship.
-    fn friendship(&self, event: &Event, sigma: Option<f64>) -> Result<Option<Event>, Error> {
-        match (self.unit, &self.plan, sigma) {
-            (Some(Unit::EdgeUndirected), _, _) => Ok(Some(event.clone())),
-            // The two directions change different rows, so their norms add in squares.
-            (Some(Unit::Edge), Some(planned), Some(sigma)) => {
-                progap_privacy::calibrate::edge_level(planned.depth, sigma, std::f64::consts::SQRT_2)
-                    .map(Some)
-            }
+        let (friendship, directed) = match (self.unit, &self.plan) {
+            (Some(Unit::Edge), Some(_)) => (cost(in_unit(&event, Unit::EdgeUndirected))?, Some(bound.value)),
+            (Some(Unit::EdgeUndirected), Some(_)) => (Some(bound.value), cost(in_unit(&event, Unit::Edge))?),
             // Of an arbitrary query no more is known than that each edge moves it by its sensitivity.
-            (Some(Unit::Edge), _, _) => Ok(event.for_two_records()),
-            _ => Ok(None),
-        }
+            (Some(Unit::Edge), None) => (cost(event.for_two_records())?, Some(bound.value)),
+            (Some(Unit::EdgeUndirected), None) => (Some(bound.value), None),
+            _ => (None, None),
+        };
+        let (name, epsilon, caveat) = (bound.accountant, bound.value, bound.caveat);
+        let sigma = sigma.or(self.sigma);
+        Ok(Ok((name, Answer { sigma, epsilon, friendship, directed, event, caveat })))
     }
 }
 
@@ -423,10 +493,12 @@ fn report<'a>(question: &Question, opinions: &'a [Opinion], chosen: (&'a str, &'
         sigma: answer.sigma,
         epsilon: answer.epsilon,
         delta: question.delta,
+        accounted_delta: question.accounted_delta(),
         accountant,
         accountants,
         target_epsilon: question.target,
-        friendship_epsilon: answer.friendship,
+        epsilon_friendship: answer.friendship,
+        epsilon_directed: answer.directed,
         sensitivity: planned.map(|planned| planned.sensitivity),
         gradient_multiplier: node.and_then(|node| Some(answer.sigma? * node.ratio)),
         notes,
@@ -452,7 +524,7 @@ fn show(question: &Question, opinions: &[Opinion], report: &Report<'_>) -> Strin
             Some(training) => format!(
                 "{depth} noisy {many} of sensitivity {}, {} training runs of {} steps at sampling rate {}",
                 short(planned.sensitivity),
-                depth + 1,
+                if planned.settings.method == Method::Gap { 2 } else { depth + 1 },
                 training.steps(),
                 short(training.rate()),
             ),
@@ -476,7 +548,7 @@ fn show(question: &Question, opinions: &[Opinion], report: &Report<'_>) -> Strin
     }
     let best = format!("{} at delta {:e}, by {}", up(report.epsilon), report.delta, report.accountant);
     facts.push(("epsilon", best));
-    if let Some(epsilon) = report.friendship_epsilon.filter(|_| question.unit == Some(Unit::Edge)) {
+    if let Some(epsilon) = report.epsilon_friendship.filter(|_| question.unit == Some(Unit::Edge)) {
         let how = if question.plan.is_some() {
             "both directions of an edge together: sensitivity times sqrt 2"
         } else {
@@ -485,7 +557,11 @@ fn show(question: &Question, opinions: &[Opinion], report: &Report<'_>) -> Strin
         facts.push(("friendship", format!("epsilon {} ({how})", up(epsilon))));
     }
 
-    let friendship = question.unit == Some(Unit::Edge) && report.friendship_epsilon.is_some();
+    if let Some(epsilon) = report.epsilon_directed.filter(|_| question.unit == Some(Unit::EdgeUndirected)) {
+        facts.push(("one direction", format!("epsilon {} (sensitivity 1)", up(epsilon))));
+    }
+
+    let friendship = question.unit == Some(Unit::Edge) && report.epsilon_friendship.is_some();
     let rows = opinions.iter().map(|Opinion { name, answer }| {
         let mark = if *name == report.accountant { " *" } else { "" };
         let cell = |value: Option<f64>| value.map_or("-".to_owned(), up);

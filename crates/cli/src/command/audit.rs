@@ -120,6 +120,8 @@ impl Audit {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
+        // The canaries are of the unit that the data decides, and must not decide it themselves.
+        let settings = Settings { unit_from_data: false, ..settings.for_graph(dataset.graph()) };
         let canaries = self.canaries.map(|canaries| canaries as usize);
         let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
 

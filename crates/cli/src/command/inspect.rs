@@ -60,6 +60,7 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
     if let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) {
         rows.push(("budget", format!("epsilon {epsilon:.6}, delta {delta:e}, by {}", statement.accountant)));
     }
+    rows.extend(super::train::other_unit(statement));
     rows.extend(statement.mechanisms.iter().map(|m| {
         let sampled = if m.sampling_rate < 1.0 {
             format!(", sampled at {:.5}", m.sampling_rate)
@@ -157,8 +158,8 @@ fn features(summary: &Summary) -> String {
 fn oddities(summary: &Summary) -> impl Iterator<Item = String> {
     let note = |number: usize, what: &str| (number > 0).then(|| format!("{what}: {}", count(number)));
     [
-        note(summary.self_loops, "edges from a node to itself"),
-        note(summary.repeated_edges, "edges that repeat another one"),
+        note(summary.self_loops, "edges from a node to itself, which training leaves out"),
+        note(summary.repeated_edges, "edges that repeat another one, which training merges"),
         note(summary.isolated_nodes, "nodes without an edge"),
     ]
     .into_iter()

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use progap::assessment::wilson_interval;
+use progap::effect::without_effect;
 use progap::experiment::mean_interval;
+use progap::lint::{Remark, lint};
 use progap::method::Progress;
 use progap::method::catalogue::default_level;
 use progap::plan::automatic_delta;
@@ -17,11 +19,11 @@ use progap::settings::{
 };
 use progap::{Release, ledger, release, run};
 use progap_graph::Dataset;
-use progap_privacy::Event;
+use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
-use super::Outcome;
 use super::experiment::shell_word;
+use super::{Outcome, check};
 use crate::source::Source;
 use crate::stop;
 use crate::ui::{self, Training, percent};
@@ -43,10 +45,15 @@ pub struct Choices {
     /// Settings from a file, such as the config.toml of a release; flags win
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Edge level: protect one direction of an edge also where every edge has an edge back [default there: a friendship, both
+    /// directions together]
+    #[arg(long)]
+    directed: bool,
     /// Privacy budget [default: 1 for edges, 8 for nodes]
     #[arg(long, short = 'e')]
     epsilon: Option<f64>,
-    /// Probability that the promise fails, or `auto` [default: auto, below one over the number of private units]
+    /// Probability that the promise fails, or `auto` [default: auto, at most a tenth of one over the number of records; as
+    /// published in the preset paper]
     #[arg(long, value_parser = parse_delta)]
     delta: Option<Delta>,
     /// Number of aggregations over the graph [default: 2; 1 for label messages at node level, and for dp-gnn; 0 for mlp]
@@ -176,7 +183,7 @@ names!(AccountingName => Accounting { Best, Rdp, Theorem });
 enum Preset {
     /// Tight and provable.
     Default,
-    /// The published accounting, sampling and settings.
+    /// The published accounting, sampling and settings; the directed edge as unit, and the published rule for delta.
     Paper,
 }
 
@@ -220,6 +227,12 @@ struct RunReport {
     majority_accuracy: Option<f64>,
     epsilon: Option<f64>,
     delta: Option<f64>,
+    unit: Option<Unit>,
+    /// Edge level: for both directions between two nodes, and for one, at the same delta.
+    epsilon_friendship: Option<f64>,
+    epsilon_directed: Option<f64>,
+    /// What was found in the data, without noise: for the data owner alone.
+    findings_for_owner: Vec<Remark>,
     seconds: f64,
     cpu_seconds: f64,
     peak_rss_bytes: u64,
@@ -302,7 +315,8 @@ impl Choices {
                     Preset::Default => match self.messages {
                         Some(MessagesName::Embeddings) if method == Method::Progap => Settings::plain(level),
                         _ => Settings::of(method, level),
-                    },
+                    }
+                    .unit_by_graph(),
                     Preset::Paper => Settings::paper(method, level),
                 }
             }
@@ -313,6 +327,8 @@ impl Choices {
                 epsilon: settings.epsilon,
                 delta: settings.delta.filter(|_| method != Method::EdgeRand),
                 undirected: settings.undirected,
+                unit_from_data: settings.unit_from_data,
+                delta_rule: settings.delta_rule,
                 ..Settings::of(method, settings.level)
             };
         }
@@ -320,6 +336,8 @@ impl Choices {
             let fresh = Settings::of(settings.method, level);
             settings = Settings {
                 level,
+                undirected: false,
+                unit_from_data: level == Level::Edge,
                 epsilon: fresh.epsilon,
                 epochs: fresh.epochs,
                 selection: fresh.selection,
@@ -351,7 +369,13 @@ impl Choices {
         set(&mut settings.accounting, self.accounting);
         settings.layerwise |= self.layerwise;
         // Where an edge of the data is two in the graph, friendships are protected, not one direction of them.
-        settings.undirected |= self.source.has_friendships() && settings.level == Level::Edge;
+        if self.directed && settings.level != Level::Edge {
+            return Err("--directed has no effect: it belongs to --level edge; leave it out".into());
+        } else if self.directed {
+            (settings.undirected, settings.unit_from_data) = (false, false);
+        } else if self.source.has_friendships() && settings.level == Level::Edge {
+            (settings.undirected, settings.unit_from_data) = (true, false);
+        }
         settings.epsilon = self.epsilon.or(settings.epsilon);
         match self.delta {
             None => {}
@@ -362,7 +386,31 @@ impl Choices {
         if let Some(seed) = self.source.given_seed().or(source.given_seed()).or(settings.seed) {
             source = source.with_seed(seed);
         }
+        let ignored = |name: &&str| !["epsilon", "delta"].contains(name);
+        for name in self.given().into_iter().filter(ignored) {
+            if let Some(why) = without_effect(&settings, name) {
+                return Err(format!("--{} has no effect: {why}; leave it out", name.replace('_', "-")).into());
+            }
+        }
         Ok((settings, source))
+    }
+
+    /// The settings that were asked for by a flag, by their names in config.toml.
+    pub fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("messages", self.messages.is_some()),
+            ("encoder_layers", self.encoder_layers.is_some()),
+            ("layerwise", self.layerwise),
+            ("batch_size", self.batch_size.is_some()),
+            ("clip", self.clip.is_some()),
+            ("bounding", self.bounding.is_some()),
+            ("max_degree", self.max_degree.is_some()),
+            ("gradient_noise_ratio", self.gradient_noise_ratio.is_some()),
+            ("accounting", self.accounting.is_some()),
+            ("epsilon", self.epsilon.is_some()),
+            ("delta", matches!(self.delta, Some(Delta::Value(_)))),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 }
 
@@ -383,6 +431,10 @@ impl Train {
         if let (Some(settings), Some(ledger), None) = (settings, &self.ledger, &account) {
             *account = Some(self.account(&dataset, source, settings, ledger)?);
         }
+        let remarks = match settings {
+            Some(settings) => lint(&dataset, settings, &self.choices.given()),
+            None => lint(&dataset, &run::interrupted(folder)?.settings, &[]),
+        };
         let majority = progap_graph::summary::majority_baseline(&dataset);
         let (start, cpu) = (Instant::now(), ui::cpu_seconds());
         let view = Training::new(!self.quiet && !self.json);
@@ -398,7 +450,7 @@ impl Train {
         };
         let release = release.map_err(|error| resumable(error, folder))?;
         drop(view);
-        Ok(report(&release, majority, start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu))
+        Ok(report(&release, remarks, majority, start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu))
     }
 
     /// The budget that is charged; what the owner must know about it is said before anything is.
@@ -471,10 +523,15 @@ impl Train {
         rows.extend(run.features_only_accuracy.map(|a| ("features only", percent(a))));
         rows.extend(run.majority_accuracy.map(|a| ("majority class", percent(a))));
         if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
-            let unit = release.statement.unit.map(|unit| unit.to_string()).unwrap_or_default();
+            let unit = run.unit.map(|unit| unit.to_string()).unwrap_or_default();
             let each = if reports.len() > 1 { ", for each run alone" } else { "" };
             rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}{each}")));
         }
+        if release.config.settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
+            let why = "one friendship, as every edge has an edge back; --directed chooses one direction";
+            rows.push(("unit", why.into()));
+        }
+        rows.extend(other_unit(&release.statement));
         if let (Some((epsilon, delta)), true) = (together, reports.len() > 1) {
             let all = format!(
                 "epsilon {epsilon:.4}, delta {delta:e}: what the {} releases cost together, for whoever sees all",
@@ -483,11 +540,30 @@ impl Train {
             rows.push(("all runs", all));
         }
         rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
+        rows.extend(check::rows(&run.findings_for_owner));
         rows.push(("time", format!("{:.1} s ({:.1} s CPU)", run.seconds, run.cpu_seconds)));
         rows.push(("release", run.release.display().to_string()));
         let next = format!("progap predict {0}   progap verify {0}", run.release.display());
         rows.push(("next", next));
         ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
+    }
+}
+
+/// The guarantee for the unit of an edge that is not the stated one.
+pub fn other_unit(statement: &release::Statement) -> Option<(&'static str, String)> {
+    let row = |name, epsilon: f64, what: &str| {
+        // Rounded up, as every epsilon is that is shown.
+        let shown = (epsilon * 1e4 - 1e-6).ceil() / 1e4;
+        (name, format!("epsilon {shown:.4} for {what}, at the same delta"))
+    };
+    match (statement.unit?, statement.epsilon_friendship?, statement.epsilon_directed?) {
+        (Unit::EdgeUndirected, _, directed) => {
+            Some(row("one direction", directed, "one direction of it alone"))
+        }
+        (Unit::Edge, friendship, _) => {
+            Some(row("friendship", friendship, "both directions of an edge together"))
+        }
+        _ => None,
     }
 }
 
@@ -553,7 +629,13 @@ fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> 
     }
 }
 
-fn report(release: &Release, majority: Option<f64>, seconds: f64, cpu_seconds: f64) -> RunReport {
+fn report(
+    release: &Release,
+    findings_for_owner: Vec<Remark>,
+    majority: Option<f64>,
+    seconds: f64,
+    cpu_seconds: f64,
+) -> RunReport {
     let (metrics, statement) = (&release.metrics, &release.statement);
     RunReport {
         dataset: release.config.dataset.clone(),
@@ -567,6 +649,10 @@ fn report(release: &Release, majority: Option<f64>, seconds: f64, cpu_seconds: f
         majority_accuracy: majority,
         epsilon: statement.epsilon,
         delta: statement.delta,
+        unit: statement.unit,
+        epsilon_friendship: statement.epsilon_friendship,
+        epsilon_directed: statement.epsilon_directed,
+        findings_for_owner,
         seconds,
         cpu_seconds,
         peak_rss_bytes: ui::peak_memory(),

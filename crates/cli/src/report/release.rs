@@ -62,11 +62,13 @@ fn guarantee(release: &Release) -> Section {
              most {:.3} times its probability without it, plus {delta:e}; and the other way round.",
             round_up(epsilon.exp(), 3)
         )));
-        facts.extend([
-            fact("epsilon", format!("{epsilon:.6}")),
-            fact("delta", format!("{delta:e}")),
-            fact("accountant", &statement.accountant),
-        ]);
+        facts.extend([fact("epsilon", format!("{epsilon:.6}")), fact("delta", format!("{delta:e}"))]);
+        let both =
+            [("friendship", statement.epsilon_friendship), ("one direction", statement.epsilon_directed)];
+        facts.extend(both.into_iter().filter_map(|(unit, epsilon)| {
+            Some(fact(&format!("epsilon, {unit}"), format!("{:.6}", round_up(epsilon?, 6))))
+        }));
+        facts.extend([fact("accountant", &statement.accountant)]);
     }
     if let Some(unit) = statement.unit {
         facts.push(fact("what one record is", format!("{unit}: {}", unit.neighbours())));

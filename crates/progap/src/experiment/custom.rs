@@ -137,6 +137,8 @@ fn settings(changes: &[Change], paper: bool) -> Result<Settings> {
     }
     let (method, level) = (first.method, first.level);
     let usual = if paper { Settings::paper(method, level) } else { Settings::of(method, level) };
+    // As in all experiments; `undirected` and `delta_rule` choose another promise.
+    let usual = usual.with_published_promise();
     // Where nothing is private there is no budget to vary.
     let applies = |name: &str| level != Level::None || !["epsilon", "delta"].contains(&name);
     let changes: Vec<Change> = changes

@@ -347,6 +347,8 @@ impl Maker<'_> {
     ) -> Result<Cell> {
         let usual =
             if self.options.paper { Settings::paper(method, level) } else { Settings::of(method, level) };
+        // Figures stand beside published ones, which are for directed edges.
+        let usual = usual.with_published_promise();
         let usual = if level == Level::Node { with_published_sizes(usual, &data.name) } else { usual };
         let mut base = Settings { epsilon, ..changed(&usual, &self.options.changes)? };
         base = changed(&base, &variant.changes)?;

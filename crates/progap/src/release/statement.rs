@@ -6,9 +6,10 @@ use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::method::{Choice, Fitted};
-use crate::plan::Plan;
-use crate::settings::{Bounding, Level, Method, Selection, Settings};
-use crate::{Error, Result, method};
+use crate::plan::{Plan, PublicSizes};
+use crate::settings::{Bounding, DeltaRule, Level, Method, Selection, Settings};
+use crate::units::Epsilons;
+use crate::{Error, Result, delta, method};
 
 /// One kind of query, and how often it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +43,12 @@ pub struct Statement {
     pub epsilon: Option<f64>,
     /// The delta.
     pub delta: Option<f64>,
+    /// Edge level: epsilon, at the same delta, for both directions between two nodes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon_friendship: Option<f64>,
+    /// Edge level: epsilon, at the same delta, for one direction alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon_directed: Option<f64>,
     /// Which accountant computed it.
     pub accountant: String,
     /// The queries.
@@ -84,12 +91,22 @@ impl Statement {
         };
         let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
         let private = plan.unit.is_some() && vault.provenance().is_private();
+        let sizes = PublicSizes {
+            edges: 0,
+            train_nodes: dataset.split().map_or(0, |split| split.count(Part::Train)),
+            nodes: dataset.nodes(),
+            columns: dataset.features().columns(),
+            classes: dataset.classes(),
+        };
+        let both = Epsilons::of(&event, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?;
         let mut statement = Statement {
             in_words: String::new(),
             private,
             unit: plan.unit,
             epsilon: plan.unit.map(|_| plan.epsilon),
             delta: plan.unit.map(|_| plan.delta),
+            epsilon_friendship: both.friendship,
+            epsilon_directed: both.directed,
             accountant: plan.accountant.into(),
             mechanisms: events.iter().filter_map(|(event, count)| mechanism(event, *count)).collect(),
             event,
@@ -179,10 +196,9 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
         return "Not private. The model was trained on the data as it is, without noise.".into();
     }
     let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
-    // Rounded up, so that the words never promise more than the number.
-    let epsilon = (epsilon * 1e4 - 1e-6).ceil() / 1e4;
+    let epsilon = in_four_digits(epsilon);
     let delta = if delta == 0.0 { "0".into() } else { format!("{delta:e}") };
-    let promise = format!("with epsilon = {epsilon:.4} and delta = {delta} (differential privacy)");
+    let promise = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
     if settings.method == Method::DpGnn {
         return format!(
             "Training alone is private; predictions are not. For every node, what everyone else can tell from the trained \
@@ -196,16 +212,31 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
         (Some(Unit::Edge | Unit::EdgeUndirected), true) => {
             "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
         }
-        (Some(Unit::Edge), _) => format!(
-            "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-             single directed edge had been left out, {promise}. A friendship stored as two directed edges counts as \
-             two; features and labels of nodes are treated as public and are not protected."
-        ),
-        (Some(Unit::EdgeUndirected), _) => format!(
-            "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-             single friendship, in both directions, had been left out, {promise}. Features and labels of nodes are \
-             treated as public and are not protected."
-        ),
+        (Some(Unit::Edge), _) => {
+            let friendship = match statement.epsilon_friendship.map(in_four_digits) {
+                Some(epsilon) => format!(
+                    "A friendship stored as two directed edges is two of them: for both together epsilon is {epsilon} at \
+                     the same delta"
+                ),
+                None => "A friendship stored as two directed edges counts as two".into(),
+            };
+            format!(
+                "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
+                 single directed edge had been left out, {promise}. {friendship}; features and labels of nodes are \
+                 treated as public and are not protected."
+            )
+        }
+        (Some(Unit::EdgeUndirected), _) => {
+            let directed = statement.epsilon_directed.map(in_four_digits);
+            let directed = directed.map_or(String::new(), |epsilon| {
+                format!(" For one direction of it alone epsilon is {epsilon} at the same delta.")
+            });
+            format!(
+                "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
+                 single friendship, in both directions, had been left out, {promise}.{directed} Features and labels of \
+                 nodes are treated as public and are not protected."
+            )
+        }
         _ => format!(
             "For every node, everyone else's view (the model, the noisy aggregates, and the predictions about other \
              nodes) is almost the same as if that node's record, that is its features, its label and its own list of \
@@ -213,6 +244,11 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
              to that node, or to those who may see its features."
         ),
     }
+}
+
+/// Rounded up, so that the words never promise more than the number.
+fn in_four_digits(epsilon: f64) -> String {
+    format!("{:.4}", (epsilon * 1e4 - 1e-6).ceil() / 1e4)
 }
 
 fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
@@ -231,9 +267,27 @@ fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
         Level::None => {}
         Level::Edge => {
             public.push("features and labels of all nodes".into());
-            if settings.delta.is_none() && plan.delta > 0.0 {
-                public
-                    .push("the number of digits of the number of edges, from which delta was chosen".into());
+            if settings.unit_from_data && settings.touches_edges() {
+                let every = if settings.undirected { "every edge has" } else { "not every edge has" };
+                public.push(format!(
+                    "whether the graph is symmetric ({every} an edge back), from which the unit was chosen"
+                ));
+            }
+            if delta::matters(settings) {
+                public.push(match (settings.delta, settings.delta_rule) {
+                    (None, DeltaRule::Published) => {
+                        "the number of digits of the number of edges, from which delta was chosen by the published rule"
+                            .into()
+                    }
+                    (given, _) => format!(
+                        "the order of magnitude of the number of {}, {}",
+                        delta::records_are(settings),
+                        match given {
+                            None => "from which delta was chosen",
+                            Some(_) => "above one over which no delta is accepted",
+                        }
+                    ),
+                });
             }
         }
         Level::Node if settings.method == Method::DpGnn => {
@@ -257,6 +311,14 @@ fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
             ));
             public.push(format!("the sampling rate {} and {} steps in each stage", plan.rate, plan.steps));
         }
+    }
+    if settings.level == Level::Node
+        && settings.delta.is_none()
+        && settings.delta_rule == DeltaRule::Published
+    {
+        public.push(
+            "delta is that of the published rule, which counts training nodes and not all nodes".into(),
+        );
     }
     public
 }

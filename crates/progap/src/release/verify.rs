@@ -11,8 +11,9 @@ use serde::Serialize;
 use super::statement::{list, not_covered};
 use super::{MANIFEST, OWN_MANIFEST, PRIVATE, Release, Statement, read_manifest, read_manifests};
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
-use crate::settings::{Level, Method, Settings};
-use crate::{Error, Result, method};
+use crate::settings::{DeltaRule, Level, Method, Settings};
+use crate::units::Epsilons;
+use crate::{Error, Result, delta, method};
 
 /// Something that was checked.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,6 +53,8 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let sizes = release.sizes();
     findings.push(queries(statement, settings, sizes)?);
     findings.extend(epsilons(statement, settings, sizes)?);
+    findings.extend(both_units(statement, settings, sizes)?);
+    findings.extend(delta_for_nodes(statement, settings, sizes));
     let seeded = settings.seed.is_some();
     let ok = statement.randomness.is_private() != seeded
         && statement.private == (!seeded && settings.level != Level::None);
@@ -161,6 +164,47 @@ fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Re
         && sampled;
     let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
     Ok(Finding { what, detail, ok })
+}
+
+/// Epsilon in both units of an edge, where the statement has them, recomputed from the events.
+fn both_units(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Option<Finding>> {
+    let claimed = Epsilons { friendship: statement.epsilon_friendship, directed: statement.epsilon_directed };
+    let (Some(epsilon), Some(delta), true) =
+        (statement.epsilon, statement.delta, claimed != Epsilons::default())
+    else {
+        return Ok(None);
+    };
+    let found = Epsilons::of(&statement.event, statement.unit, (epsilon, delta), settings, sizes)?;
+    let holds = |claimed: Option<f64>, found: Option<f64>| match (claimed, found) {
+        (None, _) => true,
+        (Some(claimed), Some(found)) => (claimed - found).abs() <= 1e-9 * (1.0 + found),
+        (Some(_), None) => false,
+    };
+    let said = |epsilon: Option<f64>| epsilon.map_or("none".into(), |epsilon| format!("{epsilon:.6}"));
+    Ok(Some(Finding {
+        what: "epsilon in both units".into(),
+        detail: format!(
+            "friendship {}, recomputed {}; one direction {}, recomputed {}",
+            said(claimed.friendship),
+            said(found.friendship),
+            said(claimed.directed),
+            said(found.directed)
+        ),
+        ok: holds(claimed.friendship, found.friendship) && holds(claimed.directed, found.directed),
+    }))
+}
+
+/// At node level the records are counted by what is public: the nodes.
+fn delta_for_nodes(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Option<Finding> {
+    let delta = statement.delta.filter(|_| settings.level == Level::Node)?;
+    let most = delta::largest(sizes.nodes);
+    let published = settings.delta_rule == DeltaRule::Published;
+    let by = if published { ", by the published rule for training nodes" } else { "" };
+    Some(Finding {
+        what: "delta".into(),
+        detail: format!("{delta:e} for {} records{by}", sizes.nodes),
+        ok: published || delta <= most,
+    })
 }
 
 /// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.

@@ -9,14 +9,14 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use progap_graph::{Buffer, Dataset, Graph, Part};
+use progap_graph::{Buffer, Dataset, Graph};
 use progap_privacy::noise::{Randomness, RunKey, Source};
 use serde_json::Value;
 
 use super::{metrics, prepare, random_bytes};
 use crate::method::trainer::{Keeper, State, Trainer};
 use crate::method::{self, Observer};
-use crate::plan::Plan;
+use crate::plan::{Plan, PublicSizes};
 use crate::release::Metrics;
 use crate::settings::{Level, Method, Settings};
 use crate::vault::Vault;
@@ -86,8 +86,8 @@ impl Shared {
     }
 
     fn plan(&self, dataset: &Dataset, settings: &Settings) -> Result<Plan> {
-        let train = dataset.split().map_or(0, |split| split.count(Part::Train));
-        let key = format!("{} {train} {}", dataset.graph().edges(), without(settings, &NOT_IN_NOISE));
+        let sizes = PublicSizes::of(dataset, settings);
+        let key = format!("{sizes:?} {}", without(settings, &NOT_IN_NOISE));
         if let Some(plan) = locked(&self.plans).get(&key) {
             return Ok(plan.clone());
         }
@@ -121,6 +121,7 @@ pub fn fit_in_memory(
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
     settings.check()?;
+    let settings = &settings.for_graph(dataset.graph());
     let plan = shared.plan(dataset, settings)?;
     match settings.seed {
         Some(seed) => {

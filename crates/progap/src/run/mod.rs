@@ -37,7 +37,7 @@ use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
 use crate::settings::{Level, Messages, Method, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result};
+use crate::{Error, Result, delta};
 
 /// Trains on a data set and leaves a release in a new folder.
 ///
@@ -55,6 +55,7 @@ pub fn train(
     if account.is_some() {
         chargeable(settings)?;
     }
+    let settings = &settings.for_graph(dataset.graph());
     let plan = prepare(&dataset, settings)?;
     let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
     let run = RunFile::new(&dataset, settings, account, source, key.as_ref())?;
@@ -162,13 +163,11 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
             dataset.classes()
         )));
     }
-    let sizes = PublicSizes {
-        edges: dataset.graph().edges(),
-        train_nodes: split.count(Part::Train),
-        nodes: dataset.graph().nodes(),
-        columns: dataset.features().columns(),
-        classes: dataset.classes(),
-    };
+    if settings.unit_from_data && settings.for_graph(dataset.graph()).undirected != settings.undirected {
+        return Err(Error::Contradiction("the unit was to follow from the graph, and was not decided"));
+    }
+    let sizes = PublicSizes::of(dataset, settings);
+    delta::check(settings, sizes)?;
     Plan::new(settings, sizes)
 }
 

@@ -1,0 +1,112 @@
+//! `progap check`: what the data owner should know before training.
+
+use clap::Args;
+use progap::lint::{Remark, Weight, lint};
+use progap::plan::PublicSizes;
+use progap::settings::{Level, Method};
+use progap::{Settings, delta, run};
+use progap_privacy::Unit;
+use serde::Serialize;
+
+use super::Outcome;
+use super::train::Choices;
+use crate::ui::{self, count};
+
+/// Look for likely mistakes in a data set and in what is asked of it, before training
+///
+/// Takes what `progap train` takes, trains nothing and writes nothing. What it says is computed from the data as it is,
+/// without noise: it is for the data owner alone. Findings are no failure; data that cannot be trained on is one.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap check my-graph/
+  progap check my-graph/ --level node --label diagnosis
+  progap check fb:Berkeley13 --preset paper --json | jq '.findings[].code'")]
+pub struct Check {
+    #[command(flatten)]
+    choices: Choices,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    /// Who may see it.
+    audience: &'static str,
+    dataset: String,
+    method: Method,
+    level: Level,
+    /// What one record would be, and how many there are.
+    unit: Option<Unit>,
+    records: Option<usize>,
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+    findings: Vec<Remark>,
+    /// Why it cannot be trained on like this.
+    unusable: Option<String>,
+}
+
+const AUDIENCE: &str = "the data owner alone: computed from the data, without noise";
+
+impl Check {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let (settings, source) = self.choices.settings()?;
+        settings.check()?;
+        let dataset = {
+            let _spinner = ui::spinner(format!("loading {}", source.name()));
+            source.load_split()?
+        };
+        let settings: Settings = settings.for_graph(dataset.graph());
+        let findings = lint(&dataset, &settings, &self.choices.given());
+        let sizes = PublicSizes::of(&dataset, &settings);
+        let plan = run::prepare(&dataset, &settings);
+        let private = settings.level != Level::None;
+        let planned = plan.as_ref().ok().filter(|_| private);
+        let report = Report {
+            audience: AUDIENCE,
+            dataset: dataset.name().to_string(),
+            method: settings.method,
+            level: settings.level,
+            unit: planned.and_then(|plan| plan.unit),
+            records: private.then(|| delta::records(&settings, sizes)),
+            epsilon: planned.map(|plan| plan.epsilon),
+            delta: planned.map(|plan| plan.delta),
+            findings,
+            unusable: plan.as_ref().err().map(ToString::to_string),
+        };
+        if self.json {
+            ui::print(&serde_json::to_string_pretty(&report)?)?;
+        } else {
+            show(&report, &settings)?;
+        }
+        plan.map(|_| ()).map_err(Into::into)
+    }
+}
+
+fn show(report: &Report, settings: &Settings) -> Outcome {
+    let mut rows = vec![("run", format!("{} at level {}", report.method, report.level))];
+    if let Some(records) = report.records {
+        rows.push(("records", format!("{} {}", count(records), delta::records_are(settings))));
+    }
+    if let (Some(unit), Some(epsilon), Some(delta)) = (report.unit, report.epsilon, report.delta) {
+        rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}")));
+    }
+    if report.findings.is_empty() {
+        rows.push(("findings", "none".into()));
+    }
+    rows.extend(self::rows(&report.findings));
+    rows.push(("for", report.audience.into()));
+    ui::print(&ui::facts(&format!("check of {}", report.dataset), &rows))
+}
+
+/// Findings as rows of a summary; each says that it is for the data owner.
+pub fn rows(findings: &[Remark]) -> Vec<(&'static str, String)> {
+    let row = |remark: &Remark| {
+        let weight = if remark.weight == Weight::Warning { "caution: " } else { "" };
+        ("owner only", ui::wrap(&format!("{weight}{}", remark.text), 100, 16))
+    };
+    findings.iter().map(row).collect()
+}

@@ -1,0 +1,172 @@
+//! The delta of a promise: chosen where none is given, and refused where it would promise nothing.
+//!
+//! A delta of one over the number of records allows a release that shows one record as it is. The rule is a tenth of that
+//! at most, and it reads the number of records only as the power of ten that it is rounded up to. So neither a delta that was
+//! chosen nor a refusal tells more of the number of edges than this order of magnitude, which the statement lists
+//! as public (docs/privacy.md#delta).
+
+use crate::plan::{PublicSizes, automatic_delta};
+use crate::settings::{DeltaRule, Level, Method, Settings};
+use crate::{Error, Result};
+
+/// How many zeros has the smallest power of ten that is not below the number of records.
+fn zeros(records: usize) -> usize {
+    if records <= 1 { 0 } else { (records - 1).to_string().len() }
+}
+
+/// The number that is written with so many zeros after the point: the nearest to it that there is.
+fn negative_power(zeros: usize) -> f64 {
+    format!("1e-{zeros}").parse().unwrap_or(0.0)
+}
+
+/// The largest delta that is accepted for so many records: one over their number, rounded down to a power of ten.
+///
+/// ```
+/// use progap::delta;
+///
+/// assert_eq!([delta::largest(13_000), delta::largest(10_000)], [1e-5, 1e-4]);
+/// ```
+pub fn largest(records: usize) -> f64 {
+    negative_power(zeros(records))
+}
+
+/// The usual delta for so many records: a tenth of one over their number, rounded down to a power of ten.
+///
+/// ```
+/// use progap::delta;
+///
+/// assert_eq!([delta::usual(13_000), delta::usual(10_000)], [1e-6, 1e-5]);
+/// ```
+pub fn usual(records: usize) -> f64 {
+    negative_power(zeros(records) + 1)
+}
+
+/// The number of records that a run protects: friendships, directed edges, or all nodes.
+pub fn records(settings: &Settings, sizes: PublicSizes) -> usize {
+    match settings.level {
+        Level::None => 0,
+        Level::Edge if settings.undirected => sizes.edges.div_ceil(2),
+        Level::Edge => sizes.edges,
+        Level::Node => sizes.nodes,
+    }
+}
+
+/// What they are called.
+pub fn records_are(settings: &Settings) -> &'static str {
+    match settings.level {
+        Level::Edge if settings.undirected => "friendships",
+        Level::None | Level::Edge => "directed edges",
+        Level::Node => "nodes",
+    }
+}
+
+/// The delta of a run: as given, or by the settings' rule. Zero where nothing with a delta is asked.
+pub fn of(settings: &Settings, sizes: PublicSizes) -> f64 {
+    match (settings.delta, settings.delta_rule, settings.level) {
+        _ if !matters(settings) => settings.delta.unwrap_or(0.0),
+        (Some(delta), _, _) => delta,
+        (None, DeltaRule::Records, _) => usual(records(settings, sizes)),
+        (None, DeltaRule::Published, Level::Node) => automatic_delta(sizes.train_nodes),
+        (None, DeltaRule::Published, _) => automatic_delta(sizes.edges),
+    }
+}
+
+/// Whether anything is asked whose promise has a delta.
+pub(crate) fn matters(settings: &Settings) -> bool {
+    match settings.level {
+        Level::None => false,
+        Level::Edge => settings.method != Method::EdgeRand && settings.touches_edges(),
+        Level::Node => true,
+    }
+}
+
+/// Refuses a given delta above one over the number of records. The published rule is kept as it is, and said.
+///
+/// # Errors
+/// Such a delta.
+pub fn check(settings: &Settings, sizes: PublicSizes) -> Result<()> {
+    let most = largest(records(settings, sizes));
+    match settings.delta.filter(|&delta| matters(settings) && delta > most) {
+        None => Ok(()),
+        Some(delta) => Err(Error::Setting {
+            name: "delta",
+            value: format!("{delta:e}"),
+            expected: format!(
+                "at most {most:e}, that is one over the number of {} rounded up to a power of ten: above that \
+                 nothing would be promised",
+                records_are(settings)
+            ),
+        }),
+    }
+}
+
+/// What is to be said about a delta that is accepted but above the usual one.
+pub fn caution(settings: &Settings, sizes: PublicSizes) -> Option<String> {
+    let (delta, count) = (of(settings, sizes), records(settings, sizes));
+    let (usual, most) = (usual(count), largest(count));
+    if !matters(settings) || delta <= usual {
+        return None;
+    }
+    let what = records_are(settings);
+    let how = if delta > most { "above" } else { "near" };
+    let why = match (settings.delta, settings.delta_rule) {
+        (None, DeltaRule::Published) => " (the published rule, which counts training nodes or digits)",
+        _ => "",
+    };
+    Some(format!(
+        "delta {delta:e} is {how} one over the number of {what}{why}: a promise that fails for one record in so many is \
+         weak; {usual:e} is the usual one"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_delta_is_at_most_a_tenth_of_one_over_the_records_and_a_power_of_ten() {
+        for records in [1usize, 2, 9, 10, 11, 99, 100, 101, 9_750, 13_000, 999_999, 1_000_000, 1_000_001] {
+            let (usual, most) = (usual(records), largest(records));
+            assert!(usual * records as f64 <= 0.1 * (1.0 + 1e-12), "{records}: {usual:e}");
+            assert!(
+                usual * records as f64 > 0.01 * (1.0 - 1e-12),
+                "not smaller than it has to be: {records}"
+            );
+            assert!(most * records as f64 <= 1.0 + 1e-12 && (most / usual - 10.0).abs() < 1e-9, "{records}");
+            assert!(format!("{usual:e}").starts_with("1e-"), "{usual:e}");
+        }
+    }
+
+    /// 13,000 nodes of which 9,750 train: the published rule gives a delta above one over the records.
+    #[test]
+    fn every_node_is_a_record_at_node_level() {
+        let sizes = PublicSizes { train_nodes: 9_750, nodes: 13_000, ..PublicSizes::default() };
+        for method in [Method::Progap, Method::Gap, Method::Mlp, Method::DpGnn] {
+            let settings = Settings::of(method, Level::Node);
+            assert_eq!(of(&settings, sizes), 1e-6, "{method}");
+            assert_eq!(of(&settings.clone().with_published_promise(), sizes), 1e-4, "{method}");
+            let given = |delta| Settings { delta: Some(delta), ..settings.clone() };
+            assert!(caution(&given(1e-6), sizes).is_none() && caution(&given(1e-5), sizes).is_some());
+            check(&given(1e-5), sizes).expect("accepted");
+            let refusal = check(&given(1.1e-5), sizes).expect_err("refused").to_string();
+            assert!(refusal.contains("at most 1e-5") && refusal.contains("nodes"), "{refusal}");
+        }
+    }
+
+    /// A refusal depends on the number of edges through its order of magnitude alone, as the default does.
+    #[test]
+    fn one_edge_more_or_less_changes_no_refusal_within_an_order_of_magnitude() {
+        for undirected in [false, true] {
+            let settings = Settings { undirected, delta: Some(1e-4), ..Settings::new(Level::Edge) };
+            let twice = if undirected { 2 } else { 1 };
+            let outcomes: Vec<bool> = [1_001, 3_000, 9_999, 10_000, 10_001]
+                .iter()
+                .map(|edges| {
+                    let sizes = PublicSizes { edges: twice * edges, ..PublicSizes::default() };
+                    check(&settings, sizes).is_ok()
+                })
+                .collect();
+            assert_eq!(outcomes, [true, true, true, true, false]);
+        }
+    }
+}
