@@ -8,8 +8,10 @@ use progap::audit::attack::{self, Attack};
 use progap::audit::evidence::Test;
 use progap::audit::{Auditor, Finding, Trial, judge};
 use progap::method::Progress;
+use progap::release::Statement;
 use progap::settings::Method;
 use progap::{Level, Release, Settings};
+use progap_privacy::Unit;
 use serde::Serialize;
 
 use super::Outcome;
@@ -76,9 +78,36 @@ struct Report {
     confidence: f64,
     refuted: bool,
     verdict: String,
+    /// What the release that was named promises.
+    release: Option<Promise>,
     findings: Vec<Finding>,
     link_inference: Vec<attack::Outcome>,
     membership_inference: Option<attack::Outcome>,
+}
+
+/// What a release promises, by its own statement.
+#[derive(Serialize)]
+struct Promise {
+    private: bool,
+    unit: Option<Unit>,
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+}
+
+impl Promise {
+    fn of(statement: &Statement) -> Promise {
+        let Statement { private, unit, epsilon, delta, .. } = statement;
+        Promise { private: *private, unit: *unit, epsilon: *epsilon, delta: *delta }
+    }
+
+    fn in_words(&self) -> String {
+        let (Some(epsilon), Some(delta), Some(unit)) = (self.epsilon, self.delta, self.unit) else {
+            return "the release promises nothing".into();
+        };
+        let promises =
+            if self.private { "promises" } else { "has seeded noise and promises nothing; by its settings" };
+        format!("the release {promises} epsilon {epsilon:.4} at delta {delta:e}, unit {unit}")
+    }
 }
 
 impl Audit {
@@ -116,6 +145,8 @@ impl Audit {
             self.force.folder(out, &[], &source.inputs())?;
             std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
         }
+        let opened = folder.as_deref().map(Release::open).transpose()?;
+        let promise = opened.as_ref().map(|release| Promise::of(&release.statement));
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
@@ -135,12 +166,12 @@ impl Audit {
             trials.extend(auditor.mechanism()?);
         }
         if self.parts.contains(&Part::Training) {
-            trials.push(self.watched(|observer| auditor.training(observer))?);
+            trials.extend(self.watched(|observer| auditor.training(observer))?);
         }
         let (mut links, mut members) = (Vec::new(), None);
         if self.parts.contains(&Part::Attacks) {
-            let release = match &folder {
-                Some(folder) => Release::open(folder)?,
+            let release = match opened {
+                Some(release) => release,
                 None => self.watched(|observer| auditor.train(observer))?,
             };
             let _spinner = ui::spinner("attacking the release".to_string());
@@ -157,7 +188,8 @@ impl Audit {
             level: settings.level,
             confidence: self.confidence,
             refuted: findings.iter().any(|finding| finding.refuted),
-            verdict: verdict(&findings, self.confidence),
+            verdict: verdict(&findings, self.confidence, promise.as_ref()),
+            release: promise,
             findings,
             link_inference: links.iter().map(Attack::outcome).collect::<Result<_, _>>()?,
             membership_inference: members.as_ref().map(Attack::outcome).transpose()?,
@@ -189,8 +221,13 @@ fn conclusion(refuted: bool) -> Outcome {
     if refuted { Err("the claim is refuted: do not rely on this guarantee".into()) } else { Ok(()) }
 }
 
-/// The result in one sentence: that of the test that came closest to the claim.
-fn verdict(findings: &[Finding], confidence: f64) -> String {
+/// The result in one sentence: what the release that was named promises, and the test that came closest to its claim.
+fn verdict(findings: &[Finding], confidence: f64, promise: Option<&Promise>) -> String {
+    let found = closest(findings, confidence);
+    promise.map_or(found.clone(), |promise| format!("{}; {found}", promise.in_words()))
+}
+
+fn closest(findings: &[Finding], confidence: f64) -> String {
     let closeness = |finding: &Finding| finding.measured - finding.claimed.unwrap_or(0.0);
     let Some(closest) = findings.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) else {
         return "no claim was tested".into();
@@ -331,14 +368,21 @@ mod tests {
     fn the_verdict_is_that_of_the_closest_test() {
         let fine = [finding(Some(1.0), 0.43), finding(Some(8.0), 2.0)];
         let words = "claimed at most 1.00, measured at least 0.43 with 95 % confidence: nothing found";
-        assert_eq!(verdict(&fine, 0.95), words);
+        assert_eq!(verdict(&fine, 0.95, None), words);
         let wrong = [fine[0].clone(), finding(Some(8.0), 8.4)];
         let words = "claimed at most 8.00, measured at least 8.40 with 99.9 % confidence: THE CLAIM IS WRONG";
-        assert_eq!(verdict(&wrong, 0.999), words);
+        assert_eq!(verdict(&wrong, 0.999, None), words);
         assert!(
-            verdict(&[finding(None, 9.0)], 0.95).starts_with("nothing is claimed; measured at least 9.00")
+            verdict(&[finding(None, 9.0)], 0.95, None)
+                .starts_with("nothing is claimed; measured at least 9.00")
         );
-        assert_eq!(verdict(&[], 0.95), "no claim was tested");
+        assert_eq!(verdict(&[], 0.95, None), "no claim was tested");
+        let promise =
+            |private| Promise { private, unit: Some(Unit::Edge), epsilon: Some(1.0), delta: Some(1e-7) };
+        let words =
+            "the release promises epsilon 1.0000 at delta 1e-7, unit edge; claimed at most 1.00, measured";
+        assert!(verdict(&fine, 0.95, Some(&promise(true))).starts_with(words));
+        assert!(verdict(&fine, 0.95, Some(&promise(false))).contains("promises nothing"));
         assert!(
             conclusion(true).is_err_and(|e| e.to_string().contains("refuted")) && conclusion(false).is_ok()
         );

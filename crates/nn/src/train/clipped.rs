@@ -39,18 +39,24 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// # Proof definition
 ///
 /// For any network without batch normalisation, any inputs (NaN and infinities too), and a clip `C`, the sum is over
-/// the samples of the batch of `t_i`, rounded only by the additions and the products with the clip factor in double
-/// precision, where `t_i` depends on sample `i` and the parameters alone and `|t_i| <= C`.
+/// the samples of the batch of `t_i`, rounded only by the additions of one `t_i` after another in double precision,
+/// where `t_i` depends on sample `i` and the parameters alone and `|t_i| <= C`.
 ///
 /// - *A sample's `x` and `d` depend on no other sample.* They are computed in single precision, row by row, by the same
 ///   sequence of operations wherever the row stands in a block. The gradient that is clipped is the one *defined* by
 ///   these rounded numbers, so rounding in the network needs no bound.
 /// - *The norm is rounded up.* Products of two single-precision numbers are exact in double precision. The squared
 ///   norm is a sum of fewer than 2^22 terms, each of at most three roundings: for terms that are not negative the
-///   relative error is below 2^22 * 2^-53 * 2 = 2^-30. Where a layer was used more than once terms may be negative;
-///   the absolute error is then below 2^-30 times `(Σ_k |x_k| |d_k|)²`, which is added. The norm used is
+///   relative error is below 2^22 * 2^-53 * 2 = 2^-30. Where a layer was used `S > 1` times terms may be negative;
+///   the absolute error is then below 2^-30 `L²` with `L = Σ_k |x_k| |d_k|`. The norm used is
 ///   `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square root, of `C / norm`, of the factor 1 + 2^-29 and of the
 ///   two products in `x (factor d)`.
+/// - *A sample is one term of the sum.* Where it used a layer `S` times its products are added up by themselves first, and
+///   the term is that sum as computed: a function of the sample alone. It is off by at most `γ L`, `γ = (S + 1) 2^-53`
+///   to first order, and `(|g| + γ L)² <= |g|² + 3 γ L²` since `|g| <= L`: below `|g|² + 2^-30 L²` for `S` up to a million. So
+///   2^-29 `L²` is added to the squared norm, half for its own rounding and half for that of the term. Products that
+///   were added to the sum one by one would have no such bound: where they cancel, their rounding is relative to `L`,
+///   which clipping does not bound.
 ///   Double precision neither overflows (squares of squares of single precision stay below 1e160) nor loses a
 ///   term to underflow that matters (they stay above 1e-180, where the product with the clip factor is not more
 ///   than it would be exactly, up to 1e-300).
@@ -217,7 +223,8 @@ impl Kept<'_> {
                 }
             }
             if kept.steps > 1 {
-                slack += lengths * lengths * SLACK;
+                // Half for the rounding of these squares, half for that of the gradient they are the norm of.
+                slack += 2.0 * lengths * lengths * SLACK;
             }
         }
         for (gradients, slot) in self.vectors.iter().zip(&layout.vectors) {
@@ -263,26 +270,30 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds the gradients by a linear layer, times the factors. A sample's `x (factor d)` is rounded before it is added, so
-    /// that it does not depend on what is there already.
+    /// Adds the gradients by a linear layer, times the factors. A sample's whole `Σ_k x_k (factor d_k)` is rounded before it
+    /// is added, so that it does not depend on what is there already: one term for each sample, however often it used the
+    /// layer.
     fn add_linear<'a>(kept: &'a KeptLinear<'a>, slot: &'a Linear, factors: &'a [f64], sums: &'a mut [f64]) {
         let (outputs, wide) = (slot.outputs, slot.outputs_padded);
         let mut scaled = Vec::with_capacity(kept.delta.len());
         for (delta, factor) in kept.delta.chunks_exact(kept.steps * wide).zip(factors) {
             scaled.extend(delta.iter().map(|&d| factor * f64::from(d)));
         }
-        for d in scaled.chunks_exact(wide) {
-            add(1.0, d, &mut sums[slot.bias.clone()]);
+        let mut own = vec![0.0; wide];
+        for steps in scaled.chunks_exact(kept.steps * wide) {
+            own.copy_from_slice(&steps[..wide]);
+            for d in steps[wide..].chunks_exact(wide) {
+                add(1.0, d, &mut own);
+            }
+            add(1.0, &own, &mut sums[slot.bias.clone()]);
         }
         let weights = &mut sums[slot.weight.clone()];
         if let Some((input, rows)) = kept.sparse {
             let rows = rows.iter().zip(scaled.chunks_exact(wide)).zip(factors);
             for ((&row, d), _) in rows.filter(|(_, factor)| **factor > 0.0) {
-                let (indices, values) = input.entries(row);
-                for (n, &i) in indices.iter().enumerate() {
-                    let value = values.map_or(1.0, |values| values[n]);
-                    add(f64::from(value), &d[..outputs], &mut weights[i as usize * outputs..]);
-                }
+                each_column(input, row, |i, value| {
+                    add(value, &d[..outputs], &mut weights[i as usize * outputs..]);
+                });
             }
             return;
         }
@@ -296,17 +307,18 @@ vectorised! {
                 }
             };
             for column in (0..tiles).step_by(4) {
-                let sums = tile::<4>(&x, slot.inputs_padded, column, &scaled, wide, at);
+                let sums = tile::<4>(&x, slot.inputs_padded, column, &scaled, wide, at, kept.steps);
                 sums.iter().enumerate().for_each(|(m, sums)| keep(column + m, sums));
             }
             for column in tiles..slot.inputs_padded {
-                keep(column, &tile::<1>(&x, slot.inputs_padded, column, &scaled, wide, at)[0]);
+                keep(column, &tile::<1>(&x, slot.inputs_padded, column, &scaled, wide, at, kept.steps)[0]);
             }
         }
     }
 }
 
-/// `Σ x d` over all rows, for `M` columns of `x` and 8 of `d`.
+/// `Σ x d` over all rows, for `M` columns of `x` and 8 of `d`. Rows of one sample lie next to each other, `steps` of them:
+/// they are added up first.
 #[inline(always)]
 fn tile<const M: usize>(
     x: &[f64],
@@ -315,8 +327,36 @@ fn tile<const M: usize>(
     d: &[f64],
     outputs: usize,
     at: usize,
+    steps: usize,
 ) -> [[f64; 8]; M] {
     let mut sums = [[0.0; 8]; M];
+    if steps == 1 {
+        add_products(x, inputs, column, d, outputs, at, &mut sums);
+        return sums;
+    }
+    for (x, d) in x.chunks_exact(steps * inputs).zip(d.chunks_exact(steps * outputs)) {
+        let mut own = [[0.0; 8]; M];
+        add_products(x, inputs, column, d, outputs, at, &mut own);
+        for m in 0..M {
+            for j in 0..8 {
+                sums[m][j] += own[m][j];
+            }
+        }
+    }
+    sums
+}
+
+/// Adds `x d` of one row after another.
+#[inline(always)]
+fn add_products<const M: usize>(
+    x: &[f64],
+    inputs: usize,
+    column: usize,
+    d: &[f64],
+    outputs: usize,
+    at: usize,
+    sums: &mut [[f64; 8]; M],
+) {
     for (x, d) in x.chunks_exact(inputs).zip(d.chunks_exact(outputs)) {
         let x: &[f64; M] = x[column..].first_chunk().expect("within the inputs");
         let d: &[f64; 8] = d[at..].first_chunk().expect("padded to whole vectors");
@@ -326,19 +366,25 @@ fn tile<const M: usize>(
             }
         }
     }
-    sums
 }
 
-/// The squared length of a sparse row. A column that is listed twice counts as the sum of its values.
-fn sparse_square(input: Input<'_>, row: u32) -> f64 {
+/// Every column of a sparse row once, with its value: of a column that is listed twice the sum of its values.
+fn each_column(input: Input<'_>, row: u32, mut take: impl FnMut(u32, f64)) {
     let (indices, values) = input.entries(row);
     let value = |n: usize| values.map_or(1.0, |values| f64::from(values[n]));
     if indices.is_sorted_by(|a, b| a < b) {
-        return (0..indices.len()).map(|n| value(n) * value(n)).sum();
+        return indices.iter().enumerate().for_each(|(n, &i)| take(i, value(n)));
     }
     let mut totals = std::collections::BTreeMap::<u32, f64>::new();
     for (n, &i) in indices.iter().enumerate() {
         *totals.entry(i).or_default() += value(n);
     }
-    totals.values().map(|total| total * total).sum()
+    totals.into_iter().for_each(|(i, total)| take(i, total));
+}
+
+/// The squared length of a sparse row.
+fn sparse_square(input: Input<'_>, row: u32) -> f64 {
+    let mut square = 0.0;
+    each_column(input, row, |_, value| square += value * value);
+    square
 }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::noise::fixed::Fixed;
-use crate::noise::{Source, Stream};
+use crate::noise::{Source, Stream, tables};
 
 /// A distribution of the number of runs `k >= 1` under which the best of `k` private runs is private
 /// (Papernot and Steinke 2022; docs/privacy.md#selection).
@@ -15,8 +15,9 @@ use crate::noise::{Source, Stream};
 /// For `-1 < eta <= 4` and `1e-4 <= gamma < 1` (exactly the doubles given), draws are independent and within
 /// [`total_variation`](Self::total_variation) of that distribution, at most 1e-30: weights are computed with 192
 /// fractional bits by their recurrence, which is rational in `eta` and `gamma`, and inverted with 128 random bits.
-/// Exactness matters because the theorem uses the generating function of `k`, not its mean. The number of runs may
-/// be shown only as far as the theorem allows: it is random, drawn before and independently of all scores.
+/// Exactness matters because the theorem uses the generating function of `k`, not its mean. The number of runs must be
+/// drawn from a secure stream, before and independently of all scores, and never be shown: with a number that is known,
+/// or a seed from which it follows, the theorem says nothing.
 #[derive(Debug, Clone)]
 pub struct RunCount {
     eta: f64,
@@ -63,6 +64,17 @@ impl RunCount {
     /// in 2^128 per value for the inversion.
     pub fn total_variation(&self) -> f64 {
         (self.cumulative.len() as f64 + 2.0) * 2f64.powi(-128)
+    }
+
+    /// The largest number of runs that can be drawn.
+    pub fn most(&self) -> u64 {
+        self.cumulative.len() as u64
+    }
+
+    /// Drawing the number of runs, counted as so many values of noise from tables: what it is off by, in units of
+    /// [`tables::DISTANCE`].
+    pub fn as_draws(&self) -> u64 {
+        (self.total_variation() / tables::DISTANCE).ceil() as u64
     }
 
     /// Draw the number of runs.
@@ -126,6 +138,8 @@ mod tests {
                 let first = eta * (1.0 - gamma) / (gamma.powf(-eta) - 1.0);
                 assert!((runs.probability(1) / first - 1.0).abs() < 1e-12);
                 assert!(runs.total_variation() < 1e-30);
+                assert!(runs.probability(runs.most()) >= 0.0 && runs.probability(runs.most() + 1) == 0.0);
+                assert!(runs.as_draws() as f64 * tables::DISTANCE >= runs.total_variation());
             }
         }
     }

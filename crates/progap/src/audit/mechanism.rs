@@ -23,7 +23,9 @@ pub struct World {
     pub fixed: Vec<(u32, u32)>,
     /// The canaries.
     pub canaries: Vec<Canary>,
-    /// A canary with a score of at least this is taken to be in.
+    /// Whether canaries are whole records: the first sender of one that is out has no features, and another label.
+    pub records: bool,
+    /// A canary with a score of at least this, from all answers together, is taken to be in.
     pub threshold: f64,
 }
 
@@ -75,6 +77,7 @@ impl World {
             messages: (0..nodes).flat_map(|node| unit_vector(node, width)).collect(),
             fixed: base.iter_edges().collect(),
             canaries: canaries.collect(),
+            records: settings.level == Level::Node,
             threshold: 0.5 * plan.sensitivity * rounds.sqrt(),
         }
     }
@@ -85,13 +88,21 @@ impl World {
         let edges = self.fixed.iter().chain(chosen.flat_map(|(canary, _)| &canary.edges));
         let (sources, targets): (Vec<u32>, Vec<u32>) = edges.copied().unzip();
         let nodes = self.messages.len() / self.width;
-        let features = Features::dense(nodes, self.width, self.messages.clone())?;
-        canary_data(Graph::from_edges(nodes, &sources, &targets)?, features, |_| Part::Train)
+        let (mut messages, mut labels) = (self.messages.clone(), vec![0; nodes]);
+        if self.records {
+            for (canary, _) in self.canaries.iter().zip(coins).filter(|(_, coin)| !**coin) {
+                if let Some(sender) = canary.edges.first().map(|edge| edge.0 as usize) {
+                    messages[sender * self.width..][..self.width].fill(0.0);
+                    labels[sender] = 1;
+                }
+            }
+        }
+        let features = Features::dense(nodes, self.width, messages)?;
+        labelled_data(Graph::from_edges(nodes, &sources, &targets)?, features, labels, |_| Part::Train)
     }
 
     /// Asks a mechanism once about the canaries that coins choose. The mechanism gets the data and answers with one
-    /// aggregate after the other, of [`World::messages`] and of their negatives in turn: noise that is used twice
-    /// cancels while the messages add up.
+    /// aggregate after the other, each of the messages with the signs of [`sign`].
     ///
     /// # Errors
     /// What the mechanism returns.
@@ -99,27 +110,111 @@ impl World {
         &self,
         randomness: &mut Randomness<S>,
         mechanism: &mut dyn FnMut(Dataset) -> Result<Vec<Vec<f32>>>,
-    ) -> Result<Evidence> {
+    ) -> Result<Answers<'_>> {
         let coins = toss(randomness, self.canaries.len())?;
         let answers = mechanism(self.dataset(&coins)?)?;
         let row = |values: &[f32], node: u32| {
             let start = node as usize * self.width;
             values[start..start + self.width].to_vec()
         };
-        let score = |canary: &Canary| {
-            let mut sum = 0.0;
-            for &(sender, receiver) in &canary.watched {
-                let message = row(&self.messages, sender);
-                for (round, answer) in answers.iter().enumerate() {
-                    let products = row(answer, receiver);
-                    let product: f64 =
-                        products.iter().zip(&message).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-                    sum += if round % 2 == 0 { product } else { -product };
-                }
-            }
-            sum / ((canary.watched.len() * answers.len()) as f64).sqrt()
+        // How much of what the sender said is in the receiver's row, answer by answer.
+        let heard = |&(sender, receiver): &(u32, u32), round: usize| {
+            let (row, message) = (row(&answers[round], receiver), row(&self.messages, sender));
+            let products = row.iter().zip(&message).map(|(a, b)| f64::from(*a) * f64::from(*b));
+            f64::from(sign(sender as usize, round)) * products.sum::<f64>()
         };
-        Ok(Evidence { scores: self.canaries.iter().map(score).collect(), coins, threshold: self.threshold })
+        let rounds = answers.len();
+        let watch = |watched: &[(u32, u32)]| {
+            let scale = (watched.len() as f64).sqrt();
+            let sum = |round| watched.iter().map(|edge| heard(edge, round)).sum::<f64>() / scale;
+            (0..rounds).map(sum).collect::<Vec<f64>>()
+        };
+        let own = |canary: &Canary| watch(&[canary.edges.first().map_or((0, 0), |edge| (edge.0, edge.0))]);
+        Ok(Answers {
+            world: self,
+            rounds,
+            seen: self.canaries.iter().map(|canary| watch(&canary.watched)).collect(),
+            own: if self.records { self.canaries.iter().map(own).collect() } else { vec![] },
+            coins,
+        })
+    }
+}
+
+/// Whether a node sends its message or the negative of it in a round: signs of a Walsh matrix, with one row of it for each
+/// node. For any two rounds half of all nodes send opposite messages, so that noise which both rounds share cancels for
+/// them while the messages add up.
+pub fn sign(node: usize, round: usize) -> f32 {
+    // Any mixture of a node's bits will do: senders of canaries are numbered in steps.
+    let row = (node as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    if (row & round as u64).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 }
+}
+
+/// What a mechanism answered about the canaries of a world.
+#[derive(Debug, Clone)]
+pub struct Answers<'w> {
+    world: &'w World,
+    coins: Vec<bool>,
+    rounds: usize,
+    /// For each canary and each answer, how much of the canary is in the rows that it sends to.
+    seen: Vec<Vec<f64>>,
+    /// The same in its sender's own row, where canaries are records.
+    own: Vec<Vec<f64>>,
+}
+
+impl Answers<'_> {
+    /// All answers together, as strong as what is claimed about all of them.
+    pub fn together(&self) -> Evidence {
+        let scale = (self.rounds as f64).sqrt();
+        let scores = self.seen.iter().map(|seen| seen.iter().sum::<f64>() / scale).collect();
+        Evidence { scores, coins: self.coins.clone(), threshold: self.world.threshold }
+    }
+
+    /// Two answers alone, from the canaries that were sent with opposite signs in them: certain, where both have the same
+    /// noise.
+    pub fn pair(&self, one: usize, other: usize) -> Evidence {
+        let opposite = |&(sender, _): &(u32, u32)| sign(sender as usize, one) != sign(sender as usize, other);
+        let of = |at: usize| self.world.canaries[at].watched.iter().all(opposite);
+        let chosen: Vec<usize> = (0..self.coins.len()).filter(|&at| of(at)).collect();
+        let score = |&at: &usize| (self.seen[at][one] + self.seen[at][other]) / 2f64.sqrt();
+        Evidence {
+            scores: chosen.iter().map(score).collect(),
+            coins: chosen.iter().map(|&at| self.coins[at]).collect(),
+            threshold: self.world.threshold * (2.0 / self.rounds as f64).sqrt(),
+        }
+    }
+
+    /// The senders' own rows, in which nothing of their records may be: what a node knows of itself it does not hear. Only
+    /// where canaries are records.
+    pub fn own_rows(&self) -> Option<Evidence> {
+        let scale = (self.rounds as f64).sqrt();
+        let scores: Vec<f64> = self.own.iter().map(|own| own.iter().sum::<f64>() / scale).collect();
+        (!scores.is_empty()).then(|| Evidence { scores, coins: self.coins.clone(), threshold: 0.5 * scale })
+    }
+
+    /// What is tested about them: all together, every two of them, and the senders' own rows.
+    ///
+    /// # Errors
+    /// A plan whose noise is no number.
+    pub fn trials(&self, settings: &Settings, plan: &Plan, edges: usize, many: &str) -> Result<Vec<Trial>> {
+        let (unit, rounds) = (unit_in_words(settings), self.rounds);
+        let claim = |rounds| aggregations_claim(plan, edges, rounds);
+        let aggregates = if rounds == 1 { "aggregate" } else { "aggregates" };
+        let what = format!("{unit}{many} through {rounds} {aggregates}");
+        let mut trials = vec![Trial { what, evidence: self.together(), claim: claim(rounds)? }];
+        if plan.unit.is_none() || !many.is_empty() {
+            return Ok(trials);
+        }
+        for one in 0..rounds {
+            for other in one + 1..rounds {
+                let what = format!("{unit} through aggregates {} and {}", one + 1, other + 1);
+                trials.push(Trial { what, evidence: self.pair(one, other), claim: claim(2)? });
+            }
+        }
+        if let Some(evidence) = self.own_rows() {
+            let what = format!("{unit} in its own row of {rounds} {aggregates}");
+            trials.push(Trial { what, evidence, claim: claim(rounds)? });
+        }
+        Ok(trials)
     }
 }
 
@@ -144,18 +239,36 @@ pub fn ask_vault<S: Source>(
     plan: &Plan,
     randomness: Randomness<S>,
 ) -> Result<Vec<Vec<f32>>> {
+    let messages = dataset.features().to_dense(dataset.nodes());
     let width = dataset.features().columns();
-    let negated = dataset.features().to_dense(dataset.nodes()).iter().map(|v| -v).collect::<Vec<f32>>();
-    let aggregates = vec![Aggregate { values: negated.into(), width }];
     let mut vault = Vault::new(dataset, settings, randomness)?;
-    // The world of canaries is larger than the data that the plan was made for.
-    let plan = &Plan { noise_values: u64::MAX, ..plan.clone() };
     (0..method::aggregations(settings))
         .map(|round| {
-            let query = format!("aggregate {}", round + 1);
-            vault.aggregate(&query, Message::Input(round % 2), &aggregates, plan)
+            ask_round(&mut vault, &messages, width, round, &format!("aggregate {}", round + 1), plan)
         })
         .collect()
+}
+
+/// What the vault answers in one round, under the name of a query.
+///
+/// # Errors
+/// As [`Vault::aggregate`].
+pub fn ask_round<S: Source>(
+    vault: &mut Vault<S>,
+    messages: &[f32],
+    width: usize,
+    round: usize,
+    query: &str,
+    plan: &Plan,
+) -> Result<Vec<f32>> {
+    let signed = |(node, message): (usize, &[f32])| {
+        let sign = sign(node, round);
+        message.iter().map(move |value| sign * value).collect::<Vec<f32>>()
+    };
+    let values: Vec<f32> = messages.chunks_exact(width).enumerate().flat_map(signed).collect();
+    // The world of canaries is larger than the data that the plan was made for.
+    let plan = &Plan { noise_values: u64::MAX, ..plan.clone() };
+    vault.aggregate(query, Message::Input(1), &vec![Aggregate { values: values.into(), width }], plan)
 }
 
 /// Audits the queries that a training run with these settings and this noise makes, on the edges of this data set.
@@ -177,15 +290,13 @@ pub fn audit<S: Source>(
     let mut trials = Vec::new();
     let rounds = method::aggregations(settings);
     if rounds > 0 {
-        let claim = aggregation_claim(settings, plan, dataset.graph().edges())?;
+        let edges = dataset.graph().edges();
         for (at, receivers) in receivers(settings).into_iter().enumerate() {
             let world = World::new(dataset.graph(), settings, plan, receivers, canaries);
             let mut vault = |canaries| ask_vault(canaries, settings, plan, fresh());
-            let evidence = world.experiment(&mut fresh(), &mut vault)?;
+            let answers = world.experiment(&mut fresh(), &mut vault)?;
             let many = if at == 0 { "" } else { " with many receivers" };
-            let aggregates = if rounds == 1 { "aggregate" } else { "aggregates" };
-            let what = format!("{}{many} through {rounds} {aggregates}", unit_in_words(settings));
-            trials.push(Trial { what, evidence, claim });
+            trials.extend(answers.trials(settings, plan, edges, many)?);
         }
     }
     if settings.level == Level::Node {
@@ -206,11 +317,16 @@ pub fn audit<S: Source>(
 /// # Errors
 /// A plan whose noise is no number.
 pub fn aggregation_claim(settings: &Settings, plan: &Plan, edges: usize) -> Result<Claim> {
+    aggregations_claim(plan, edges, method::aggregations(settings))
+}
+
+/// What is claimed about so many aggregates.
+fn aggregations_claim(plan: &Plan, edges: usize, rounds: usize) -> Result<Claim> {
     if plan.unit.is_none() {
         return Ok(Claim::none(automatic_delta(edges)));
     }
     let one = Event::gaussian(plan.aggregate_multiplier * plan.sensitivity, plan.sensitivity)?;
-    Claim::of(&one.repeated(method::aggregations(settings) as u64)?, plan.delta)
+    Claim::of(&one.repeated(rounds as u64)?, plan.delta)
 }
 
 pub(super) fn unit_in_words(settings: &Settings) -> &'static str {
@@ -244,17 +360,29 @@ impl Gradients {
         let mut network = Network::new(shape, 1)?;
         // Small weights and large features: nearly all of a gradient is on the feature's own weight, and clipped.
         network.parameters_mut().iter_mut().for_each(|weight| *weight *= 1e-3);
-        let rows = Rows::of_nodes(&canary_data(empty(canaries)?, one_hot(canaries)?, |_| Part::Train)?)?;
-        let (none, labels) = (vec![], vec![0; canaries]);
-        let inputs = rows.inputs(&none)?;
-        let gradient = |node: u32| {
-            Batch::new(&inputs, &labels, &[node], 2)
-                .and_then(|batch| clipped_sum(&network, batch, settings.clip))
+        let mut gradients = Gradients { network, canaries, first: 0, sign: 1.0 };
+        let two = |coins: [bool; 2]| {
+            let coins: Vec<bool> =
+                coins.into_iter().chain(std::iter::repeat_n(false, canaries - 2)).collect();
+            let part = |node: usize| if coins[node] { Part::Train } else { Part::Unused };
+            gradients.exact(&canary_data(empty(canaries)?, one_hot(&coins)?, part)?, settings.clip)
         };
-        let (one, other) = (gradient(0)?, gradient(1)?);
+        let (one, other) = (two([true, false])?, two([false, true])?);
         let first = one.iter().zip(&other).position(|(own, others)| *own != 0.0 && *others == 0.0);
-        let first = first.ok_or(Error::Contradiction("a canary's gradient is zero"))?;
-        Ok(Gradients { canaries, first, sign: one[first].signum(), network })
+        gradients.first = first.ok_or(Error::Contradiction("a canary's gradient is zero"))?;
+        gradients.sign = one[gradients.first].signum();
+        Ok(gradients)
+    }
+
+    /// The sum over the training nodes **without any noise**, clipped to a norm; what broken mechanisms are made of.
+    ///
+    /// # Errors
+    /// Data that do not fit the canaries.
+    pub fn exact(&self, dataset: &Dataset, clip: f64) -> Result<Vec<f64>> {
+        let (rows, none) = (Rows::of_nodes(dataset)?, vec![]);
+        let inputs = rows.inputs(&none)?;
+        let train = rows.nodes(Part::Train);
+        Ok(clipped_sum(&self.network, Batch::new(&inputs, rows.labels(), &train, 2)?, clip)?)
     }
 
     /// The noisy sum of the vault, not divided by the size of a batch.
@@ -287,7 +415,9 @@ impl Gradients {
         let coins = toss(randomness, self.canaries)?;
         let nodes = coins.len();
         let part = |node: usize| if coins[node] { Part::Train } else { Part::Unused };
-        let answer = mechanism(canary_data(empty(nodes)?, one_hot(nodes)?, part)?)?;
+        // A record that is out has neither feature nor label of its own.
+        let labels = coins.iter().map(|&coin| if coin { 0 } else { 1 }).collect();
+        let answer = mechanism(labelled_data(empty(nodes)?, one_hot(&coins)?, labels, part)?)?;
         let scores =
             answer[self.first..][..nodes].iter().map(|&value| self.sign * f64::from(value)).collect();
         Ok(Evidence { scores, coins, threshold: 0.5 * settings.clip })
@@ -299,21 +429,38 @@ fn empty(nodes: usize) -> Result<Graph> {
     Ok(Graph::from_rows(vec![0u64; nodes + 1], Vec::<u32>::new())?)
 }
 
-/// One large feature for each row.
-fn one_hot(rows: usize) -> Result<Features> {
-    let columns: Vec<u32> = (0..rows as u32).collect();
-    let offsets: Vec<u64> = (0..=rows as u64).collect();
-    Ok(Features::sparse(rows, rows, offsets, columns, Some(vec![1e5f32; rows].into()))?)
+/// One large feature for each row that is in.
+fn one_hot(coins: &[bool]) -> Result<Features> {
+    let rows = coins.len();
+    let columns: Vec<u32> = (0..rows as u32).filter(|&row| coins[row as usize]).collect();
+    let offsets: Vec<u64> = std::iter::once(0)
+        .chain(coins.iter().scan(0, |count, &coin| {
+            *count += u64::from(coin);
+            Some(*count)
+        }))
+        .collect();
+    let values = vec![1e5f32; columns.len()];
+    Ok(Features::sparse(rows, rows, offsets, columns, Some(values.into()))?)
 }
 
 /// Nodes of one class in a data set of two.
 pub(super) fn canary_data(graph: Graph, features: Features, part: impl Fn(usize) -> Part) -> Result<Dataset> {
+    let labels = vec![0; graph.nodes()];
+    labelled_data(graph, features, labels, part)
+}
+
+fn labelled_data(
+    graph: Graph,
+    features: Features,
+    labels: Vec<u32>,
+    part: impl Fn(usize) -> Part,
+) -> Result<Dataset> {
     let nodes = graph.nodes();
     Ok(Dataset::new(DatasetParts {
         name: "canaries".into(),
         graph,
         features,
-        labels: vec![0; nodes].into(),
+        labels: labels.into(),
         class_names: vec!["0".into(), "1".into()],
         feature_names: vec![],
         split: Some(Split::from_parts((0..nodes).map(part))),

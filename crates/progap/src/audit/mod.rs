@@ -71,7 +71,20 @@ impl Auditor<'_> {
     ///
     /// # Errors
     /// Settings or data that cannot be trained with.
-    pub fn training(&self, observer: &mut dyn Observer) -> Result<Trial> {
+    pub fn training(&self, observer: &mut dyn Observer) -> Result<Vec<Trial>> {
+        let predict = |release: &Release, nodes: &[u32]| Ok(release.predict(nodes)?.probabilities);
+        self.training_by(&predict, observer)
+    }
+
+    /// As [`Auditor::training`], where others are shown the predictions of a function.
+    ///
+    /// # Errors
+    /// Settings or data that cannot be trained with, and what the function returns.
+    pub fn training_by(
+        &self,
+        predict: training::Predict<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Trial>> {
         if !self.claims_about_releases() {
             return Err(Error::Unsuitable(format!(
                 "predictions of {} are not protected, so there is no claim about them to test: audit --parts mechanism,attacks",
@@ -80,8 +93,10 @@ impl Auditor<'_> {
         }
         let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
         match settings.seed {
-            Some(seed) => training::audit(dataset, settings, canaries, Randomness::from_seed(seed), observer),
-            None => training::audit(dataset, settings, canaries, Randomness::from_os(), observer),
+            Some(seed) => {
+                training::audit(dataset, settings, canaries, Randomness::from_seed(seed), predict, observer)
+            }
+            None => training::audit(dataset, settings, canaries, Randomness::from_os(), predict, observer),
         }
     }
 

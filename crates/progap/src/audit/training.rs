@@ -105,7 +105,10 @@ impl<'a> Planted<'a> {
             Some(_) => Part::Unused,
         };
         let mut labels = parts.labels.to_vec();
-        labels.resize(nodes, labels[self.model as usize]);
+        let label = labels[self.model as usize];
+        let other = if label == 0 { 1.min(parts.class_names.len() as u32 - 1) } else { 0 };
+        // A record that is out has another label, too.
+        labels.extend(copies.iter().map(|&copy| if copy || !records { label } else { other }));
         Ok(Dataset::new(DatasetParts {
             graph: Graph::from_edges(nodes, &sources, &targets)?,
             features: with_copies(&parts.features, self.model as usize, &copies, self.base.nodes())?,
@@ -114,6 +117,38 @@ impl<'a> Planted<'a> {
             node_ids: NodeIds::Position,
             ..parts
         })?)
+    }
+
+    /// What everyone but the owner of a record sees of each canary at node level: the rows of the aggregates that it may have
+    /// touched, and what the release predicts about its receivers, from their own rows. Nothing that reads the
+    /// canary's own row.
+    fn view_of_others(&self, release: &Release, predict: Predict<'_>) -> Result<Vec<Vec<f64>>> {
+        let others: Vec<u32> = (0..self.canaries).flat_map(|canary| self.receivers(canary)).collect();
+        let classes = release.nodes().classes();
+        let probabilities = predict(release, &others)?;
+        let observe = |canary: usize| {
+            let mut seen = self.aggregates(release, self.receivers(canary).collect::<Vec<u32>>().as_slice());
+            let rows = &probabilities[canary * self.receivers * classes..][..self.receivers * classes];
+            seen.extend((0..classes).map(|class| {
+                let own = rows.iter().skip(class).step_by(classes);
+                own.map(|&p| f64::from(p.max(1e-30).ln())).sum::<f64>()
+            }));
+            seen
+        };
+        Ok((0..self.canaries).map(observe).collect())
+    }
+
+    /// Some nodes' rows of the aggregates, added up.
+    fn aggregates(&self, release: &Release, watched: &[u32]) -> Vec<f64> {
+        let mut seen = Vec::new();
+        for aggregate in &release.predictor().aggregates {
+            let value =
+                |node: u32, at: usize| f64::from(aggregate.values[node as usize * aggregate.width + at]);
+            seen.extend(
+                (0..aggregate.width).map(|at| watched.iter().map(|&node| value(node, at)).sum::<f64>()),
+            );
+        }
+        seen
     }
 
     /// All that a release shows of each canary: the rows of the aggregates that it may have touched, and what the model
@@ -131,18 +166,11 @@ impl<'a> Planted<'a> {
         let probabilities = predictor.probabilities(&rows, &shown)?;
         let label = everyone.labels()[self.model as usize] as usize;
         let observe = |canary: usize| {
-            let mut seen = Vec::new();
             let mut watched: Vec<u32> = self.receivers(canary).collect();
             if self.undirected {
                 watched.push(self.sender(canary));
             }
-            for aggregate in &predictor.aggregates {
-                let value =
-                    |node: u32, at: usize| f64::from(aggregate.values[node as usize * aggregate.width + at]);
-                seen.extend(
-                    (0..aggregate.width).map(|at| watched.iter().map(|&node| value(node, at)).sum::<f64>()),
-                );
-            }
+            let mut seen = self.aggregates(release, &watched);
             seen.push(f64::from(probabilities[canary * classes + label].max(1e-30).ln()));
             seen
         };
@@ -150,7 +178,11 @@ impl<'a> Planted<'a> {
     }
 }
 
-/// Trains with canaries and scores them from the release.
+/// What a release says about some nodes: the probability of each class, row after row.
+pub type Predict<'p> = &'p dyn Fn(&Release, &[u32]) -> Result<Vec<f32>>;
+
+/// Trains with canaries and scores them from the release: from all of it by someone who knows every canary's row, and at node
+/// level also from what everyone but a record's owner is shown, predictions included.
 ///
 /// # Errors
 /// As [`crate::run::train`].
@@ -159,8 +191,9 @@ pub fn audit<S: Source>(
     settings: &Settings,
     canaries: Option<usize>,
     mut randomness: Randomness<S>,
+    predict: Predict<'_>,
     observer: &mut dyn Observer,
-) -> Result<Trial> {
+) -> Result<Vec<Trial>> {
     let planted = Planted::new(base, settings, canaries)?;
     let coins = toss(&mut randomness, planted.canaries)?;
     let release = throwaway_release(planted.dataset(&coins)?, settings, observer)?;
@@ -174,8 +207,15 @@ pub fn audit<S: Source>(
         }
         _ => Claim::none(automatic_delta(base.graph().edges())),
     };
-    let what = format!("{} through training and its release", unit_in_words(settings));
-    Ok(Trial { what, evidence: learn_and_test(&seen, &coins), claim })
+    let unit = unit_in_words(settings);
+    let what = format!("{unit} through training and its release");
+    let mut trials = vec![Trial { what, evidence: learn_and_test(&seen, &coins), claim }];
+    if settings.level == Level::Node {
+        let seen = planted.view_of_others(&release, predict)?;
+        let what = format!("{unit} through what all others see, predictions included");
+        trials.push(Trial { what, evidence: learn_and_test(&seen, &coins), claim });
+    }
+    Ok(trials)
 }
 
 /// Learns on the first half of the coins how the two cases differ, and scores the second half. Given the first half,

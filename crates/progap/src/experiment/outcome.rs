@@ -11,12 +11,13 @@ use crate::Result;
 use crate::plan::PublicSizes;
 use crate::settings::Settings;
 
-/// What private tuning costs.
+/// What private tuning would cost a release.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
     /// Epsilon of one run.
     pub one_run: f64,
-    /// Epsilon of showing the best of them.
+    /// Epsilon of showing the best of them, if their number is drawn in secret; infinite where noise from tables could not
+    /// keep it.
     pub tuned: f64,
     /// The delta of both.
     pub delta: f64,
@@ -43,7 +44,7 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// The time of a run of the chosen settings.
     pub seconds: f64,
-    /// What private tuning costs.
+    /// What private tuning would cost a release.
     pub budget: Option<Budget>,
 }
 
@@ -97,11 +98,14 @@ pub fn outcome(experiment: &Experiment, cell: &Cell, results: &HashMap<String, S
         outcome.stages.push(finished.stages.clone());
         outcome.chosen = Some(Settings { seed: None, ..job.settings.clone() });
         if outcome.budget.is_none() && experiment.tuning == Tuning::Private {
-            let sizes = PublicSizes {
+            // A run that was stored without its sizes: as if they were very large, which can only raise the cost.
+            let sizes = finished.sizes.unwrap_or(PublicSizes {
                 edges: finished.edges,
                 train_nodes: finished.train_nodes,
-                ..PublicSizes::default()
-            };
+                nodes: u32::MAX as usize,
+                columns: 1 << 20,
+                classes: 1 << 10,
+            });
             outcome.budget = budget(&cell.candidates, sizes)?;
         }
     }
@@ -182,6 +186,7 @@ mod tests {
                 edges: 1_000_000,
                 train_nodes: 1000,
                 val_nodes: 100,
+                sizes: None,
             };
             let (data, fingerprint) = (job.data.name.clone(), String::new());
             let settings = Some(job.settings.clone());

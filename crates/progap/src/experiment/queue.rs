@@ -9,6 +9,7 @@ use std::time::Instant;
 use progap_graph::Part;
 
 use super::{Finished, Job, Library, Store};
+use crate::plan::PublicSizes;
 use crate::run::{Shared, fit_in_memory};
 use crate::{Error, Result};
 
@@ -168,6 +169,13 @@ impl Queue<'_> {
         let dataset = &loaded.dataset;
         let metrics = fit_in_memory(dataset, &loaded.fingerprint, &job.settings, self.shared, &mut observer)?;
         let nodes = |part| dataset.split().map_or(0, |split| split.count(part));
-        Ok(Finished::new(&metrics, dataset.graph().edges(), [Part::Train, Part::Val].map(nodes)))
+        let sizes = PublicSizes {
+            edges: dataset.graph().edges(),
+            train_nodes: nodes(Part::Train),
+            nodes: dataset.nodes(),
+            columns: dataset.features().columns(),
+            classes: dataset.classes(),
+        };
+        Ok(Finished::new(&metrics, sizes, nodes(Part::Val)))
     }
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Job;
 use super::job::sorted;
 use crate::error::InFile;
+use crate::plan::PublicSizes;
 use crate::release::Metrics;
 use crate::settings::Settings;
 use crate::{Error, Result};
@@ -46,6 +47,9 @@ pub struct Finished {
     pub train_nodes: usize,
     /// The number of validation nodes.
     pub val_nodes: usize,
+    /// All public sizes; not in runs that were stored without them.
+    #[serde(default)]
+    pub sizes: Option<PublicSizes>,
 }
 
 /// Accuracies epoch by epoch, rounded to five digits.
@@ -61,7 +65,7 @@ pub struct Curve {
 
 impl Finished {
     /// What is kept of a run's metrics.
-    pub fn new(metrics: &Metrics, edges: usize, [train_nodes, val_nodes]: [usize; 2]) -> Finished {
+    pub fn new(metrics: &Metrics, sizes: PublicSizes, val_nodes: usize) -> Finished {
         let finite = |value: f64| value.is_finite().then_some(value);
         let rounded = |value: Option<f64>| value.and_then(finite).map(|v| (v * 1e5).round() / 1e5);
         let mut curve = Curve::default();
@@ -79,9 +83,10 @@ impl Finished {
             train: finite(metrics.train_accuracy),
             stages: metrics.stage_test_accuracies.clone(),
             curve,
-            edges,
-            train_nodes,
+            edges: sizes.edges,
+            train_nodes: sizes.train_nodes,
             val_nodes,
+            sizes: Some(sizes),
         }
     }
 }
@@ -393,7 +398,7 @@ mod tests {
     fn finished(test: f64) -> std::result::Result<Finished, String> {
         let curve = Curve { epochs: vec![2], train: vec![Some(0.1), None], val: vec![None, Some(0.2)] };
         let (val, train, stages) = (None, Some(0.5), vec![test]);
-        Ok(Finished { test, val, train, stages, curve, edges: 10, train_nodes: 5, val_nodes: 2 })
+        Ok(Finished { test, val, train, stages, curve, edges: 10, train_nodes: 5, val_nodes: 2, sizes: None })
     }
 
     fn place() -> (tempfile::TempDir, PathBuf) {

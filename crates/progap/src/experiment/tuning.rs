@@ -1,8 +1,13 @@
 //! How settings are chosen, and what that costs.
+//!
+//! Everything an experiment does has a seed, so nothing in it is private: also the number of runs of private tuning is
+//! derived from the split's number, and known to everyone. The theorem about the best of a random number of runs speaks of
+//! a number that nobody knows. What is stated is therefore a price, for comparison: what a release would
+//! cost whose number of runs and noise came from the operating system and stayed secret. No command makes such a release.
 
 use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, RdpAccountant};
-use progap_privacy::noise::{Randomness, RoundedGaussian};
+use progap_privacy::noise::{Randomness, RoundedGaussian, tables};
 use progap_privacy::selection::RunCount;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +31,7 @@ pub enum Tuning {
     None,
     /// The paper's grid, by mean validation accuracy; the choice is not accounted for.
     Grid,
-    /// The best of a random number of runs with random settings of the grid, accounted for.
+    /// The best of a random number of runs with random settings of the grid; what that would cost a release is stated.
     Private,
 }
 
@@ -39,7 +44,8 @@ pub(super) struct Trial {
     pub seed: u64,
 }
 
-/// The runs from which private tuning on a split chooses; their number and settings do not depend on data.
+/// The runs from which tuning on a split chooses; their number and settings do not depend on data. They repeat, as all of an
+/// experiment does, and so protect nothing.
 pub(super) fn trials(candidates: usize, split: u64) -> Result<Vec<Trial>> {
     let Some(limit) = std::num::NonZeroU64::new(candidates as u64) else {
         return Err(Error::Contradiction("there is nothing to choose from: the grid is empty"));
@@ -60,17 +66,27 @@ pub(super) fn score(level: Level, val_accuracy: f64, val_nodes: usize, seed: u64
     Ok(val_accuracy + noise as f64 / val_nodes.max(1) as f64)
 }
 
-/// What the choice costs: the runs' own budget, and the budget of showing the best.
+/// What the choice would cost a release: the runs' own budget, and the budget of showing the best.
+///
+/// # Proof definition
+/// For `K` drawn in secret from the law of [`RunCount`], before and independently of the runs, each with fresh secret noise
+/// and settings drawn at random from `candidates`, showing the run with the best score is `(tuned, delta)`-private: the
+/// ideal mechanism is `(tuned, tables::provable(delta))`-private (docs/privacy.md#selection), and what is drawn from tables, in as
+/// many runs as there can be, with the number of runs itself, fits in the rest.
 pub(super) fn budget(candidates: &[Settings], sizes: PublicSizes) -> Result<Option<Budget>> {
     let mut events: Vec<Event> = Vec::new();
-    let (mut one_run, mut delta) = (0f64, 0f64);
+    let (mut one_run, mut delta, mut values) = (0f64, 0f64, 0u64);
     for settings in candidates.iter().filter(|settings| settings.level != Level::None) {
         let plan = Plan::new(settings, sizes)?;
+        if !events.is_empty() && plan.delta != delta {
+            return Err(Error::Contradiction("settings of one choice have different deltas"));
+        }
         (one_run, delta) = (one_run.max(plan.epsilon), plan.delta);
-        let event = match settings.level {
-            Level::Node => Event::composed(vec![plan.event, Event::gaussian(SCORE_NOISE, 1.0)?])?,
-            _ => plan.event,
+        let (event, scores) = match settings.level {
+            Level::Node => (Event::composed(vec![plan.event, Event::gaussian(SCORE_NOISE, 1.0)?])?, 1),
+            _ => (plan.event, 0),
         };
+        values = values.max(plan.noise_values.saturating_add(scores));
         if !events.contains(&event) {
             events.push(event);
         }
@@ -81,7 +97,9 @@ pub(super) fn budget(candidates: &[Settings], sizes: PublicSizes) -> Result<Opti
     // Settings drawn at random cost at each order at most what the dearest of them cost, as parallel events do.
     let any = Event::Parallel { events };
     let runs = RunCount::new(ETA, GAMMA)?;
-    let tuned = RdpAccountant::new().epsilon(&runs.event(any)?, delta)?.value;
+    let tuned = RdpAccountant::new().epsilon(&runs.event(any)?, tables::provable(delta))?.value;
+    let drawn = values.saturating_mul(runs.most()).saturating_add(runs.as_draws());
+    let tuned = if tables::fit(drawn, tuned, delta) { tuned } else { f64::INFINITY };
     Ok(Some(Budget { one_run, tuned, delta, mean_runs: runs.mean() }))
 }
 
@@ -114,6 +132,35 @@ mod tests {
             assert!(budget.tuned > budget.one_run && budget.tuned < 5.0 * budget.one_run, "{budget:?}");
         }
         assert_eq!(budget(&[Settings::new(Level::None)], sizes).expect("accounted"), None);
+    }
+
+    /// A part of delta belongs to the tables: the price is that at the rest, and not that at all of it.
+    #[test]
+    fn the_price_is_accounted_at_what_tables_leave_of_delta() {
+        let sizes = PublicSizes { edges: 1_000_000, train_nodes: 10_000, ..PublicSizes::default() };
+        let settings = Settings { depth: 2, ..Settings::new(Level::Edge) };
+        let found = budget(std::slice::from_ref(&settings), sizes).expect("accounted").expect("private");
+        let event = RunCount::new(ETA, GAMMA)
+            .expect("a law")
+            .event(Plan::new(&settings, sizes).expect("a plan").event);
+        let at = |delta| {
+            RdpAccountant::new().epsilon(event.as_ref().expect("an event"), delta).expect("a bound").value
+        };
+        assert_eq!(found.tuned, at(tables::provable(found.delta)));
+        assert!(found.tuned > at(found.delta));
+    }
+
+    /// The tables' error of every run counts: values that fit for one run and not for thousands leave no promise.
+    #[test]
+    fn the_tables_of_all_runs_are_paid_for() {
+        let one =
+            PublicSizes { edges: 1_000_000, nodes: 1 << 30, classes: 1 << 12, ..PublicSizes::default() };
+        let settings = Settings { depth: 5, epsilon: Some(12.0), ..Settings::new(Level::Edge) };
+        let plan = Plan::new(&settings, one).expect("a plan");
+        let found = budget(std::slice::from_ref(&settings), one).expect("accounted").expect("private");
+        assert!(tables::fit(plan.noise_values, 13.0, plan.delta) && found.tuned.is_infinite(), "{found:?}");
+        let few = PublicSizes { nodes: 1000, classes: 2, ..one };
+        assert!(budget(&[settings], few).expect("accounted").is_some_and(|budget| budget.tuned.is_finite()));
     }
 
     #[test]

@@ -302,7 +302,7 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
     section("settings", "Settings", vec![Block::Table(table)])
 }
 
-/// What private tuning costs.
+/// What private tuning would cost.
 fn budget_section(outcomes: &Outcomes<'_>) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = outcomes
         .iter()
@@ -324,8 +324,9 @@ fn budget_section(outcomes: &Outcomes<'_>) -> Option<Section> {
     }
     let columns =
         ["method", "data", "level", "epsilon of a run", "epsilon of the choice", "delta", "runs on average"];
-    let caption = "What choosing settings by private tuning costs: a release of the best run has the epsilon of the \
-                   choice, not that of a run.";
+    let caption = "What choosing settings by private tuning would cost: a release of the best run, with a number of \
+                   runs and noise that are secret, would have the epsilon of the choice and not that of a run. This \
+                   experiment is seeded and private in no way; no command makes such a release.";
     let table = Table {
         id: "tuning".into(),
         caption: caption.into(),

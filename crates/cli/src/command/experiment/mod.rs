@@ -193,7 +193,7 @@ enum TuningName {
     None,
     /// The paper's grid, by mean validation accuracy; not accounted for
     Grid,
-    /// A random number of runs with random settings of the grid, accounted for
+    /// A random number of runs with random settings of the grid; states what that would cost a release
     Private,
 }
 

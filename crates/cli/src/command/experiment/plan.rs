@@ -26,12 +26,14 @@ pub fn tuning_warning(experiment: &Experiment) -> Option<&'static str> {
         Tuning::None => None,
         Tuning::Grid => Some(
             "Settings are chosen among many runs on the same private data, as in the paper, and that choice is not part of \
-             the epsilon that is shown: a release that is tuned like this promises less. `--tuning private` accounts for the \
-             choice; `--tuning none` makes none.",
+             the epsilon that is shown: a release that is tuned like this promises less. `--tuning private` states what a \
+             choice would cost; `--tuning none` makes none.",
         ),
         Tuning::Private => Some(
-            "Settings are chosen by the best of a random number of runs with random settings (Papernot and Steinke 2022). \
-             The epsilon of one run and that of showing the best are both stated.",
+            "Settings are chosen by the best of a random number of runs with random settings. What showing the best would \
+             cost a release is stated beside the epsilon of a run (Papernot and Steinke 2022): that holds for a number of \
+             runs and noise that nobody knows. Here both come from seeds, as in every experiment, and nothing is private; \
+             no command makes such a release.",
         ),
     }
 }
