@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use progap::ledger::{Charged, Ledger, Status};
 use progap::run;
+use progap_graph::Dataset;
 use progap_privacy::Unit;
 use serde::Serialize;
 
@@ -73,7 +74,7 @@ impl Init {
         };
         let name = self.name.as_deref().unwrap_or(dataset.name());
         let units = match self.units.is_empty() {
-            true => vec![default_unit(&self.source)],
+            true => vec![default_unit(&dataset)],
             false => self.units.clone(),
         };
         // Everything that can be refused is refused before a file is made.
@@ -100,8 +101,8 @@ impl Init {
 }
 
 /// What training on this data protects unless told otherwise.
-fn default_unit(source: &Source) -> Unit {
-    if source.has_friendships() { Unit::EdgeUndirected } else { Unit::Edge }
+fn default_unit(dataset: &Dataset) -> Unit {
+    if dataset.graph().is_symmetric() { Unit::EdgeUndirected } else { Unit::Edge }
 }
 
 /// Show budgets, what is spent and what is left

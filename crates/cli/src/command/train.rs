@@ -428,6 +428,9 @@ impl Train {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
+        // The unit is decided here, so that the budget, the findings and the run mean the same one.
+        let settings = settings.map(|settings| settings.for_graph(dataset.graph()));
+        let settings = settings.as_ref();
         if let (Some(settings), Some(ledger), None) = (settings, &self.ledger, &account) {
             *account = Some(self.account(&dataset, source, settings, ledger)?);
         }
