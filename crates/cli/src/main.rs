@@ -30,6 +30,7 @@ Examples:
   progap predict releases/demo-edge-1       classes and probabilities, without the graph
   progap verify releases/demo-edge-1        recompute the guarantee
   progap report releases/demo-edge-1        a page with the guarantee, tables and figures
+  progap export releases/demo-edge-1 out    what may leave the house, with a hash
   progap audit releases/demo-edge-1         attack it: is the guarantee kept?
   progap inspect demo                       a synthetic social network, nothing to download
   progap inspect my-graph/                  a folder with nodes.csv and edges.csv
@@ -47,6 +48,7 @@ enum Command {
     Audit(Box<command::audit::Audit>),
     Inspect(Box<command::inspect::Inspect>),
     Report(command::report::Report),
+    Export(command::export::Export),
     Methods(command::methods::Methods),
     Account(command::account::Account),
     #[command(subcommand)]
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Audit(audit) => audit.run(),
         Command::Inspect(inspect) => inspect.run(),
         Command::Report(report) => report.run(),
+        Command::Export(export) => export.run(),
         Command::Methods(methods) => methods.run(),
         Command::Account(account) => account.run(),
         Command::Experiment(experiment) => experiment.run(),

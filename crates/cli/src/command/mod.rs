@@ -5,6 +5,7 @@ pub mod audit;
 pub mod completions;
 pub mod data;
 pub mod experiment;
+pub mod export;
 pub mod inspect;
 pub mod ledger;
 pub mod man;
