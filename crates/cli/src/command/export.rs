@@ -52,12 +52,12 @@ impl Export {
         }
         let mut rows = vec![
             ("date", exported.date.to_string()),
-            ("guarantee", ui::wrap(&made.release.statement.in_words, 100, 13)),
-            ("files", ui::wrap(&made.files.join(", "), 100, 13)),
+            ("guarantee", ui::wrap(&made.release.statement.in_words, 100, 12)),
+            ("files", ui::wrap(&made.files.join(", "), 100, 12)),
         ];
-        rows.push(("left out", ui::wrap(&left_out(&made), 100, 13)));
+        rows.push(("left out", ui::wrap(&left_out(&made), 100, 12)));
         rows.extend(
-            release::missing_for_predictions(&made.release).map(|why| ("no predict", ui::wrap(why, 100, 13))),
+            release::missing_for_predictions(&made.release).map(|why| ("no predict", ui::wrap(why, 100, 12))),
         );
         rows.push(("SHA-256", made.sha256.clone()));
         rows.push(("next", format!("progap verify {}", self.out.display())));

@@ -63,7 +63,8 @@ const VERSION: u32 = 1;
 pub struct Metrics {
     /// On the test nodes.
     pub test_accuracy: f64,
-    /// On the validation nodes.
+    /// On the validation nodes; not a number where there are none.
+    #[serde(deserialize_with = "files::number_or_nan")]
     pub val_accuracy: f64,
     /// On the training nodes.
     pub train_accuracy: f64,
