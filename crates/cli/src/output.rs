@@ -45,7 +45,10 @@ impl Force {
         }
         match self.force {
             true => Ok(()),
-            false => Err(format!("{}: it exists already: name another file, or replace it with --force", path.display())),
+            false => Err(format!(
+                "{}: it exists already: name another file, or replace it with --force",
+                path.display()
+            )),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use progap_graph::read::{self, Direction, LoadOptions};
 use progap_graph::named::Presence;
+use progap_graph::read::{self, Direction, LoadOptions};
 use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

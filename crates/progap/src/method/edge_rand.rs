@@ -27,15 +27,3 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
     let graph = trainer.noisy_graph(memory::available())?;
     sage::fit_along(trainer, &graph)
 }
-
-/// As [`fit`], but with an answer that is given: for tests of what an answer decides.
-#[cfg(test)]
-pub(crate) fn fit_given<S: Source>(
-    mut trainer: Trainer<'_, S>,
-    graph: &progap_graph::Graph,
-) -> Result<Fitted<S>> {
-    let Event::Composed { events } = &trainer.plan.event else { panic!("a response is two queries") };
-    let asked = events.iter().map(|event| (event.clone(), 1)).collect();
-    trainer.vault.resume(asked);
-    sage::fit_along(trainer, graph)
-}

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Buffer, Dataset, DatasetParts, Graph, Ratios};
-use progap_privacy::noise::{Randomness, Reproducible};
+use progap_privacy::noise::{Randomness, Reproducible, RunKey};
 use serde_json::Value;
 
 use super::folder::{RunFile, RunFolder};
 use super::{metrics, prepare};
 use crate::cost::Stopwatch;
+use crate::method;
 use crate::method::trainer::{Keeper, State, Trainer};
-use crate::method::{self, edge_rand};
 use crate::plan::Plan;
 use crate::release::{self, Release};
 use crate::settings::{Level, Messages, Method, Settings};
@@ -31,27 +31,46 @@ enum Answers {
 /// The folder of a run in which the answers lie before anything is asked.
 struct Injected<'f> {
     folder: &'f mut RunFolder,
-    answers: &'f [Vec<f32>],
+    answers: &'f Answers,
 }
 
 impl Keeper for Injected<'_> {
-    fn keep_aggregate(&mut self, number: usize, values: Vec<f32>, width: usize) -> Result<Buffer<f32>> {
-        self.folder.keep_aggregate(number, values, width)
+    fn keep_aggregate(
+        &mut self,
+        number: usize,
+        values: Vec<f32>,
+        width: usize,
+        key: Option<&RunKey>,
+    ) -> Result<Buffer<f32>> {
+        self.folder.keep_aggregate(number, values, width, key)
     }
 
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
-        match self.answers.get(number - 1) {
-            Some(answer) => self.keep_aggregate(number, answer.clone(), width).map(Some),
-            None => self.folder.kept_aggregate(number, width),
+        match self.answers {
+            Answers::Aggregates(answers) if number <= answers.len() => {
+                self.keep_aggregate(number, answers[number - 1].clone(), width, None).map(Some)
+            }
+            _ => self.folder.kept_aggregate(number, width),
         }
     }
 
-    fn keep_state(&mut self, state: &State) -> Result<()> {
-        self.folder.keep_state(state)
+    fn keep_graph(&mut self, graph: &Graph, key: Option<&RunKey>) -> Result<()> {
+        self.folder.keep_graph(graph, key)
     }
 
-    fn maybe_keep_state(&mut self, state: &State, now: bool) -> Result<()> {
-        self.folder.maybe_keep_state(state, now)
+    fn kept_graph(&mut self) -> Result<Option<Graph>> {
+        match self.answers {
+            Answers::Graph(graph) => Ok(Some(graph.clone())),
+            Answers::Aggregates(_) => self.folder.kept_graph(),
+        }
+    }
+
+    fn keep_state(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
+        self.folder.keep_state(state, key)
+    }
+
+    fn maybe_keep_state(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()> {
+        self.folder.maybe_keep_state(state, key, now)
     }
 
     fn interrupted(&self) -> Error {
@@ -68,20 +87,17 @@ fn train_given(
     meddle: impl FnOnce(&mut Vault<Reproducible>),
 ) -> Result<Release> {
     let plan = prepare(dataset, settings)?;
-    let mut folder = RunFolder::create(path, RunFile::new(dataset, settings, None, Value::Null)?)?;
+    let mut folder =
+        RunFolder::create(path, RunFile::new(dataset, settings, None, Value::Null, None)?, None)?;
     let stopwatch = Stopwatch::start(false);
     let vault = Vault::new(dataset.clone(), settings, randomness(settings))?;
     let shape = (dataset.features().columns(), dataset.classes());
     let seed = folder.run.model_seed;
-    let given: &[Vec<f32>] = if let Answers::Aggregates(values) = answers { values } else { &[] };
-    let mut keeper = Injected { folder: &mut folder, answers: given };
+    let mut keeper = Injected { folder: &mut folder, answers };
     let mut watch = ();
     let trainer =
         Trainer::new(vault, settings, &plan, shape, seed, State::default(), &mut keeper, &mut watch);
-    let mut fitted = match answers {
-        Answers::Aggregates(_) => method::fit(trainer)?,
-        Answers::Graph(graph) => edge_rand::fit_given(trainer, graph)?,
-    };
+    let mut fitted = method::fit(trainer)?;
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);
     release::write(&folder.path, dataset, &folder.run, &plan, &fitted, &metrics)?;
