@@ -7,6 +7,7 @@ use progap::Level;
 use progap::release::{self, Date, Export as Made, Exported};
 
 use super::Outcome;
+use crate::output::refuse_releases;
 use crate::{report, ui};
 
 /// Export a release: what may leave the house, dated, with the statement, the public page and a hash
@@ -38,6 +39,7 @@ pub struct Export {
 impl Export {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        refuse_releases(&self.out)?;
         let exported = Exported { date: self.date.unwrap_or_else(Date::today), rows: self.with_rows };
         let mut page = |release: &progap::Release| Ok(report::html(&report::public(release)?));
         let made = release::export(&self.release, &self.out, exported.clone(), &mut page)?;

@@ -3,6 +3,7 @@
 //! [`content`] says what a report holds; the renderers turn that into files.
 
 mod alternative;
+mod classes;
 mod content;
 mod html;
 mod markdown;

@@ -3,9 +3,10 @@
 
 use progap::{Level, Release, release};
 
+use super::classes::classes;
 use super::content::{Block, Report};
 use super::release::{
-    Result, accuracy, checks, classes, fact, guarantee, section, settings_section, titled, training,
+    Result, accuracy, checks, fact, guarantee, section, settings_section, titled, training,
 };
 
 /// The public report of a release, or of an export.

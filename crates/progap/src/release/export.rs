@@ -262,14 +262,16 @@ impl Place {
         }
         let whole = std::path::absolute(out).in_file(out)?;
         let parent = whole.parent().unwrap_or(&whole).to_path_buf();
-        std::fs::create_dir_all(&parent).in_file(out)?;
-        let inside = |path: &Path| Ok::<_, Error>(std::fs::canonicalize(path).in_file(path)?);
-        if inside(&parent)?.starts_with(inside(release)?) {
+        let release = std::fs::canonicalize(release).in_file(release)?;
+        // As far as the way there exists, without links.
+        let there = parent.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok());
+        if there.is_some_and(|there| there.starts_with(&release)) {
             return Err(Error::file(
                 out,
                 "an export inside of the release would not belong there: name another folder",
             ));
         }
+        std::fs::create_dir_all(&parent).in_file(out)?;
         let around = tempfile::Builder::new().prefix(".progap-").tempdir_in(&parent);
         // The name of the temporary folder tells the user nothing.
         let around = around.map_err(|e| std::io::Error::from(e.kind())).in_file(out)?;
