@@ -205,8 +205,6 @@ fn parse_delta(text: &str) -> Result<Delta, String> {
 struct Report {
     #[serde(flatten)]
     run: RunReport,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    test_accuracy_interval: Option<[f64; 2]>,
     /// What all runs cost together; null without a promise.
     epsilon_all_runs: Option<f64>,
     delta_all_runs: Option<f64>,
@@ -220,28 +218,59 @@ struct RunReport {
     method: Method,
     level: Level,
     private: bool,
-    test_accuracy: f64,
-    val_accuracy: f64,
-    train_accuracy: f64,
-    features_only_accuracy: Option<f64>,
-    majority_accuracy: Option<f64>,
+    /// Where labels are public.
+    #[serde(flatten)]
+    accuracies: Option<AccuracyReport>,
     epsilon: Option<f64>,
     delta: Option<f64>,
     unit: Option<Unit>,
     /// Edge level: for both directions between two nodes, and for one, at the same delta.
     epsilon_friendship: Option<f64>,
     epsilon_directed: Option<f64>,
-    /// What was found in the data, without noise: for the data owner alone.
-    findings_for_owner: Vec<Remark>,
-    seconds: f64,
-    cpu_seconds: f64,
-    peak_rss_bytes: u64,
     release: PathBuf,
+    owner: OwnerReport,
     #[serde(skip)]
     event: Event,
     #[serde(skip)]
     noise_values: u64,
 }
+
+#[derive(Serialize, Clone)]
+struct AccuracyReport {
+    test_accuracy: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test_accuracy_interval: Option<[f64; 2]>,
+    val_accuracy: f64,
+    train_accuracy: f64,
+    features_only_accuracy: Option<f64>,
+    majority_accuracy: Option<f64>,
+}
+
+/// What is for the data owner alone: it depends on the data without noise.
+#[derive(Serialize, Clone)]
+struct OwnerReport {
+    /// Where labels are private.
+    #[serde(flatten)]
+    accuracies: Option<AccuracyReport>,
+    /// What was found in the data.
+    findings: Vec<Remark>,
+    seconds: f64,
+    cpu_seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+impl RunReport {
+    fn accuracies(&self) -> &AccuracyReport {
+        self.accuracies.as_ref().or(self.owner.accuracies.as_ref()).expect("one of the two has them")
+    }
+
+    fn accuracies_mut(&mut self) -> &mut AccuracyReport {
+        self.accuracies.as_mut().or(self.owner.accuracies.as_mut()).expect("one of the two has them")
+    }
+}
+
+/// What is said on every line that is for the data owner alone.
+const OWNER: &str = "for the data owner alone";
 
 /// What can be said anew when an interrupted run goes on; all else was decided when it began.
 const STILL_OPEN: [&str; 5] = ["resume", "threads", "json", "quiet", "data_dir"];
@@ -483,48 +512,53 @@ impl Train {
     }
 
     fn show(&self, reports: Vec<RunReport>) -> Outcome {
-        let accuracies: Vec<f64> = reports.iter().map(|run| run.test_accuracy).collect();
-        let mean =
-            |value: fn(&RunReport) -> f64| reports.iter().map(value).sum::<f64>() / reports.len() as f64;
+        let accuracies: Vec<f64> = reports.iter().map(|run| run.accuracies().test_accuracy).collect();
+        let mean = |value: fn(&AccuracyReport) -> f64| {
+            reports.iter().map(|run| value(run.accuracies())).sum::<f64>() / reports.len() as f64
+        };
         let mut run = reports[reports.len() - 1].clone();
         let together = cost_together(&reports);
         let interval = (reports.len() > 1).then(|| mean_interval(&accuracies));
-        run.test_accuracy = mean(|run| run.test_accuracy);
-        run.val_accuracy = mean(|run| run.val_accuracy);
+        let means = run.accuracies_mut();
+        means.test_accuracy = mean(|run| run.test_accuracy);
+        means.val_accuracy = mean(|run| run.val_accuracy);
+        means.test_accuracy_interval = interval;
         if self.quiet {
             return Ok(());
         }
         if self.json {
             let runs = if reports.len() > 1 { reports } else { vec![] };
             let (epsilon_all_runs, delta_all_runs) = together.unzip();
-            let report =
-                Report { run, test_accuracy_interval: interval, epsilon_all_runs, delta_all_runs, runs };
+            let report = Report { run, epsilon_all_runs, delta_all_runs, runs };
             return ui::print(&serde_json::to_string_pretty(&report)?);
         }
         let release = Release::open(&run.release)?;
         let mut rows = vec![];
+        let shown = run.accuracies();
         let accuracy = match interval {
             Some([low, high]) => format!(
                 "{} (mean of {} runs; 95 % interval {} to {})",
-                percent(run.test_accuracy),
+                percent(shown.test_accuracy),
                 reports.len(),
                 percent(low),
                 percent(high)
             ),
             None => {
                 let nodes = release.nodes().split().map_or(0, |split| split.count(progap_graph::Part::Test));
-                let [low, high] = wilson_interval(run.test_accuracy, nodes);
+                let [low, high] = wilson_interval(shown.test_accuracy, nodes);
                 format!(
                     "{} (95 % interval {} to {})",
-                    percent(run.test_accuracy),
+                    percent(shown.test_accuracy),
                     percent(low),
                     percent(high)
                 )
             }
         };
-        rows.push(("test accuracy", accuracy));
-        rows.extend(run.features_only_accuracy.map(|a| ("features only", percent(a))));
-        rows.extend(run.majority_accuracy.map(|a| ("majority class", percent(a))));
+        let private_labels = run.owner.accuracies.is_some();
+        let marked = |text: String| if private_labels { format!("{text}, {OWNER}") } else { text };
+        rows.push(("test accuracy", marked(accuracy)));
+        rows.extend(shown.features_only_accuracy.map(|a| ("features only", marked(percent(a)))));
+        rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
         if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
             let unit = run.unit.map(|unit| unit.to_string()).unwrap_or_default();
             let each = if reports.len() > 1 { ", for each run alone" } else { "" };
@@ -543,10 +577,14 @@ impl Train {
             rows.push(("all runs", all));
         }
         rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
-        rows.extend(check::rows(&run.findings_for_owner));
-        rows.push(("time", format!("{:.1} s ({:.1} s CPU)", run.seconds, run.cpu_seconds)));
+        rows.extend(check::rows(&run.owner.findings));
+        rows.extend(what_lies_open(&release).map(|text| ("caution", ui::wrap(text, 100, 16))));
+        let time = format!("{:.1} s ({:.1} s CPU)", run.owner.seconds, run.owner.cpu_seconds);
+        let depends = if release.statement.unit.is_some() { format!(", {OWNER}") } else { String::new() };
+        rows.push(("time", time + &depends));
         rows.push(("release", run.release.display().to_string()));
-        let next = format!("progap predict {0}   progap verify {0}", run.release.display());
+        let next =
+            format!("progap predict {0}   progap verify {0}   progap export {0} OUT", run.release.display());
         rows.push(("next", next));
         ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
     }
@@ -632,34 +670,57 @@ fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> 
     }
 }
 
+/// What the release holds in the clear, or what is shown of it though no guarantee covers it.
+fn what_lies_open(release: &Release) -> Option<&'static str> {
+    match release.config.settings.level {
+        Level::None => None,
+        Level::Edge => Some(
+            "nodes.progap in the release holds the features and labels of all nodes in the clear; `progap export` leaves them out",
+        ),
+        Level::Node => Some(
+            "accuracies are computed from private labels without noise, and the folder private of the release is for the data \
+             owner alone; `progap export` leaves it out",
+        ),
+    }
+}
+
 fn report(
     release: &Release,
-    findings_for_owner: Vec<Remark>,
+    findings: Vec<Remark>,
     majority: Option<f64>,
     seconds: f64,
     cpu_seconds: f64,
 ) -> RunReport {
     let (metrics, statement) = (&release.metrics, &release.statement);
+    let accuracies = AccuracyReport {
+        test_accuracy: metrics.test_accuracy,
+        test_accuracy_interval: None,
+        val_accuracy: metrics.val_accuracy,
+        train_accuracy: metrics.train_accuracy,
+        features_only_accuracy: metrics.features_only_accuracy,
+        majority_accuracy: majority,
+    };
+    let (open, owners) =
+        if metrics.unprotected { (None, Some(accuracies)) } else { (Some(accuracies), None) };
     RunReport {
         dataset: release.config.dataset.clone(),
         method: release.config.settings.method,
         level: release.config.settings.level,
         private: statement.private,
-        test_accuracy: metrics.test_accuracy,
-        val_accuracy: metrics.val_accuracy,
-        train_accuracy: metrics.train_accuracy,
-        features_only_accuracy: metrics.features_only_accuracy,
-        majority_accuracy: majority,
+        accuracies: open,
         epsilon: statement.epsilon,
         delta: statement.delta,
         unit: statement.unit,
         epsilon_friendship: statement.epsilon_friendship,
         epsilon_directed: statement.epsilon_directed,
-        findings_for_owner,
-        seconds,
-        cpu_seconds,
-        peak_rss_bytes: ui::peak_memory(),
         release: release.folder.clone(),
+        owner: OwnerReport {
+            accuracies: owners,
+            findings,
+            seconds,
+            cpu_seconds,
+            peak_rss_bytes: ui::peak_memory(),
+        },
         event: statement.event.clone(),
         // Where it cannot be known, runs are not composed but added up.
         noise_values: release.noise_values().unwrap_or(u64::MAX),
