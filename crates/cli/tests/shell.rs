@@ -75,7 +75,7 @@ fn bash_completes_commands_flags_and_values() {
     }
     let script = progap_in(folder().path(), &["completions", "bash"]).ok();
     assert_eq!(offered(&script, &["progap", "tr"]), ["train"]);
-    assert_eq!(offered(&script, &["progap", "train", "--led"]), ["--ledger"]);
+    assert_eq!(offered(&script, &["progap", "train", "--led"]), ["--ledger", "--ledger-name"]);
     assert_eq!(offered(&script, &["progap", "train", "--level", ""]), ["none", "edge", "node"]);
     assert_eq!(offered(&script, &["progap", "ledger", "se"]), ["set-budget"]);
 }

@@ -36,7 +36,7 @@
 //!
 //! # Names, units and identities
 //! A data set is what its owner calls it, and has one budget for each unit. Which data a name means is kept as a keyed
-//! hash, under a secret of the file's, in a table of its own ([`identity`]): [`Ledger::find`] finds the account of some
+//! hash, under a secret of the file's, in a table of its own: [`Ledger::find`] finds the account of some
 //! data by it, and warns where a name comes with other data. Nothing in a row, a seal or a receipt depends on the data.
 //!
 //! # What is not promised
