@@ -85,8 +85,7 @@ fn defaults_are_those_of_training() {
     let plan = Plan::new(&usual, sizes).expect("a plan");
     let epsilon = usual.epsilon.expect("a budget");
     let answer = json(&format!("{NODE} --depth {} --epsilon {epsilon}", usual.depth), "");
-    // Training keeps a thousandth of delta for noise tables.
-    let close = |key: &str, value: f64| (number(&answer[key]) / value - 1.0).abs() < 1e-4;
+    let close = |key: &str, value: f64| number(&answer[key]) == value;
     assert!(close("sigma", plan.aggregate_multiplier), "{answer} {plan:?}");
     assert!(close("gradient_multiplier", plan.gradient_multiplier), "{answer} {plan:?}");
     assert!(close("sensitivity", plan.sensitivity), "{answer} {plan:?}");
@@ -105,7 +104,7 @@ fn sigma_and_epsilon_lead_to_each_other() {
         assert!((epsilon / target - 1.0).abs() < 1e-9, "{flags}: {epsilon} {target}");
         // The event in the answer is a question.
         let tree = found["event"].to_string();
-        let delta = found["delta"].to_string();
+        let delta = found["accounted_delta"].to_string();
         let again = json(&format!("--events - --delta {delta}"), &tree);
         assert_eq!(again["epsilon"], found["epsilon"], "{flags}");
         assert_eq!(again["unit"], found["unit"]);
@@ -117,14 +116,15 @@ fn friendships_cost_more_than_edges() {
     let edge = json("--level edge --depth 3 --sigma 8 --delta 1e-7", "");
     let friendship = json("--level edge --undirected --depth 3 --sigma 8 --delta 1e-7", "");
     assert!(number(&friendship["epsilon"]) > 1.3 * number(&edge["epsilon"]));
-    assert_eq!(edge["friendship_epsilon"], friendship["epsilon"]);
-    assert_eq!(friendship["friendship_epsilon"], friendship["epsilon"]);
-    assert_eq!(number(&friendship["sensitivity"]), 2f64.sqrt());
+    assert_eq!(edge["epsilon_friendship"], friendship["epsilon"]);
+    assert_eq!(friendship["epsilon_friendship"], friendship["epsilon"]);
+    assert_eq!(friendship["epsilon_directed"], edge["epsilon"]);
+    assert_eq!(number(&friendship["sensitivity"]), 2f64.sqrt().next_up(), "rounded up");
     // Of a tree nothing is known but its sensitivities.
     let tree = r#"{"unit": "edge", "event": {"type": "gaussian", "sigma": 8, "sensitivity": 1}}"#;
     let group = json("--events - --delta 1e-7", tree);
     let double = json("--events - --delta 1e-7", &tree.replace("\"sensitivity\": 1", "\"sensitivity\": 2"));
-    assert_eq!(group["friendship_epsilon"], double["epsilon"]);
+    assert_eq!(group["epsilon_friendship"], double["epsilon"]);
     let shown = String::from_utf8(account("--level edge --depth 3 --sigma 8 --delta 1e-7").stdout).unwrap();
     assert!(shown.contains("friendship") && shown.contains("1.4678"), "{shown}");
 }

@@ -31,7 +31,7 @@ fn refused(place: &Path, settings: &[&str], parts: &[&str]) {
 
 #[test]
 fn settings_out_of_range() {
-    let place = workplace_with_budget("edge");
+    let place = workplace_with_budget("edge-undirected");
     let node = |flag, value| ["--level", "node", flag, value];
     let cases: [(&[&str], &[&str]); 23] = [
         (&["--depth", "51"], &["depth 51", "0 to 50"]),
@@ -66,7 +66,7 @@ fn settings_out_of_range() {
 
 #[test]
 fn settings_that_contradict_each_other() {
-    let place = workplace_with_budget("edge");
+    let place = workplace_with_budget("edge-undirected");
     let at = place.path();
     refused(at, &["--level", "none", "--epsilon", "1"], &["epsilon", "--level"]);
     refused(at, &["--level", "none", "--delta", "1e-5"], &["delta", "--level"]);
@@ -96,7 +96,7 @@ fn settings_that_contradict_each_other() {
 
 #[test]
 fn settings_from_a_file() {
-    let place = workplace_with_budget("edge");
+    let place = workplace_with_budget("edge-undirected");
     let at = place.path();
     progap_in(at, &["train", "g.progap", "--epochs", "2", "--out", "good", "--quiet"]).ok();
     let good = std::fs::read_to_string(at.join("good/config.toml")).expect("settings");
@@ -137,7 +137,7 @@ fn ledgers_that_cannot_be_charged() {
     let place = workplace();
     let at = place.path();
     put(at, &[("text.db", b"not a ledger"), ("empty.db", b"")]);
-    make_ledger(at, "small.db", "edge", "0.5");
+    make_ledger(at, "small.db", "edge-undirected", "0.5");
     let other = [
         "ledger",
         "init",
@@ -160,7 +160,7 @@ fn ledgers_that_cannot_be_charged() {
             "other.db",
             &[
                 "no budget",
-                "`progap ledger init other.db --data g.progap --unit edge --epsilon 1 --delta 1e-5`",
+                "`progap ledger init other.db --data g.progap --unit edge-undirected --epsilon 1 --delta 1e-6`",
             ],
         ),
         ("small.db", &["refused", "0.5"]),
@@ -170,7 +170,7 @@ fn ledgers_that_cannot_be_charged() {
         assert!(!at.join("r").exists(), "{ledger}");
     }
     // A split has no budget of its own.
-    make_ledger(at, "once.db", "edge", "1.2");
+    make_ledger(at, "once.db", "edge-undirected", "1.2");
     let again = |ratios, out| {
         progap_in(
             at,
@@ -187,7 +187,7 @@ fn ledgers_that_cannot_be_charged() {
 
 #[test]
 fn folders_in_the_way() {
-    let place = workplace_with_budget("edge");
+    let place = workplace_with_budget("edge-undirected");
     let at = place.path();
     put(at, &[("r/mine.txt", b"mine"), ("file", b"")]);
     for (out, part) in [("r", "not empty"), ("file", "file")] {
@@ -201,7 +201,7 @@ fn folders_in_the_way() {
 #[cfg(unix)]
 #[test]
 fn runs_that_cannot_go_on() {
-    let place = workplace_with_budget("edge");
+    let place = workplace_with_budget("edge-undirected");
     let at = place.path();
     let interrupt = |out: &str, ledger: &[&str]| {
         let mut child = start(train(at, &[&["--epochs", "30000"], ledger].concat(), out));

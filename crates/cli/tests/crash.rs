@@ -155,12 +155,12 @@ const NODE: [&str; 6] = ["--level", "node", "--epochs", "3", "--batch-size", "10
 
 #[test]
 fn edge_level_with_a_seed() {
-    survives_kills(&[&EDGE[..], &SEED].concat(), Some("edge"), 10);
+    survives_kills(&[&EDGE[..], &SEED].concat(), Some("edge-undirected"), 10);
 }
 
 #[test]
 fn edge_level_with_secure_noise() {
-    survives_kills(&EDGE, Some("edge"), 10);
+    survives_kills(&EDGE, Some("edge-undirected"), 10);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn with_and_without_a_seed(settings: &[&str], unit: &str) {
 
 #[test]
 fn gap() {
-    with_and_without_a_seed(&[&["--method", "gap"], &EDGE[..]].concat(), "edge");
+    with_and_without_a_seed(&[&["--method", "gap"], &EDGE[..]].concat(), "edge-undirected");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn sage() {
 
 #[test]
 fn edge_rand() {
-    with_and_without_a_seed(&[&["--method", "edge-rand"], &EDGE[..]].concat(), "edge");
+    with_and_without_a_seed(&[&["--method", "edge-rand"], &EDGE[..]].concat(), "edge-undirected");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn kinds() -> [Vec<&'static str>; 2] {
 /// The network, a ledger, and the files of a run with a seed to which nothing happened.
 fn workplace_with_ledger() -> (tempfile::TempDir, std::collections::BTreeMap<String, Vec<u8>>) {
     let place = workplace();
-    make_ledger(place.path(), "budget.db", "edge", "9");
+    make_ledger(place.path(), "budget.db", "edge-undirected", "9");
     std::fs::copy(place.path().join("budget.db"), place.path().join("empty.db")).expect("copied");
     assert!(train(place.path(), &kinds()[0], "whole").status().expect("progap runs").success());
     let whole = contents(&place.path().join("whole"));
@@ -246,7 +246,7 @@ fn a_ledger_on_a_full_disk() {
 fn a_ledger_that_another_process_holds_is_waited_for() {
     let place = workplace();
     let at = place.path();
-    make_ledger(at, "budget.db", "edge", "9");
+    make_ledger(at, "budget.db", "edge-undirected", "9");
     let other = rusqlite::Connection::open(at.join("budget.db")).expect("a ledger");
     other.execute_batch("BEGIN IMMEDIATE").expect("held");
     let mut child = start(train(at, &["--epochs", "5", "--ledger", "budget.db"], "r"));
@@ -264,7 +264,7 @@ fn of_six_runs_at_once_the_budget_allows_three() {
     let place = workplace();
     let at = place.path();
     // Three runs of epsilon 1 cost 1.84 together, four cost 2.16.
-    make_ledger(at, "budget.db", "edge", "2");
+    make_ledger(at, "budget.db", "edge-undirected", "2");
     let settings = ["--epochs", "5", "--epsilon", "1", "--ledger", "budget.db"];
     let names = ["a", "b", "c", "d", "e", "f"];
     let runs: Vec<_> = std::thread::scope(|scope| {

@@ -15,14 +15,14 @@ const TRAIN: [&str; 8] = ["train", "g.progap", "--epochs", "2", "--quiet", "--de
 fn the_budget_is_found_by_the_data_and_other_data_under_its_name_are_said_aloud() {
     let place = workplace();
     let at = place.path();
-    progap_in(at, &init("b.db", &["--name", "pupils", "--unit", "edge", "--unit", "node"])).ok();
+    progap_in(at, &init("b.db", &["--name", "pupils", "--unit", "edge-undirected", "--unit", "node"])).ok();
     progap_in(at, &[&TRAIN[..], &["b.db", "--out", "first"]].concat()).ok();
     let node = ["--level", "node", "--batch-size", "100", "--ratios", "0.2,0.2", "--out", "second"];
     progap_in(at, &[&TRAIN[..], &["b.db"], &node].concat()).ok();
     let repeats = ["--repeats", "2", "--epsilon", "0.5", "--out", "two"];
     progap_in(at, &[&TRAIN[..], &["b.db"], &repeats].concat()).ok();
     let shown = progap_in(at, &["ledger", "show", "b.db", "--runs", "--json"]).json();
-    for (at, (unit, runs)) in [("edge", 3), ("node", 1)].into_iter().enumerate() {
+    for (at, (unit, runs)) in [("edge-undirected", 3), ("node", 1)].into_iter().enumerate() {
         assert_eq!((shown[at]["name"].as_str(), shown[at]["unit"].as_str()), (Some("pupils"), Some(unit)));
         assert_eq!(shown[at]["charges"].as_array().map(Vec::len), Some(runs), "{unit}");
         assert_eq!((&shown[at]["identity_known"], &shown[at]["upgraded"]), (&true.into(), &false.into()));
@@ -52,7 +52,8 @@ fn the_budget_is_found_by_the_data_and_other_data_under_its_name_are_said_aloud(
     progap_in(at, &[&TRAIN[..], &["b.db", "--out", "fourth"]].concat()).ok();
 
     // The ledger does not spare the same people a second budget.
-    progap_in(at, &init("b.db", &["--name", "again", "--unit", "edge"])).refused(&["already", "set-budget"]);
+    progap_in(at, &init("b.db", &["--name", "again", "--unit", "edge-undirected"]))
+        .refused(&["already", "set-budget"]);
     progap_in(at, &["ledger", "set-budget", "b.db", "--name", "pupils", "--epsilon", "9", "--reason", "x"])
         .refused(&["several units", "--unit"]);
     let set = ["ledger", "set-budget", "b.db", "--name", "pupils", "--unit", "node", "--epsilon", "8.5"];

@@ -20,7 +20,9 @@ fn train_predict_verify_and_inspect() {
     assert!(report["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 1.0 && epsilon > 0.99), "{report}");
     assert_eq!(report["release"], "r");
     progap_in(place.path(), &["verify", "r"]).ok();
-    assert!(progap_in(place.path(), &["inspect", "r"]).ok().contains("single directed edge"));
+    assert!(
+        progap_in(place.path(), &["inspect", "r"]).ok().contains("single friendship, in both directions")
+    );
     for file in ["p.csv", "p.json", "p.parquet"] {
         progap_in(place.path(), &["predict", "r", "--out", file]).ok();
         assert!(place.path().join(file).exists());
@@ -153,7 +155,9 @@ fn embeddings_start_from_their_own_defaults() {
     };
     let embeddings = ["--messages", "embeddings"];
     for (level, name) in [(progap::Level::Edge, "edge"), (progap::Level::Node, "node")] {
-        let usual = progap::Settings { epochs: 1, ..progap::Settings::plain(level) };
+        // The network is symmetric.
+        let usual = progap::Settings { epochs: 1, ..progap::Settings::plain(level).unit_by_graph() };
+        let usual = progap::Settings { undirected: level == progap::Level::Edge, ..usual };
         assert_eq!(settings(name, &[&embeddings[..], &["--level", name]].concat()), usual);
     }
     let flags = ["--weight-decay", "0.5", "--depth", "3"];
@@ -161,6 +165,7 @@ fn embeddings_start_from_their_own_defaults() {
     assert_eq!((chosen.weight_decay, chosen.depth), (0.5, 3));
     let labels = settings("labels", &["--messages", "labels"]);
     let (messages, usual) = (progap::settings::Messages::Labels, progap::Settings::new(progap::Level::Edge));
+    let usual = progap::Settings { undirected: true, ..usual.unit_by_graph() };
     assert_eq!(labels, progap::Settings { epochs: 1, messages, ..usual });
 }
 

@@ -283,6 +283,8 @@ fn a_forged_statement_is_found_by_recomputing() {
     let forge = |change: &dyn Fn(&mut Value)| survives(&folder, change);
     assert!(forge(&|_| ()), "repaired checksums alone are fine");
     assert!(!forge(&|s| s["epsilon"] = 0.5.into()), "a smaller epsilon");
+    assert!(!forge(&|s| s["epsilon_friendship"] = 0.5.into()), "a smaller epsilon for friendships");
+    assert!(!forge(&|s| s["epsilon_directed"] = 0.1.into()), "a smaller epsilon for one direction");
     assert!(!forge(&|s| s["mechanisms"][0]["sigma"] = 99.0.into()), "another noise in the list");
     assert!(!forge(&|s| s["event"]["events"][0]["count"] = 1.into()), "fewer queries");
     assert!(!forge(&|s| s["private"] = true.into()), "seeded noise called private");

@@ -66,15 +66,15 @@ pub fn check_budget(dataset: &Dataset, name: &str, unit: Unit, epsilon: f64, del
     let graph = dataset.graph();
     // The fewest values of noise that a run can draw: one aggregate of the narrowest messages, or one gradient.
     let (records, what, values) = match unit {
-        Unit::Edge => (graph.edges(), "edges", dataset.nodes()),
-        Unit::EdgeUndirected if !graph.is_undirected() => {
+        Unit::Edge => (graph.distinct_edges(), "edges", dataset.nodes()),
+        Unit::EdgeUndirected if !graph.is_symmetric() => {
             return Err(Error::Unsuitable(format!(
                 "{} has edges without an edge back, so no run on it protects friendships: give --undirected or \
                  --symmetrise, here and in training, or --unit edge",
                 dataset.name()
             )));
         }
-        Unit::EdgeUndirected => (graph.edges().div_ceil(2), "friendships", dataset.nodes()),
+        Unit::EdgeUndirected => (graph.distinct_edges().div_ceil(2), "friendships", dataset.nodes()),
         Unit::Node => (dataset.nodes(), "nodes", dataset.features().columns().max(1)),
         Unit::NodeCapped => {
             return Err(Error::Unsuitable(format!(
