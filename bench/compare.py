@@ -49,7 +49,7 @@ def ours(progap, data, folder, method, level, depth, epochs, layers):
     command += ["--depth", str(depth)] if depth else []
     command += ["--epochs", str(epochs), "--layers", str(layers), "--threads", "1", "--json", "--out", release]
     whole, memory, output = measured(command)
-    return json.loads(output)["cpu_seconds"], memory, whole
+    return json.loads(output)["owner"]["cpu_seconds"], memory, whole
 
 
 def peer(npz, method, level, depth, epochs, _):

@@ -31,6 +31,7 @@ Examples:
   progap predict releases/demo-edge-1       classes and probabilities, without the graph
   progap verify releases/demo-edge-1        recompute the guarantee
   progap report releases/demo-edge-1        a page with the guarantee, tables and figures
+  progap export releases/demo-edge-1 out    what may leave the house, with a hash
   progap audit releases/demo-edge-1         attack it: is the guarantee kept?
   progap inspect demo                       a synthetic social network, nothing to download
   progap check my-graph/                    likely mistakes, before training
@@ -50,6 +51,7 @@ enum Command {
     Inspect(Box<command::inspect::Inspect>),
     Check(Box<command::check::Check>),
     Report(command::report::Report),
+    Export(command::export::Export),
     Methods(command::methods::Methods),
     Account(command::account::Account),
     #[command(subcommand)]
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Inspect(inspect) => inspect.run(),
         Command::Check(check) => check.run(),
         Command::Report(report) => report.run(),
+        Command::Export(export) => export.run(),
         Command::Methods(methods) => methods.run(),
         Command::Account(account) => account.run(),
         Command::Experiment(experiment) => experiment.run(),

@@ -88,16 +88,16 @@ fn a_release_becomes_a_page_and_files() {
 }
 
 #[test]
-fn private_labels_are_shown_to_their_holder_only() {
+fn private_labels_are_shown_to_the_data_owner_only() {
     let place = workplace();
     train(place.path(), "2", &["--level", "node", "--batch-size", "60", "--max-degree", "5"]);
-    progap_in(place.path(), &["report", "r", "--out", "public"]).ok();
-    let page = read(place.path().join("public/report.html"));
-    assert!(page.contains("Labels are private at node level") && page.contains("data&#39;s holder alone"));
-    assert!(!place.path().join("public/tables/confusion.csv").exists());
+    progap_in(place.path(), &["report", "r"]).ok();
+    let page = read(place.path().join("r-report/report.html"));
+    assert!(page.contains("Labels are private at node level") && page.contains("data owner alone"));
+    assert!(!place.path().join("r-report/tables/confusion.csv").exists());
     progap_in(place.path(), &["report", "r", "--data", "<i>net", "--out", "own"]).ok();
     let page = read(place.path().join("own/report.html"));
-    assert!(page.contains("Computed from private labels, without noise: for the data&#39;s holder alone"));
+    assert!(page.contains("Computed from private labels, without noise: for the data owner alone"));
     assert!(place.path().join("own/tables/confusion.csv").exists());
     // The same folder without the labels: nothing that was made of them is left.
     progap_in(place.path(), &["report", "r", "--out", "own", "--force"]).ok();
@@ -107,6 +107,37 @@ fn private_labels_are_shown_to_their_holder_only() {
     let wrong = ["report", "r", "--data", "other.progap", "--out", "wrong"];
     progap_in(place.path(), &wrong).refused(&["other.progap", "other data"]);
     assert!(!place.path().join("wrong").exists());
+}
+
+/// What anyone may see: no figure that is made of private labels, of the time it took, or of where things lie.
+#[test]
+fn a_public_page_has_nothing_for_the_data_owner_alone() {
+    let place = workplace();
+    train(place.path(), "2", &["--level", "node", "--batch-size", "60", "--max-degree", "5"]);
+    let page = "r-public-report/report.html";
+    assert_eq!(progap_in(place.path(), &["report", "r", "--public"]).ok().trim(), page);
+    let text = read(place.path().join(page));
+    for kept_back in ["peak memory", "processor time", "Accuracy", "id=\"training\"", "private/manifest"] {
+        assert!(!text.contains(kept_back), "{kept_back}");
+    }
+    let metrics: Value =
+        serde_json::from_str(&read(place.path().join("r/private/metrics.json"))).expect("JSON");
+    let accuracy = 100.0 * metrics["test_accuracy"].as_f64().expect("a number");
+    assert!(!text.contains(&format!("{accuracy:.1} %")) && !text.contains("accuracy ends at"), "an accuracy");
+    for said in ["Left out", "made of private labels without noise", "time and memory of training", "epsilon"]
+    {
+        assert!(text.contains(said), "{said}");
+    }
+    let both = ["report", "r", "--public", "--data", "<i>net", "--out", "x"];
+    assert!(!progap_in(place.path(), &both).success && !place.path().join("x").exists());
+
+    // At edge level labels are public: the page shows what was learnt, but not what it took.
+    std::fs::rename(place.path().join("r"), place.path().join("node")).expect("moved");
+    train(place.path(), "3", &[]);
+    progap_in(place.path(), &["report", "r", "--public", "--out", "edge"]).ok();
+    let text = read(place.path().join("edge/report.html"));
+    assert!(text.contains("id=\"accuracy\"") && place.path().join("edge/tables/confusion.csv").exists());
+    assert!(!text.contains("peak memory") && !text.contains(place.path().to_str().expect("a path")));
 }
 
 #[test]

@@ -7,10 +7,11 @@ use std::process::{Command, Stdio};
 use common::{folder, progap_in, put, text};
 
 /// All commands, as the manual names their pages.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "train",
     "predict",
     "verify",
+    "export",
     "inspect",
     "account",
     "data-list",

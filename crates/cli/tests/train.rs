@@ -10,10 +10,12 @@ fn train_predict_verify_and_inspect() {
     let place = workplace();
     let run = ["train", "g.progap", "--epochs", "10", "--out", "r", "--json"];
     let report = progap_in(place.path(), &run).json();
-    for key in
-        ["test_accuracy", "val_accuracy", "epsilon", "delta", "seconds", "cpu_seconds", "peak_rss_bytes"]
-    {
+    for key in ["test_accuracy", "val_accuracy", "epsilon", "delta"] {
         assert!(report[key].is_number(), "{key} in {report}");
+    }
+    // The time depends on the edges, and is for the data owner alone.
+    for key in ["seconds", "cpu_seconds", "peak_rss_bytes"] {
+        assert!(report["owner"][key].is_number() && report.get(key).is_none(), "{key} in {report}");
     }
     assert!(report["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 1.0 && epsilon > 0.99), "{report}");
     assert_eq!(report["release"], "r");
@@ -49,10 +51,40 @@ fn a_release_without_the_rows_of_its_nodes() {
     let at = place.path();
     let run = ["train", "g.progap", "--level", "node", "--epochs", "1", "--batch-size", "100", "--out", "r"];
     progap_in(at, &[&run[..], &["--quiet"]].concat()).ok();
-    progap_in(at, &["predict", "r", "--nodes", "3"]).ok();
+    let predicted = progap_in(at, &["predict", "r", "--nodes", "3"]);
+    assert!(predicted.success && predicted.stdout.lines().count() == 2);
+    assert_eq!(predicted.stderr.lines().count(), 1, "one sentence says whose view it is");
+    assert!(predicted.stderr.contains("give it to that node, or to those who may see its features"));
+    assert!(
+        progap_in(at, &["inspect", "r"]).ok().contains("for the data owner alone: made of private labels")
+    );
     std::fs::remove_dir_all(at.join("r/private")).expect("kept back");
     assert!(progap_in(at, &["verify", "r"]).ok().contains("kept back"));
     progap_in(at, &["predict", "r"]).refused(&["private/rows.progap", "taken out"]);
+}
+
+/// At node level accuracies come from private labels without noise: they stand apart, and say for whom they are.
+#[test]
+fn what_is_for_the_data_owner_alone_says_so() {
+    let place = workplace();
+    let at = place.path();
+    let run = ["train", "g.progap", "--level", "node", "--epochs", "1", "--batch-size", "100"];
+    let report = progap_in(at, &[&run[..], &["--out", "r", "--json"]].concat()).json();
+    let owner = report["owner"].as_object().expect("an object");
+    for key in ["test_accuracy", "val_accuracy", "train_accuracy", "majority_accuracy", "seconds"] {
+        assert!(owner[key].is_number() && report.get(key).is_none(), "{key} in {report}");
+    }
+    assert_eq!(report["private"], true);
+    let shown = progap_in(at, &[&run[..], &["--out", "s"]].concat()).ok();
+    for name in ["test accuracy", "features only", "majority class", "time"] {
+        let line =
+            shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {shown}"));
+        assert!(line.ends_with("for the data owner alone"), "{line}");
+    }
+    assert!(shown.contains("computed from private labels without noise"), "{shown}");
+    let shown = progap_in(at, &["train", "g.progap", "--epochs", "1", "--out", "e"]).ok();
+    assert!(shown.contains("features and labels of all nodes in the clear"), "{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("time") && line.ends_with("for the data owner alone")));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::path::Path;
 use progap_graph::AtomicFile;
 use progap_nn::Tensor;
 use safetensors::tensor::{Dtype, TensorView};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::InFile;
@@ -40,6 +40,11 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
 
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&read(path)?).in_file(path)
+}
+
+/// A number that JSON may not have: what is not a number is written as null.
+pub(crate) fn number_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {

@@ -58,9 +58,14 @@ impl Predictor {
             tensors.add(ENCODER, encoder.state());
         }
         tensors.write(&folder.join(MODEL))?;
+        Ok(Predictor::files(settings))
+    }
+
+    /// The names of all files that predictions are made of, besides rows.
+    pub fn files(settings: &Settings) -> Vec<String> {
         // Also those that only later stages read, where an earlier one is released: they are part of what was asked.
         let aggregates = (1..=settings.depth).map(|number| aggregate_name(settings, number));
-        Ok(std::iter::once(MODEL.to_string()).chain(aggregates).collect())
+        std::iter::once(MODEL.to_string()).chain(aggregates).collect()
     }
 
     /// Opens what [`Predictor::write`] wrote, for what the run chose, (feature columns, classes)

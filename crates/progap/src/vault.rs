@@ -438,6 +438,9 @@ impl<S: Source> Vault<S> {
     /// As [`Vault::unprotected_accuracy`], of a GraphSAGE.
     pub fn unprotected_sage_accuracy(&self, sage: &Sage, part: Part) -> Result<f64> {
         let (inputs, nodes) = (self.rows.own()?, self.rows.nodes(part));
+        if nodes.is_empty() {
+            return Ok(f64::NAN);
+        }
         let batch = Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?;
         Ok(sage.accuracy_along(batch, &self.senders_on_average())?)
     }
@@ -452,8 +455,8 @@ impl<S: Source> Vault<S> {
         }
     }
 
-    /// The accuracy on a part of the nodes, **without any protection**: at node level it is for the data's holder
-    /// alone, and the statement says so.
+    /// The accuracy on a part of the nodes, **without any protection**: at node level it is for the data owner alone, and the
+    /// statement says so. Of no nodes it is not a number.
     pub fn unprotected_accuracy(
         &self,
         network: &Network,
@@ -462,6 +465,9 @@ impl<S: Source> Vault<S> {
     ) -> Result<f64> {
         let inputs = self.rows.inputs(aggregates)?;
         let nodes = self.rows.nodes(part);
+        if nodes.is_empty() {
+            return Ok(f64::NAN);
+        }
         Ok(accuracy(network, Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?)?)
     }
 }

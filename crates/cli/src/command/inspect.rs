@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use progap::Release;
+use progap::{Release, release};
 use progap_graph::summary::{Quantiles, Summary};
 
 use super::Outcome;
@@ -77,8 +77,19 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
     }));
     rows.extend(statement.public.iter().map(|text| ("taken as public", text.clone())));
     rows.extend(statement.not_covered.iter().map(|text| ("not covered", text.clone())));
+    if let Some(exported) = &release.exported {
+        rows.push(("exported on", exported.date.to_string()));
+        rows.extend(
+            release::missing_for_predictions(&release).map(|why| ("no predict", ui::wrap(why, 96, 17))),
+        );
+    }
     if metrics.test_accuracy.is_finite() {
-        rows.push(("test accuracy", percent(metrics.test_accuracy)));
+        let whose = if metrics.unprotected {
+            ", for the data owner alone: made of private labels without noise"
+        } else {
+            ""
+        };
+        rows.push(("test accuracy", percent(metrics.test_accuracy) + whose));
     }
     ui::print(&ui::facts(&format!("release {}", folder.display()), &rows))
 }

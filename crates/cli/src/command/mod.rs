@@ -6,6 +6,7 @@ pub mod check;
 pub mod completions;
 pub mod data;
 pub mod experiment;
+pub mod export;
 pub mod inspect;
 pub mod ledger;
 pub mod man;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use progap::Release;
 use progap::release::Predictions;
+use progap::{Level, Release};
 use progap_graph::AtomicFile;
 use progap_graph::write::table::{ColumnValues, write_columns};
 
@@ -22,7 +22,7 @@ Examples:
   progap predict release/ --nodes ids.txt --out predictions.parquet
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
-a prediction about a node uses its own row: it is for that node, or for the data's holder. With the \
+a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \
 method dp-gnn the guarantee is about the model alone: predictions read the rows of a node's senders as \
 they are. `progap inspect release/` says what is covered.")]
 pub struct Predict {
@@ -54,8 +54,13 @@ impl Predict {
         if !release.covers_predictions() {
             eprintln!(
                 "caution: the guarantee of {} does not cover predictions, which read other nodes' rows as they are: keep them \
-                 to the data's holder",
+                 to the data owner",
                 release.config.settings.method
+            );
+        } else if release.config.settings.level == Level::Node {
+            eprintln!(
+                "caution: each prediction is computed from the node's own features: give it to that node, or to those who may \
+                 see its features"
             );
         }
         match (self.out, format) {

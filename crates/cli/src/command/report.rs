@@ -18,16 +18,21 @@ use crate::ui;
 Examples:
   progap report releases/demo-edge-1                          writes releases/demo-edge-1-report/report.html
   progap report release/ --out page/
+  progap report release/ --public                             a page that anyone may see
   progap report experiments/table2                            the tables and figures of an experiment
   progap report release/ --data my-graph/                     at node level, where labels are private: with labels")]
 pub struct Report {
     /// The folder of a release or of an experiment
     folder: PathBuf,
-    /// Folder for the report [default: beside the release, its name with -report; the folder of the experiment]
+    /// Folder for the report [default: beside the release, its name with -report or -public-report; the folder of the
+    /// experiment]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// A page that anyone may see: nothing on it but what follows from public inputs and noisy answers
+    #[arg(long, conflicts_with = "data")]
+    public: bool,
     /// The data set that the release was trained on, for what needs labels at node level; the page then is for the
-    /// data's holder alone
+    /// data owner alone
     #[arg(long, value_name = "DATASET")]
     data: Option<String>,
     #[command(flatten)]
@@ -46,7 +51,7 @@ impl Report {
         let out = match &self.out {
             Some(out) => out.clone(),
             None if experiment::is_folder(&self.folder) => self.folder.clone(),
-            None => beside(&self.folder)?,
+            None => beside(&self.folder, if self.public { "-public-report" } else { "-report" })?,
         };
         // An experiment shows itself in its own folder as often as it likes.
         if experiment::is_folder(&self.folder) && self.out.is_none() {
@@ -67,10 +72,19 @@ impl Report {
                 Some(_) => {
                     Err("--data belongs to a release: an experiment knows its data; leave it out".into())
                 }
+                None if self.public => Err(format!(
+                    "{}: an experiment measures the data without noise, and its page is for the data owner alone; --public \
+                     belongs to a release",
+                    self.folder.display()
+                )
+                .into()),
                 None => Ok(content),
             };
         }
         let release = Release::open(&self.folder)?;
+        if self.public {
+            return report::public(&release);
+        }
         let data =
             self.data.as_deref().map(|name| labelled(&release, name, &self.data_folder)).transpose()?;
         report::of_release(&release, data.as_ref())
@@ -78,13 +92,13 @@ impl Report {
 }
 
 /// The default folder for the report of a folder.
-fn beside(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
+fn beside(folder: &Path, ending: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let folder = std::fs::canonicalize(folder).map(|whole| {
         // What the user wrote is kept where it has a name.
         if folder.file_name().is_some() { folder.to_path_buf() } else { whole }
     })?;
     let mut name = folder.file_name().ok_or("name a folder for the report with --out")?.to_os_string();
-    name.push("-report");
+    name.push(ending);
     Ok(folder.with_file_name(name))
 }
 

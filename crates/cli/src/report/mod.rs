@@ -3,9 +3,11 @@
 //! [`content`] says what a report holds; the renderers turn that into files.
 
 mod alternative;
+mod classes;
 mod content;
 mod html;
 mod markdown;
+mod public;
 mod release;
 mod table;
 
@@ -16,7 +18,9 @@ use std::path::{Path, PathBuf};
 use progap_graph::AtomicFile;
 
 pub use content::*;
+pub use html::render as html;
 pub use markdown::render as markdown;
+pub use public::of_release as public;
 pub use release::of_release;
 
 use crate::plot;

@@ -1,6 +1,7 @@
 //! The report of one release.
 
-use progap::assessment::{Assessment, ClassScore, wilson_interval};
+use progap::assessment::wilson_interval;
+use progap::cost::Cost;
 use progap::method::catalogue;
 use progap::method::trainer::EpochRecord;
 use progap::release::{self, Mechanism};
@@ -8,50 +9,75 @@ use progap::{Level, Release};
 use progap_graph::{Dataset, Part, summary};
 use progap_privacy::noise::Provenance;
 
+use super::classes::classes;
 use super::content::{
-    Axis, Bar, BarSeries, Bars, Bin, Block, Border, Calibration, Cell, Figure, Lines, Matrix, Plot, Point,
-    Reference, Report, Section, Series, Table, Tone,
+    Axis, Bar, BarSeries, Bars, Block, Border, Cell, Figure, Lines, Plot, Point, Reference, Report, Section,
+    Series, Table, Tone,
 };
 use crate::ui;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The report of a release. Where labels are private they are not in it: `data` then is the data set it was trained
-/// on, and the report is for its holder alone.
+/// on, and the report is for the data owner alone.
 pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
-    let (settings, statement) = (&release.config.settings, &release.statement);
-    let labelled = match settings.level {
+    let labelled = match release.config.settings.level {
         Level::Node => data,
-        _ => Some(release.nodes()),
+        _ => Some(release.nodes()).filter(|_| release.has_labels()),
     };
-    let mut sections = vec![guarantee(release), accuracy(release, labelled)];
+    let cost = release.cost()?;
+    let owners = release.metrics.unprotected && release.metrics.test_accuracy.is_finite();
+    let owners = release.statement.unit.is_some()
+        && (owners || labelled.is_some_and(|_| data.is_some()) || cost.is_some());
+    let mut sections = vec![];
+    if owners {
+        sections.push(section(
+            "audience",
+            "Who may see this page",
+            vec![Block::Notice(Tone::Caution, OWNERS.into())],
+        ));
+    }
+    sections.extend([guarantee(release), accuracy(release, labelled)]);
     match labelled {
         Some(labelled) => sections.extend(classes(release, labelled)?),
-        None => sections.push(without_labels()),
+        None => sections.push(without_labels(release)),
     }
-    sections.extend(training(&release.metrics.history));
-    sections.push(cost(release)?);
-    sections.push(checks(release)?);
-    sections.push(settings_section(release)?);
+    let mut training = training(&release.metrics.history);
+    if let (true, Some(training)) = (release.metrics.unprotected, &mut training) {
+        training.blocks.insert(0, Block::Notice(Tone::Caution, UNPROTECTED.into()));
+    }
+    sections.extend(training);
+    sections.push(cost_section(release, cost));
+    sections.push(checks(&release::verify(&release.folder)?));
+    sections.push(settings_section(release, &release.folder.join("config.toml").to_string_lossy())?);
+    Ok(titled(release, sections))
+}
+
+const OWNERS: &str = "The data owner alone: figures that the guarantee does not cover are marked where they stand. A page that \
+                      anyone may see is made by progap report RELEASE --public.";
+
+/// The sections of a release's report under its title.
+pub(super) fn titled(release: &Release, sections: Vec<Section>) -> Report {
+    let (settings, statement) = (&release.config.settings, &release.statement);
     let epsilon = statement.epsilon.filter(|_| statement.private);
     let promise = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
-    Ok(Report {
+    Report {
         title: format!("{} on {}", settings.method, release.config.dataset),
         subtitle: format!("A release of progap: level {}, {promise}", settings.level),
         sections,
-    })
+    }
 }
 
-fn section(id: &str, heading: &str, blocks: Vec<Block>) -> Section {
+pub(super) fn section(id: &str, heading: &str, blocks: Vec<Block>) -> Section {
     Section { id: id.into(), heading: heading.into(), blocks }
 }
 
-fn fact(name: &str, value: impl Into<String>) -> (String, String) {
+pub(super) fn fact(name: &str, value: impl Into<String>) -> (String, String) {
     (name.into(), value.into())
 }
 
 /// What is promised, in words and in numbers.
-fn guarantee(release: &Release) -> Section {
+pub(super) fn guarantee(release: &Release) -> Section {
     let statement = &release.statement;
     let tone = if statement.private { Tone::Good } else { Tone::Caution };
     let mut blocks = vec![Block::Notice(tone, statement.in_words.clone())];
@@ -129,7 +155,7 @@ fn queries(mechanisms: &[Mechanism]) -> Table {
 }
 
 /// The accuracies, and where they come from.
-fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section {
+pub(super) fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section {
     let metrics = &release.metrics;
     let count = |part| release.nodes().split().map_or(0, |split| split.count(part));
     let interval = |share: f64, part| {
@@ -171,8 +197,8 @@ fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section {
     section("accuracy", "Accuracy", blocks)
 }
 
-const UNPROTECTED: &str = "Computed from private labels, without noise: for the data's holder alone. The guarantee does not \
-                           cover these numbers; take them out before you hand this page on.";
+pub(super) const UNPROTECTED: &str = "Computed from private labels, without noise: for the data owner alone. The guarantee does not \
+                           cover these numbers; a page without them is made by progap report RELEASE --public.";
 
 fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) -> (f64, f64)) -> Figure {
     let name =
@@ -199,135 +225,20 @@ fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) ->
     }
 }
 
-/// With more classes than this, a confusion matrix needs the whole width.
-const MANY_CLASSES: usize = 8;
-
-/// Class by class, on the test nodes.
-fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Section>> {
-    let Some(split) = release.nodes().split() else { return Ok(None) };
-    let nodes: Vec<u32> = split.nodes(Part::Test).map(|node| node as u32).collect();
-    if nodes.is_empty() {
-        return Ok(None);
+fn without_labels(release: &Release) -> Section {
+    if release.config.settings.level != Level::Node {
+        let text = "The rows of the nodes, labels among them, were left out of this export, so precision and recall, the \
+                    confusion matrix and the calibration are not shown here.";
+        return section("classes", "Class by class", vec![Block::Paragraph(text.into())]);
     }
-    let predictions = release.predict(&nodes)?;
-    let truth: Vec<u32> = nodes.iter().map(|&node| labelled.labels()[node as usize]).collect();
-    let names = release.nodes().class_names();
-    let found = Assessment::new(&truth, &predictions.classes, &predictions.probabilities, names.len());
-    let mut blocks = vec![];
-    if release.metrics.unprotected {
-        blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
-    }
-    blocks.push(Block::Table(class_table(&found, names)));
-    let (confusion, calibration) = (confusion(&found, names), calibration(&found));
-    if names.len() > MANY_CLASSES {
-        blocks.extend([confusion, calibration].map(Block::Figure));
-    } else {
-        blocks.push(Block::Panels(vec![confusion, calibration]));
-    }
-    Ok(Some(section("classes", "Class by class", blocks)))
-}
-
-fn class_table(found: &Assessment, names: &[String]) -> Table {
-    let score = |value: Option<f64>| value.map_or_else(Cell::missing, Cell::percent);
-    let row = |(name, class): (&String, &ClassScore)| {
-        vec![
-            Cell::text(name),
-            Cell::count(class.support as usize),
-            score(class.precision),
-            score(class.recall),
-            score(class.f1),
-        ]
-    };
-    let mut rows: Vec<_> = names.iter().zip(&found.classes).map(row).collect();
-    rows.push(
-        [
-            Cell::text("mean of the classes"),
-            Cell::count(found.nodes),
-            score(found.mean(|class| class.precision)),
-            score(found.mean(|class| class.recall)),
-            score(found.mean(|class| class.f1)),
-        ]
-        .map(Cell::bold)
-        .to_vec(),
-    );
-    Table {
-        id: "classes".into(),
-        caption: "Test nodes by class. Precision: of those predicted to be in the class, the share that is. Recall: of \
-                  those in the class, the share that is found. F1: their harmonic mean. A dash is a share of nothing, and \
-                  no part of the mean."
-            .into(),
-        columns: ["class", "test nodes", "precision", "recall", "F1"].map(String::from).to_vec(),
-        rows,
-    }
-}
-
-fn confusion(found: &Assessment, names: &[String]) -> Figure {
-    let pairs = found.confusion.iter().enumerate().flat_map(|(row, counts)| {
-        counts
-            .iter()
-            .enumerate()
-            .filter(move |(column, _)| *column != row)
-            .map(move |(column, &n)| (n, row, column))
-    });
-    let worst = pairs.max_by_key(|(n, ..)| *n).filter(|(n, ..)| *n > 0).map(|(n, row, column)| {
-        format!(
-            " Most often, {} of class {} were taken for {}.",
-            ui::count(n as usize),
-            names[row],
-            names[column]
-        )
-    });
-    Figure {
-        id: "confusion".into(),
-        caption:
-            "Confusion matrix of the test nodes; the stronger the colour, the larger the share of the row."
-                .into(),
-        alt: format!(
-            "Confusion matrix: {} of the test nodes lie on the diagonal.{}",
-            ui::percent(found.accuracy),
-            worst.unwrap_or_default()
-        ),
-        plot: Plot::Matrix(Matrix {
-            row_label: "true class".into(),
-            column_label: "predicted class".into(),
-            names: names.to_vec(),
-            counts: found.confusion.clone(),
-        }),
-    }
-}
-
-fn calibration(found: &Assessment) -> Figure {
-    let bins = found.bins.iter().map(|bin| {
-        let [low, high] = wilson_interval(bin.accuracy, bin.count);
-        let (from, to, count) = (bin.from, bin.to, bin.count);
-        Bin { from, to, count, confidence: bin.confidence, accuracy: bin.accuracy, interval: (low, high) }
-    });
-    let error = found.calibration_error;
-    Figure {
-        id: "calibration".into(),
-        caption: format!(
-            "Calibration on the test nodes: how often predictions are right, by how sure they are, with 95 % intervals. \
-             Expected calibration error: {}.",
-            ui::percent(error)
-        ),
-        alt: format!(
-            "Reliability diagram: on average the probability of the predicted class and the share that is right differ \
-             by {}.",
-            ui::percent(error)
-        ),
-        plot: Plot::Calibration(Calibration { bins: bins.collect(), expected_error: error }),
-    }
-}
-
-fn without_labels() -> Section {
     let text = "Labels are private at node level and not part of the release, so precision and recall, the confusion \
                 matrix and the calibration are not shown here. Whoever holds the data can add them with progap report \
-                RELEASE --data DATASET; that page then is for the data's holder alone.";
+                RELEASE --data DATASET; that page then is for the data owner alone.";
     section("classes", "Class by class", vec![Block::Paragraph(text.into())])
 }
 
 /// Accuracy and loss, epoch by epoch.
-fn training(history: &[EpochRecord]) -> Option<Section> {
+pub(super) fn training(history: &[EpochRecord]) -> Option<Section> {
     let last = history.last()?;
     let stages = last.stage + 1;
     let begins = |stage: usize| history.iter().position(|record| record.stage == stage);
@@ -392,9 +303,9 @@ fn training(history: &[EpochRecord]) -> Option<Section> {
 }
 
 /// Time and memory.
-fn cost(release: &Release) -> Result<Section> {
+fn cost_section(release: &Release, cost: Option<Cost>) -> Section {
     let mut blocks = vec![];
-    match release.cost()? {
+    match cost {
         None => blocks.push(Block::Paragraph(
             "Time and memory are not known: private/cost.json is not part of the release.".into(),
         )),
@@ -410,21 +321,20 @@ fn cost(release: &Release) -> Result<Section> {
                 facts.push(fact("peak memory", format!("{memory}, data included")));
             }
             blocks.push(Block::Facts(facts));
-            if release.statement.private {
+            if release.statement.unit.is_some() {
                 blocks.push(Block::Paragraph(
-                    "These depend on the data, and the guarantee does not cover them: take private/cost.json out of a \
-                     release that you hand on."
+                    "For the data owner alone: these depend on the data, and the guarantee does not cover them. progap export \
+                     leaves them out."
                         .into(),
                 ));
             }
         }
     }
-    Ok(section("cost", "Cost", blocks))
+    section("cost", "Cost", blocks)
 }
 
 /// What was recomputed while the report was written.
-fn checks(release: &Release) -> Result<Section> {
-    let findings = release::verify(&release.folder)?;
+pub(super) fn checks(findings: &[release::Finding]) -> Section {
     let row = |finding: &release::Finding| {
         let verdict = if finding.ok { Cell::text("ok") } else { Cell::text("WRONG").bold() };
         vec![Cell::text(&finding.what), verdict, Cell::text(&finding.detail)]
@@ -440,11 +350,11 @@ fn checks(release: &Release) -> Result<Section> {
         columns: ["checked", "verdict", "found"].map(String::from).to_vec(),
         rows: findings.iter().map(row).collect(),
     }));
-    Ok(section("checks", "Checks", blocks))
+    section("checks", "Checks", blocks)
 }
 
-/// All that is needed to run it again.
-fn settings_section(release: &Release) -> Result<Section> {
+/// All that is needed to run it again, from the settings in that file.
+pub(super) fn settings_section(release: &Release, file: &str) -> Result<Section> {
     let config = &release.config;
     let mut blocks = vec![Block::Facts(vec![
         fact("data set", &config.dataset),
@@ -454,10 +364,7 @@ fn settings_section(release: &Release) -> Result<Section> {
     ])];
     blocks.push(Block::Code {
         name: "Run it again".into(),
-        text: format!(
-            "progap train --config {}",
-            quoted(&release.folder.join("config.toml").to_string_lossy())
-        ),
+        text: format!("progap train --config {}", quoted(file)),
     });
     blocks.push(Block::Paragraph(match config.settings.seed {
         Some(_) => "The seed makes the run repeatable to the last bit, and its noise removable.".into(),

@@ -44,7 +44,7 @@ impl Training {
         let mut message = format!("stage {stage} of {}", stages - 1);
         message += &loss.map(|loss| format!("  loss {loss:.3}")).unwrap_or_default();
         message += &share("train", train_accuracy).unwrap_or_default();
-        message += &share("val", Some(val_accuracy)).unwrap_or_default();
+        message += &share("val", Some(val_accuracy).filter(|v| v.is_finite())).unwrap_or_default();
         self.0.set_message(message);
     }
 }

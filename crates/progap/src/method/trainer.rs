@@ -29,7 +29,8 @@ pub struct EpochRecord {
     pub loss: Option<f64>,
     /// The accuracy on the training nodes, where it is known.
     pub train_accuracy: Option<f64>,
-    /// The accuracy on the validation nodes.
+    /// The accuracy on the validation nodes; not a number where there are none.
+    #[serde(deserialize_with = "crate::files::number_or_nan")]
     pub val_accuracy: f64,
 }
 

@@ -13,10 +13,12 @@
 //! | `metrics.json` | accuracies and the history of training; at node level `private/metrics.json`, as labels are private there |
 //! | `config.toml` | the settings, to run it again |
 //! | `manifest.json` | the checksum of every other public file; written last |
+//! | `report.html`, `export.json` | only in what [`export()`] makes of a release |
 //!
 //! Everything outside `private/` is a function of public inputs and noisy answers alone (docs/privacy.md#nothing-else-leaves).
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
+mod export;
 mod statement;
 mod verify;
 
@@ -27,8 +29,9 @@ use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, store}
 use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
+pub use export::{Date, Export, Exported, PAGE, export, missing_for_predictions};
 pub use statement::{Mechanism, Statement};
-pub use verify::{Finding, verify};
+pub use verify::{Finding, verify, verify_promise};
 
 use crate::cost::Cost;
 use crate::error::InFile;
@@ -60,7 +63,8 @@ const VERSION: u32 = 1;
 pub struct Metrics {
     /// On the test nodes.
     pub test_accuracy: f64,
-    /// On the validation nodes.
+    /// On the validation nodes; not a number where there are none.
+    #[serde(deserialize_with = "files::number_or_nan")]
     pub val_accuracy: f64,
     /// On the training nodes.
     pub train_accuracy: f64,
@@ -78,6 +82,9 @@ pub struct Metrics {
 #[serde(deny_unknown_fields)]
 struct Manifest {
     version: u32,
+    /// Where the release was exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    export: Option<Exported>,
     files: BTreeMap<String, String>,
 }
 
@@ -85,7 +92,11 @@ impl Manifest {
     /// The manifest of some files of a folder, as they are.
     fn of(folder: &Path, names: impl IntoIterator<Item = String>) -> Result<Manifest> {
         let sum = |name: String| Ok((name.clone(), files::checksum(&folder.join(&name))?));
-        Ok(Manifest { version: VERSION, files: names.into_iter().map(sum).collect::<Result<_>>()? })
+        Ok(Manifest {
+            version: VERSION,
+            export: None,
+            files: names.into_iter().map(sum).collect::<Result<_>>()?,
+        })
     }
 
     /// Compares every listed file with its checksum. The data owner may keep back what is private; all else must be there.
@@ -130,6 +141,8 @@ pub struct Release {
     pub statement: Statement,
     /// Accuracies.
     pub metrics: Metrics,
+    /// When it was exported, and how; nothing for a release as training leaves it.
+    pub exported: Option<Exported>,
     nodes: Dataset,
     predictor: Predictor,
 }
@@ -172,7 +185,10 @@ pub(crate) fn write<S: Source>(
     let config = Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
-    files::write_json(&folder.join(STATEMENT), &Statement::new(&run.settings, plan, fitted, dataset)?)?;
+    let statement = Statement::new(&run.settings, plan, fitted, dataset)?;
+    // What was recorded is what was asked: a release that promises more than that is never written.
+    verify::check_promise(&statement, &run.settings)?;
+    files::write_json(&folder.join(STATEMENT), &statement)?;
     let metrics_file = metrics_file(&run.settings);
     files::write_json(&folder.join(metrics_file), metrics)?;
     names.extend([NODES, STATEMENT, metrics_file, CONFIG].map(String::from));
@@ -222,7 +238,8 @@ impl Metrics {
 impl Release {
     /// Opens a release; files that are missing, changed or of another release are errors.
     pub fn open(folder: &Path) -> Result<Release> {
-        read_manifests(folder)?.check(folder)?;
+        let manifest = read_manifests(folder)?;
+        manifest.check(folder)?;
         let config = folder.join(CONFIG);
         let config: Config =
             toml::from_str(&String::from_utf8_lossy(&files::read(&config)?)).in_file(&config)?;
@@ -243,7 +260,8 @@ impl Release {
             true => Metrics::kept_back(),
             false => files::read_json(&file)?,
         };
-        Ok(Release { folder: folder.to_path_buf(), config, statement, metrics, nodes, predictor })
+        let folder = folder.to_path_buf();
+        Ok(Release { folder, config, statement, metrics, exported: manifest.export, nodes, predictor })
     }
 
     /// The nodes: ids, class names, split. No edges; features and labels only where they are public.
@@ -254,6 +272,22 @@ impl Release {
     /// Time and memory of training, unless they were taken out of the release.
     pub fn cost(&self) -> Result<Option<Cost>> {
         Cost::read(&self.folder)
+    }
+
+    /// Whether the nodes' own features are there, which predictions read.
+    pub fn has_features(&self) -> bool {
+        self.nodes.features().columns() == self.statement.feature_columns
+    }
+
+    /// Whether the nodes' labels are there: where they are public, and not left out of an export.
+    pub fn has_labels(&self) -> bool {
+        self.config.settings.level != Level::Node && self.has_features()
+    }
+
+    /// Whether what the model reads of the graph is there.
+    pub(crate) fn has_aggregates(&self) -> bool {
+        let read = self.statement.choice.as_ref().map_or(self.config.settings.depth, |choice| choice.stage);
+        self.predictor.aggregates.len() >= read
     }
 
     /// Whether a data set has the nodes, classes and split of this release. A release holds no fingerprint of private
@@ -297,11 +331,8 @@ impl Release {
     /// What the model says about some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also
     /// what was kept of its senders' rows, which its statement says.
     pub fn predict(&self, nodes: &[u32]) -> Result<Predictions> {
-        if self.nodes.features().columns() != self.statement.feature_columns {
-            return Err(Error::file(
-                &self.folder,
-                "the features (private/rows.progap) were taken out of this release: predictions need them",
-            ));
+        if let Some(missing) = missing_for_predictions(self) {
+            return Err(Error::file(&self.folder, missing));
         }
         let probabilities = self.predictor.probabilities(&Rows::of_nodes(&self.nodes)?, nodes)?;
         let best = |row: &[f32]| {
@@ -326,7 +357,8 @@ fn read_manifests(folder: &Path) -> Result<Manifest> {
     }
     let mut manifest = read_manifest(&folder.join(MANIFEST))?;
     let own = folder.join(OWN_MANIFEST);
-    if own.exists() {
+    // Nothing private belongs to an export.
+    if manifest.export.is_none() && own.exists() {
         manifest.files.extend(read_manifest(&own)?.files);
     }
     Ok(manifest)

@@ -9,7 +9,9 @@ use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::statement::{list, not_covered};
-use super::{MANIFEST, OWN_MANIFEST, PRIVATE, Release, Statement, read_manifest, read_manifests};
+use super::{
+    MANIFEST, Manifest, OWN_MANIFEST, PRIVATE, Release, Statement, export, read_manifest, read_manifests,
+};
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
 use crate::settings::{DeltaRule, Level, Method, Settings};
 use crate::units::Epsilons;
@@ -37,8 +39,17 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let note = if kept_back > 0 { "; what is private was kept back" } else { "" };
     let detail = format!("{count} files have the checksums of the manifest, and fit together{note}");
     findings.push(Finding { what: "files".into(), detail, ok: true });
-    findings.push(unexpected_files(folder, &manifest.files)?);
+    findings.push(unexpected_files(folder, &manifest)?);
     findings.push(private_checksums(folder)?);
+    findings.extend(exported(&release)?);
+    findings.extend(verify_promise(&release)?);
+    Ok(findings)
+}
+
+/// Checks everything but files: the words, the list of queries against the settings, epsilon by two accountants, and the
+/// accuracy where labels are there. What it finds does not depend on anything in `private/`.
+pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
     findings.push(words(statement, settings));
@@ -51,6 +62,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
         findings.push(Finding { what: "choice".into(), detail, ok: choice == statement.choice });
     }
     let sizes = release.sizes();
+    findings.push(accuracy(release)?);
     findings.push(queries(statement, settings, sizes)?);
     findings.extend(epsilons(statement, settings, sizes)?);
     findings.extend(both_units(statement, settings, sizes)?);
@@ -64,7 +76,11 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
 }
 
 /// Files that belong to no release: left over from a run, or slipped in.
-fn unexpected_files(folder: &Path, known: &std::collections::BTreeMap<String, String>) -> Result<Finding> {
+fn unexpected_files(folder: &Path, manifest: &Manifest) -> Result<Finding> {
+    let unlisted: &[&str] = match manifest.export {
+        Some(_) => &[MANIFEST, export::EXPORT],
+        None => &[MANIFEST, OWN_MANIFEST, crate::cost::COST],
+    };
     let mut strangers = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
@@ -73,9 +89,7 @@ fn unexpected_files(folder: &Path, known: &std::collections::BTreeMap<String, St
             let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             if path.is_dir() {
                 folders.push(path);
-            } else if ![MANIFEST, OWN_MANIFEST, crate::cost::COST].contains(&name.as_str())
-                && !known.contains_key(&name)
-            {
+            } else if !unlisted.contains(&name.as_str()) && !manifest.files.contains_key(&name) {
                 strangers.push(name);
             }
         }
@@ -96,6 +110,45 @@ fn private_checksums(folder: &Path) -> Result<Finding> {
         false => format!("the public manifest holds those of {}: do not hand it on", told.join(", ")),
     };
     Ok(Finding { what: "private checksums".into(), detail, ok: told.is_empty() })
+}
+
+/// What an export says of itself, against what it is.
+fn exported(release: &Release) -> Result<Option<Finding>> {
+    let Some(exported) = &release.exported else { return Ok(None) };
+    let rows = match (exported.rows, release.has_features()) {
+        (true, true) => "with the rows of the nodes",
+        (false, false) => "without the rows of the nodes",
+        _ => "but the rows of the nodes are not what it says",
+    };
+    let (ok, hash) = match export::Note::check(&release.folder, exported)? {
+        Ok(hash) => (true, format!("SHA-256 {hash}")),
+        Err(problem) => (false, problem),
+    };
+    let detail = format!("of {}, {rows}; {hash}", exported.date);
+    Ok(Some(Finding { what: "export".into(), detail, ok: ok && exported.rows == release.has_features() }))
+}
+
+/// The accuracy on the test nodes, from predictions; where the labels are not there, that it was not recomputed.
+fn accuracy(release: &Release) -> Result<Finding> {
+    let what = "accuracy".to_string();
+    if !release.has_labels() {
+        let why = match release.config.settings.level {
+            Level::Node => "labels are private and in no release",
+            _ => "the rows of the nodes were left out of this export",
+        };
+        return Ok(Finding { what, detail: format!("not recomputed: {why}"), ok: true });
+    }
+    let nodes = release.nodes();
+    let test: Vec<u32> =
+        nodes.split().map_or(vec![], |split| split.nodes(Part::Test).map(|node| node as u32).collect());
+    let classes = release.predict(&test)?.classes;
+    let right = test.iter().zip(&classes).filter(|&(&node, &class)| nodes.labels()[node as usize] == class);
+    let found = right.count() as f64 / test.len() as f64;
+    let claimed = release.metrics.test_accuracy;
+    // Another machine may round the last bit of a tie otherwise.
+    let slack = f64::max(1e-3, 2.0 / test.len() as f64);
+    let detail = format!("claimed {:.4} on the test nodes, recomputed {found:.4}", claimed);
+    Ok(Finding { what, detail, ok: (found - claimed).abs() <= slack })
 }
 
 /// What the statement says in words, against what its numbers and the settings say.
@@ -223,6 +276,29 @@ fn subgraph_steps(event: &Event, settings: &Settings, sizes: PublicSizes) -> Res
         && max_terms == planned.max_terms()
         && term_sensitivity >= planned.term_sensitivity();
     Ok((*count, ok))
+}
+
+/// Recomputes epsilon from the recorded events, by the tightest accountant that is proven.
+///
+/// # Errors
+/// Events that cost more than the statement says, or a statement that says more than was asked for: then there must be no
+/// release.
+pub(super) fn check_promise(statement: &Statement, settings: &Settings) -> Result<()> {
+    let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(()) };
+    let nothing_asked = matches!(&statement.event, Event::Composed { events } if events.is_empty());
+    let found = match settings.method {
+        _ if nothing_asked => 0.0,
+        Method::EdgeRand => statement.event.pure_epsilon().unwrap_or(f64::INFINITY),
+        _ => Best.epsilon(&statement.event, tables::provable(delta))?.value,
+    };
+    let asked = settings.epsilon.unwrap_or(0.0);
+    match found <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12) {
+        true => Ok(()),
+        false => Err(Error::Contradiction(
+            "what was asked of the data costs more than the statement would promise, so no release was written: this is a \
+             mistake in progap itself, please report it",
+        )),
+    }
 }
 
 /// The cost with a delta of zero, and by an accountant that knows none.

@@ -15,6 +15,8 @@
 
 mod account;
 mod folder;
+#[cfg(test)]
+mod injected;
 mod memory;
 mod progress;
 

@@ -11,6 +11,8 @@ use progap_graph::{Dataset, Ratios};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub mod twins;
+
 pub fn network() -> Dataset {
     let dataset = SocialNetwork::new(2000).edges(60_000).classes(3).seed(1).generate().expect("a network");
     dataset.or_random_split(Ratios::default(), 1).expect("a split")

@@ -1,0 +1,77 @@
+//! `progap export`: what may leave the house.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use progap::Level;
+use progap::release::{self, Date, Export as Made, Exported};
+
+use super::Outcome;
+use crate::output::refuse_releases;
+use crate::{report, ui};
+
+/// Export a release: what may leave the house, dated, with the statement, the public page and a hash
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap export releases/demo-edge-1 for-others           without private/, without features and labels
+  progap export release/ for-others --with-rows           edge level: with everyone's features and labels, so that it predicts
+  progap export release/ for-others --date 2026-01-31
+
+An export is a release of its own, which `verify`, `inspect` and `report` read. Where the rows of the nodes are left \
+out, it makes no predictions. Whoever has the hash from you can tell that an export is yours.")]
+pub struct Export {
+    /// The folder of a release
+    release: PathBuf,
+    /// The folder to make; it must not exist
+    out: PathBuf,
+    /// With the features and labels of all nodes in the clear; not at node level, where they are private
+    #[arg(long)]
+    with_rows: bool,
+    /// The day that the export bears, as 2026-01-31 [default: today at Greenwich]
+    #[arg(long, value_name = "DAY")]
+    date: Option<Date>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Export {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        refuse_releases(&self.out)?;
+        let exported = Exported { date: self.date.unwrap_or_else(Date::today), rows: self.with_rows };
+        let mut page = |release: &progap::Release| Ok(report::html(&report::public(release)?));
+        let made = release::export(&self.release, &self.out, exported.clone(), &mut page)?;
+        if self.json {
+            return ui::print(&serde_json::to_string_pretty(&serde_json::json!({
+                "export": self.out,
+                "date": exported.date,
+                "rows": exported.rows,
+                "files": made.files,
+                "sha256": made.sha256,
+            }))?);
+        }
+        let mut rows = vec![
+            ("date", exported.date.to_string()),
+            ("guarantee", ui::wrap(&made.release.statement.in_words, 100, 12)),
+            ("files", ui::wrap(&made.files.join(", "), 100, 12)),
+        ];
+        rows.push(("left out", ui::wrap(&left_out(&made), 100, 12)));
+        rows.extend(
+            release::missing_for_predictions(&made.release).map(|why| ("no predict", ui::wrap(why, 100, 12))),
+        );
+        rows.push(("SHA-256", made.sha256.clone()));
+        rows.push(("next", format!("progap verify {}", self.out.display())));
+        ui::print(&ui::facts(&format!("export {}", self.out.display()), &rows))
+    }
+}
+
+fn left_out(made: &Made) -> String {
+    let rows = match (made.release.config.settings.level, made.release.has_features()) {
+        (Level::Node, _) => ", which holds what is made of private rows and labels",
+        (_, false) => ", and the features and labels of all nodes",
+        (_, true) => "; features and labels of all nodes are in nodes.progap, in the clear",
+    };
+    format!("the folder private{rows}")
+}
