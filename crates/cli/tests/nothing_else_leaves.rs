@@ -56,7 +56,7 @@ fn public_rows(text: &str) -> Vec<String> {
             _ => rows.push(line.into()),
         }
     }
-    rows.retain(|row| !row.contains("for the data owner alone"));
+    rows.retain(|row| !row.contains("for the data owner alone") && !row.starts_with("owner only"));
     rows
 }
 

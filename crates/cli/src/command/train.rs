@@ -1,15 +1,15 @@
 //! `progap train`: from a data set to a release.
 
+mod summary;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use progap::assessment::wilson_interval;
 use progap::effect::without_effect;
-use progap::experiment::mean_interval;
-use progap::lint::{Remark, lint};
+use progap::lint::lint;
 use progap::method::Progress;
 use progap::method::catalogue::default_level;
 use progap::plan::automatic_delta;
@@ -17,16 +17,17 @@ use progap::run::Account;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
 };
-use progap::{Release, ledger, release, run};
+use progap::{ledger, release, run};
 use progap_graph::Dataset;
-use progap_privacy::{Event, Unit};
-use serde::Serialize;
 
+pub use summary::other_unit;
+use summary::{RunReport, report};
+
+use super::Outcome;
 use super::experiment::shell_word;
-use super::{Outcome, check};
 use crate::source::Source;
 use crate::stop;
-use crate::ui::{self, Training, percent};
+use crate::ui::{self, Training};
 
 /// What to train on and how: shared by all commands that train.
 #[derive(Args)]
@@ -200,78 +201,6 @@ fn parse_delta(text: &str) -> Result<Delta, String> {
     }
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report {
-    #[serde(flatten)]
-    run: RunReport,
-    /// What all runs cost together; null without a promise.
-    epsilon_all_runs: Option<f64>,
-    delta_all_runs: Option<f64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    runs: Vec<RunReport>,
-}
-
-#[derive(Serialize, Clone)]
-struct RunReport {
-    dataset: String,
-    method: Method,
-    level: Level,
-    private: bool,
-    /// Where labels are public.
-    #[serde(flatten)]
-    accuracies: Option<AccuracyReport>,
-    epsilon: Option<f64>,
-    delta: Option<f64>,
-    unit: Option<Unit>,
-    /// Edge level: for both directions between two nodes, and for one, at the same delta.
-    epsilon_friendship: Option<f64>,
-    epsilon_directed: Option<f64>,
-    release: PathBuf,
-    owner: OwnerReport,
-    #[serde(skip)]
-    event: Event,
-    #[serde(skip)]
-    noise_values: u64,
-}
-
-#[derive(Serialize, Clone)]
-struct AccuracyReport {
-    test_accuracy: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    test_accuracy_interval: Option<[f64; 2]>,
-    val_accuracy: f64,
-    train_accuracy: f64,
-    features_only_accuracy: Option<f64>,
-    majority_accuracy: Option<f64>,
-}
-
-/// What is for the data owner alone: it depends on the data without noise.
-#[derive(Serialize, Clone)]
-struct OwnerReport {
-    /// Where labels are private.
-    #[serde(flatten)]
-    accuracies: Option<AccuracyReport>,
-    /// What was found in the data.
-    findings: Vec<Remark>,
-    seconds: f64,
-    cpu_seconds: f64,
-    peak_rss_bytes: u64,
-}
-
-impl RunReport {
-    fn accuracies(&self) -> &AccuracyReport {
-        self.accuracies.as_ref().or(self.owner.accuracies.as_ref()).expect("one of the two has them")
-    }
-
-    fn accuracies_mut(&mut self) -> &mut AccuracyReport {
-        self.accuracies.as_mut().or(self.owner.accuracies.as_mut()).expect("one of the two has them")
-    }
-}
-
-/// What is said on every line that is for the data owner alone.
-const OWNER: &str = "for the data owner alone";
-
 /// What can be said anew when an interrupted run goes on; all else was decided when it began.
 const STILL_OPEN: [&str; 5] = ["resume", "threads", "json", "quiet", "data_dir"];
 
@@ -291,7 +220,7 @@ impl Train {
         if let Some(folder) = &self.resume {
             let source = Source::kept(&run::interrupted(folder)?.source)?;
             let report = self.once(&source, None, folder, &mut None, stop)?;
-            return self.show(vec![report]);
+            return self.say(vec![report]);
         }
         let (settings, source) = self.choices.settings()?;
         settings.check()?;
@@ -321,7 +250,7 @@ impl Train {
             let source = source.with_seed(source.given_seed().unwrap_or(0) + repeat);
             reports.push(self.once(&source, Some(&settings), &folder, &mut account, stop)?);
         }
-        self.show(reports)
+        self.say(reports)
     }
 }
 
@@ -511,114 +440,8 @@ impl Train {
         Ok(account)
     }
 
-    fn show(&self, reports: Vec<RunReport>) -> Outcome {
-        let accuracies: Vec<f64> = reports.iter().map(|run| run.accuracies().test_accuracy).collect();
-        let mean = |value: fn(&AccuracyReport) -> f64| {
-            reports.iter().map(|run| value(run.accuracies())).sum::<f64>() / reports.len() as f64
-        };
-        let mut run = reports[reports.len() - 1].clone();
-        let together = cost_together(&reports);
-        let interval = (reports.len() > 1).then(|| mean_interval(&accuracies));
-        let means = run.accuracies_mut();
-        means.test_accuracy = mean(|run| run.test_accuracy);
-        means.val_accuracy = mean(|run| run.val_accuracy);
-        means.test_accuracy_interval = interval;
-        if self.quiet {
-            return Ok(());
-        }
-        if self.json {
-            let runs = if reports.len() > 1 { reports } else { vec![] };
-            let (epsilon_all_runs, delta_all_runs) = together.unzip();
-            let report = Report { run, epsilon_all_runs, delta_all_runs, runs };
-            return ui::print(&serde_json::to_string_pretty(&report)?);
-        }
-        let release = Release::open(&run.release)?;
-        let mut rows = vec![];
-        let shown = run.accuracies();
-        let accuracy = match interval {
-            Some([low, high]) => format!(
-                "{} (mean of {} runs; 95 % interval {} to {})",
-                percent(shown.test_accuracy),
-                reports.len(),
-                percent(low),
-                percent(high)
-            ),
-            None => {
-                let nodes = release.nodes().split().map_or(0, |split| split.count(progap_graph::Part::Test));
-                let [low, high] = wilson_interval(shown.test_accuracy, nodes);
-                format!(
-                    "{} (95 % interval {} to {})",
-                    percent(shown.test_accuracy),
-                    percent(low),
-                    percent(high)
-                )
-            }
-        };
-        let private_labels = run.owner.accuracies.is_some();
-        let marked = |text: String| if private_labels { format!("{text}, {OWNER}") } else { text };
-        rows.push(("test accuracy", marked(accuracy)));
-        rows.extend(shown.features_only_accuracy.map(|a| ("features only", marked(percent(a)))));
-        rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
-        if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
-            let unit = run.unit.map(|unit| unit.to_string()).unwrap_or_default();
-            let each = if reports.len() > 1 { ", for each run alone" } else { "" };
-            rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}{each}")));
-        }
-        if release.config.settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
-            let why = "one friendship, as every edge has an edge back; --directed chooses one direction";
-            rows.push(("unit", why.into()));
-        }
-        rows.extend(other_unit(&release.statement));
-        if let (Some((epsilon, delta)), true) = (together, reports.len() > 1) {
-            let all = format!(
-                "epsilon {epsilon:.4}, delta {delta:e}: what the {} releases cost together, for whoever sees all",
-                reports.len()
-            );
-            rows.push(("all runs", all));
-        }
-        rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
-        rows.extend(check::rows(&run.owner.findings));
-        rows.extend(what_lies_open(&release).map(|text| ("caution", ui::wrap(text, 100, 16))));
-        let time = format!("{:.1} s ({:.1} s CPU)", run.owner.seconds, run.owner.cpu_seconds);
-        let depends = if release.statement.unit.is_some() { format!(", {OWNER}") } else { String::new() };
-        rows.push(("time", time + &depends));
-        rows.push(("release", run.release.display().to_string()));
-        let next =
-            format!("progap predict {0}   progap verify {0}   progap export {0} OUT", run.release.display());
-        rows.push(("next", next));
-        ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
-    }
-}
-
-/// The guarantee for the unit of an edge that is not the stated one.
-pub fn other_unit(statement: &release::Statement) -> Option<(&'static str, String)> {
-    let row = |name, epsilon: f64, what: &str| {
-        // Rounded up, as every epsilon is that is shown.
-        let shown = (epsilon * 1e4 - 1e-6).ceil() / 1e4;
-        (name, format!("epsilon {shown:.4} for {what}, at the same delta"))
-    };
-    match (statement.unit?, statement.epsilon_friendship?, statement.epsilon_directed?) {
-        (Unit::EdgeUndirected, _, directed) => {
-            Some(row("one direction", directed, "one direction of it alone"))
-        }
-        (Unit::Edge, friendship, _) => {
-            Some(row("friendship", friendship, "both directions of an edge together"))
-        }
-        _ => None,
-    }
-}
-
-/// Epsilon and delta of all runs together: as an accountant composes them, or else, for what no accountant composes, the sum
-/// of each. Nothing without a promise.
-fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
-    let costs: Vec<(f64, f64)> = runs.iter().map(|run| run.epsilon.zip(run.delta)).collect::<Option<_>>()?;
-    let sum = costs.iter().fold((0.0, 0.0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));
-    let delta = costs.iter().map(|cost| cost.1).fold(0.0, f64::max);
-    let events: Vec<&Event> = runs.iter().map(|run| &run.event).collect();
-    let values = runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.noise_values));
-    match costs.len() {
-        1 => Some(sum),
-        _ => Some(ledger::together(&events, values, delta).map_or(sum, |epsilon| (epsilon, delta))),
+    fn say(&self, reports: Vec<RunReport>) -> Outcome {
+        if self.quiet { Ok(()) } else { summary::show(reports, self.json) }
     }
 }
 
@@ -667,63 +490,6 @@ fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> 
                 .into()
         }
         error => error.into(),
-    }
-}
-
-/// What the release holds in the clear, or what is shown of it though no guarantee covers it.
-fn what_lies_open(release: &Release) -> Option<&'static str> {
-    match release.config.settings.level {
-        Level::None => None,
-        Level::Edge => Some(
-            "nodes.progap in the release holds the features and labels of all nodes in the clear; `progap export` leaves them out",
-        ),
-        Level::Node => Some(
-            "accuracies are computed from private labels without noise, and the folder private of the release is for the data \
-             owner alone; `progap export` leaves it out",
-        ),
-    }
-}
-
-fn report(
-    release: &Release,
-    findings: Vec<Remark>,
-    majority: Option<f64>,
-    seconds: f64,
-    cpu_seconds: f64,
-) -> RunReport {
-    let (metrics, statement) = (&release.metrics, &release.statement);
-    let accuracies = AccuracyReport {
-        test_accuracy: metrics.test_accuracy,
-        test_accuracy_interval: None,
-        val_accuracy: metrics.val_accuracy,
-        train_accuracy: metrics.train_accuracy,
-        features_only_accuracy: metrics.features_only_accuracy,
-        majority_accuracy: majority,
-    };
-    let (open, owners) =
-        if metrics.unprotected { (None, Some(accuracies)) } else { (Some(accuracies), None) };
-    RunReport {
-        dataset: release.config.dataset.clone(),
-        method: release.config.settings.method,
-        level: release.config.settings.level,
-        private: statement.private,
-        accuracies: open,
-        epsilon: statement.epsilon,
-        delta: statement.delta,
-        unit: statement.unit,
-        epsilon_friendship: statement.epsilon_friendship,
-        epsilon_directed: statement.epsilon_directed,
-        release: release.folder.clone(),
-        owner: OwnerReport {
-            accuracies: owners,
-            findings,
-            seconds,
-            cpu_seconds,
-            peak_rss_bytes: ui::peak_memory(),
-        },
-        event: statement.event.clone(),
-        // Where it cannot be known, runs are not composed but added up.
-        noise_values: release.noise_values().unwrap_or(u64::MAX),
     }
 }
 
