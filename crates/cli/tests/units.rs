@@ -13,7 +13,7 @@ fn train(at: &std::path::Path, out: &str, more: &[&str]) -> Value {
 }
 
 fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings_for_owner"].as_array().expect("findings").iter();
+    let findings = report["owner"]["findings"].as_array().expect("findings").iter();
     findings.filter_map(|finding| finding["code"].as_str()).collect()
 }
 
@@ -198,7 +198,7 @@ fn repeated_edges_are_merged_and_counted_aloud() {
     let report = progap_in(at, &run).json();
     assert_eq!(report["delta"].as_f64(), Some(1e-4), "900 edges, not 1,351: {report}");
     for (code, text) in [("repeated-edges", "450 edges repeat"), ("self-loops", "1 edges lead")] {
-        let findings = report["findings_for_owner"].as_array().expect("findings");
+        let findings = report["owner"]["findings"].as_array().expect("findings");
         let found = findings.iter().find(|finding| finding["code"] == code).expect(code);
         assert!(found["text"].as_str().is_some_and(|found| found.starts_with(text)), "{found}");
     }

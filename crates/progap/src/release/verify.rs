@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::statement::{list, not_covered};
 use super::{
-    MANIFEST, Manifest, OWN_MANIFEST, PRIVATE, Release, Statement, export, read_manifest, read_manifests,
+    MANIFEST, Manifest, OWN_MANIFEST, OWN_ROWS, PRIVATE, Release, Statement, export, read_manifest,
+    read_manifests,
 };
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
 use crate::settings::{DeltaRule, Level, Method, Settings};
@@ -34,9 +35,10 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let manifest = read_manifests(folder)?;
     let release = Release::open(folder)?;
-    let kept_back = manifest.files.keys().filter(|name| !folder.join(name).exists()).count();
-    let count = manifest.files.len() - kept_back;
-    let note = if kept_back > 0 { "; what is private was kept back" } else { "" };
+    let missing = manifest.files.keys().filter(|name| !folder.join(name).exists()).count();
+    let count = manifest.files.len() - missing;
+    let kept_back = release.config.settings.level == Level::Node && !folder.join(OWN_ROWS).exists();
+    let note = if missing > 0 || kept_back { "; what is private was kept back" } else { "" };
     let detail = format!("{count} files have the checksums of the manifest, and fit together{note}");
     findings.push(Finding { what: "files".into(), detail, ok: true });
     findings.push(unexpected_files(folder, &manifest)?);
