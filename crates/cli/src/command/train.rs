@@ -12,12 +12,11 @@ use progap::effect::without_effect;
 use progap::lint::lint;
 use progap::method::Progress;
 use progap::method::catalogue::default_level;
-use progap::plan::automatic_delta;
 use progap::run::Account;
 use progap::settings::{
     Accounting, Bounding, Combination, Level, Messages, Method, Nonlinearity, Selection, Settings,
 };
-use progap::{ledger, release, run};
+use progap::{delta, ledger, release, run};
 use progap_graph::Dataset;
 
 pub use summary::other_unit;
@@ -460,7 +459,7 @@ fn init_line(
         return Ok("progap ledger init".into());
     };
     // A run without a delta is charged at any.
-    let delta = if plan.delta > 0.0 { plan.delta } else { automatic_delta(dataset.graph().edges()) };
+    let delta = if plan.delta > 0.0 { plan.delta } else { delta::usual(dataset.graph().distinct_edges()) };
     let mut words = vec!["progap".to_owned(), "ledger".into(), "init".into(), file.display().to_string()];
     words.push("--data".into());
     words.extend(source.as_arguments());

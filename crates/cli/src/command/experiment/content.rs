@@ -214,7 +214,8 @@ fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
     let mut caption =
         "Test accuracy in percent: mean over the runs, and half of its 95 % bootstrap interval (1000 \
                        resamples). Of equal promises the best stands out."
-            .to_string();
+            .to_string()
+            + &unit_note(outcomes);
     if columns.iter().any(|column| column.contains(PUBLISHED)) {
         caption += " Published figures are of the paper's own data, fb-100 of all hundred schools, and of settings tuned by \
                     its grid.";
@@ -295,7 +296,8 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
         id: SETTINGS.into(),
         caption: "The settings behind each figure, by mean validation accuracy where several were tried. Seconds are \
                   elapsed time, with whatever else the machine did."
-            .into(),
+            .to_string()
+            + &unit_note(outcomes),
         columns: columns.map(String::from).into(),
         rows: outcomes.iter().map(row).collect(),
     };
@@ -365,12 +367,37 @@ fn method_section(experiment: &Experiment) -> Section {
     section("method", "How it was done", blocks)
 }
 
-fn level_name(level: Level) -> &'static str {
+/// The level, and what one record is at edge level.
+fn level_name(outcomes: &Outcomes<'_>, level: Level) -> String {
     match level {
-        Level::None => "without privacy",
-        Level::Edge => "edge level",
-        Level::Node => "node level",
+        Level::None => "without privacy".into(),
+        Level::Edge => match edge_units(outcomes).as_slice() {
+            [false] => "edge level (directed edges)".into(),
+            [true] => "edge level (friendships)".into(),
+            _ => "edge level".into(),
+        },
+        Level::Node => "node level".into(),
     }
+}
+
+/// Whether friendships are the records, for the cells at edge level: all that occurs, once.
+fn edge_units(outcomes: &Outcomes<'_>) -> Vec<bool> {
+    let cells = outcomes.iter().map(|(cell, _)| cell).filter(|cell| cell.level == Level::Edge);
+    let mut units: Vec<bool> = cells.flat_map(|cell| &cell.candidates).map(|s| s.undirected).collect();
+    units.sort_unstable();
+    units.dedup();
+    units
+}
+
+/// What one record is at edge level, as the last sentence of a caption.
+fn unit_note(outcomes: &Outcomes<'_>) -> String {
+    match edge_units(outcomes).as_slice() {
+        [] => "",
+        [false] => " At edge level one record is a directed edge, so that a friendship is two of them.",
+        [true] => " At edge level one record is a friendship, both directions of it.",
+        _ => " At edge level one record is a directed edge, or a friendship where undirected is true.",
+    }
+    .into()
 }
 
 fn figure_id(kind: &str, data: &str, level: Level) -> String {
@@ -442,7 +469,7 @@ fn tradeoff(outcomes: &Outcomes<'_>, data: &str, level: Level) -> Option<Figure>
         series.iter().map(|line| format!("{}: {}", line.name, best(line).join(", "))).collect::<Vec<_>>();
     Some(Figure {
         id: figure_id("tradeoff", data, level),
-        caption: format!("{data}, {}: accuracy against epsilon", level_name(level)),
+        caption: format!("{data}, {}: accuracy against epsilon", level_name(outcomes, level)),
         alt: format!("Test accuracy at each epsilon. {}.", alt.join(". ")),
         plot: Plot::Lines(Lines {
             x: Axis::log("epsilon", ticks),
@@ -491,7 +518,7 @@ fn depth(outcomes: &Outcomes<'_>, data: &str, level: Level) -> Option<Figure> {
     };
     Some(Figure {
         id: figure_id("depth", data, level),
-        caption: format!("{data}, {}: accuracy against depth", level_name(level)),
+        caption: format!("{data}, {}: accuracy against depth", level_name(outcomes, level)),
         alt: format!("{}.", series.iter().map(best).collect::<Vec<_>>().join("; ")),
         plot: Plot::Lines(Lines {
             x: Axis { ticks, ..Axis::linear("depth K") },
@@ -539,7 +566,7 @@ fn convergence(outcomes: &Outcomes<'_>, data: &str, level: Level) -> Option<Figu
         id: figure_id("convergence", data, level),
         caption: format!(
             "{data}, {}{budget}: accuracy epoch by epoch, over {} stages",
-            level_name(level),
+            level_name(outcomes, level),
             epochs.len()
         ),
         alt: format!("{}.", alt.join("; ")),
