@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Ledger, Warning};
 use crate::settings::{Level, Settings};
-use crate::{Error, Result, ledger};
+use crate::{Error, Result, delta, ledger};
 
 /// The budget that a run is charged to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub fn check_budget(dataset: &Dataset, name: &str, unit: Unit, epsilon: f64, del
     let graph = dataset.graph();
     // The fewest values of noise that a run can draw: one aggregate of the narrowest messages, or one gradient.
     let (records, what, values) = match unit {
-        Unit::Edge => (graph.distinct_edges(), "edges", dataset.nodes()),
+        Unit::Edge => (graph.distinct_edges(), "directed edges", dataset.nodes()),
         Unit::EdgeUndirected if !graph.is_symmetric() => {
             return Err(Error::Unsuitable(format!(
                 "{} has edges without an edge back, so no run on it protects friendships: give --undirected or \
@@ -83,11 +83,14 @@ pub fn check_budget(dataset: &Dataset, name: &str, unit: Unit, epsilon: f64, del
             )));
         }
     };
-    if delta * records as f64 > 1.0 {
+    if delta > delta::largest(records) {
         return Err(Error::Setting {
             name: "delta",
             value: format!("{delta:e}"),
-            expected: format!("at most one over the number of records that it is about, {records} {what}"),
+            expected: format!(
+                "at most {:e}, as for a run: there are {records} {what}",
+                delta::largest(records)
+            ),
         });
     }
     if !tables::fit(values as u64, epsilon, delta) {
