@@ -59,7 +59,8 @@ mod tests {
         use crate::plan::{Plan, PublicSizes};
         use crate::settings::{Accounting, Bounding};
         let sizes = PublicSizes { edges: 60_000, train_nodes: 2_000, nodes: 3_000, columns: 40, classes: 4 };
-        let changes: [(&str, fn(Settings) -> Settings); 6] = [
+        type Change = fn(Settings) -> Settings;
+        let changes: [(&str, Change); 6] = [
             ("clip", |s| Settings { clip: 0.5, ..s }),
             ("batch_size", |s| Settings { batch_size: 100, ..s }),
             ("bounding", |s| Settings { bounding: Bounding::Cap, ..s }),

@@ -172,18 +172,16 @@ fn public_files(settings: &Settings) -> Vec<String> {
     names
 }
 
+/// Makes the public page of a release.
+pub type PageMaker<'p> = dyn FnMut(&Release) -> std::result::Result<String, Box<dyn std::error::Error>> + 'p;
+
 /// Exports a release to a new folder, which is there whole or not at all. `page` makes the public page of what is
 /// exported.
 ///
 /// # Errors
 /// Rows at node level, where they are private; rows that are not there; a folder that exists already, or lies in the
 /// release; and an export that would not pass [`verify()`].
-pub fn export(
-    folder: &Path,
-    out: &Path,
-    exported: Exported,
-    page: &mut dyn FnMut(&Release) -> std::result::Result<String, Box<dyn std::error::Error>>,
-) -> Result<Export> {
+pub fn export(folder: &Path, out: &Path, exported: Exported, page: &mut PageMaker<'_>) -> Result<Export> {
     let release = Release::open(folder)?;
     let settings = &release.config.settings;
     if exported.rows && settings.level == Level::Node {

@@ -29,7 +29,7 @@ use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, store}
 use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
-pub use export::{Date, Export, Exported, PAGE, export, missing_for_predictions};
+pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, verify, verify_promise};
 
