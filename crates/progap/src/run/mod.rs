@@ -11,7 +11,7 @@
 //! All noise derives from the key, the name of the query and its exact integers. A resumed run therefore asks nothing new: a
 //! query that was lost in the crash is the same query with the same noise, and a query that is not the same has noise
 //! of its own. An answer counts from the moment at which `secret.key` is replaced, and the key in it is then the one-way
-//! successor of the key that made the answer ([`progress`]).
+//! successor of the key that made the answer (`progress.rs`).
 
 mod account;
 mod folder;
