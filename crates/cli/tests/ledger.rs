@@ -114,4 +114,12 @@ fn budgets_that_no_run_can_ever_use_are_refused_and_no_file_is_made() {
     let nothing = ["ledger", "init", "b.db", "--data", "nothing", "--epsilon", "1", "--delta", "1e-5"];
     progap_in(at, &nothing).refused(&["nothing"]);
     assert!(!at.join("b.db").exists());
+    // The published rule counts 900 training nodes where 1200 are protected: its runs have a budget, too.
+    progap_in(at, &["data", "synth", "h.progap", "--nodes", "1200", "--edges", "9000", "--classes", "3"])
+        .ok();
+    let paper = |delta| {
+        ["ledger", "init", "b.db", "--data", "h.progap", "--unit", "node", "--epsilon", "8", "--delta", delta]
+    };
+    progap_in(at, &paper("1e-2")).refused(&["at most 1e-3", "1200 nodes"]);
+    progap_in(at, &paper("1e-3")).ok();
 }
