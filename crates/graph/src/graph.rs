@@ -1,6 +1,7 @@
 //! The graph: who sends to whom, in compressed sparse rows.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
@@ -10,10 +11,24 @@ use crate::{Buffer, Error, Place, Problem, Result};
 ///
 /// An undirected graph is stored as both directions. Four bytes an edge and eight a node. Repeated edges are
 /// kept as they came ([`crate::transform::deduplicate`] removes them).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Graph {
     offsets: Buffer<u64>,
     senders: Buffer<u32>,
+    counted: Counted,
+}
+
+/// What takes a pass over all edges to find out, and is asked for again and again.
+#[derive(Debug, Clone, Default)]
+struct Counted {
+    symmetric: OnceLock<bool>,
+    distinct: OnceLock<usize>,
+}
+
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        self.offsets == other.offsets && self.senders == other.senders
+    }
 }
 
 impl Graph {
@@ -25,11 +40,11 @@ impl Graph {
     /// Rows that are not ascending are sorted. Offsets that do not rise from 0 to the number of edges, and
     /// senders that are not nodes, are errors.
     pub fn from_rows(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Result<Self> {
-        let graph = Graph { offsets: offsets.into(), senders: senders.into() };
+        let graph = Graph::unchecked(offsets, senders);
         match graph.check_rows()? {
             RowOrder::Ascending => Ok(graph),
             RowOrder::Mixed => {
-                let Graph { offsets, senders } = graph;
+                let Graph { offsets, senders, .. } = graph;
                 let mut senders = senders.into_vec();
                 row_blocks(&offsets, RowWidth::Edges, &mut senders, 64).into_par_iter().for_each(
                     |(rows, block)| {
@@ -39,7 +54,7 @@ impl Graph {
                         }
                     },
                 );
-                Ok(Graph { offsets, senders: senders.into() })
+                Ok(Graph::unchecked(offsets, senders))
             }
         }
     }
@@ -63,9 +78,13 @@ impl Graph {
 
     /// A graph of which the caller knows that the rows are valid and ascending.
     pub(crate) fn from_valid_rows(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Self {
-        let graph = Graph { offsets: offsets.into(), senders: senders.into() };
+        let graph = Graph::unchecked(offsets, senders);
         debug_assert!(matches!(graph.check_rows(), Ok(RowOrder::Ascending)));
         graph
+    }
+
+    fn unchecked(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Self {
+        Graph { offsets: offsets.into(), senders: senders.into(), counted: Counted::default() }
     }
 
     /// The number of nodes.
@@ -168,8 +187,10 @@ impl Graph {
 
     /// Whether every edge has an edge back, however often each of them is listed.
     pub fn is_symmetric(&self) -> bool {
-        self.is_undirected()
-            || (self.repeated_edges() > 0 && crate::transform::deduplicate(self.clone()).is_undirected())
+        *self.counted.symmetric.get_or_init(|| {
+            self.is_undirected()
+                || (self.repeated_edges() > 0 && crate::transform::deduplicate(self.clone()).is_undirected())
+        })
     }
 
     /// How many edges are left once repeated ones are merged and loops are left out.
@@ -179,7 +200,7 @@ impl Graph {
             let first = |at: &usize| row[*at] as usize != i && (*at == 0 || row[*at] != row[*at - 1]);
             (0..row.len()).filter(first).count()
         };
-        (0..self.nodes()).into_par_iter().map(distinct).sum()
+        *self.counted.distinct.get_or_init(|| (0..self.nodes()).into_par_iter().map(distinct).sum())
     }
 
     /// How many edges lead from a node to itself.

@@ -52,6 +52,7 @@ pub mod noise;
 mod pure;
 pub mod selection;
 pub mod special;
+mod within;
 
 pub use error::{Error, Result, Unsupported};
 pub use event::{Event, Unit, UnitEvent};

@@ -265,6 +265,9 @@ impl QueryDigest {
     }
 }
 
+/// How many integers are hashed at a time: enough for all lanes of the hash.
+const AT_ONCE: usize = 4096;
+
 /// The digest of a block of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockDigest([u8; 32]);
@@ -272,23 +275,43 @@ pub struct BlockDigest([u8; 32]);
 impl BlockDigest {
     /// The digest of some integers: the same whatever type holds them. Integers that all fit in four bytes are hashed as four.
     pub fn new<T: Copy + Into<i64>>(integers: &[T]) -> Self {
-        let small = integers.iter().all(|&z| i32::try_from(z.into()).is_ok());
-        let width: usize = if small { 4 } else { 8 };
-        let mut bytes = vec![0u8; width * integers.len()];
-        if small {
-            let places = bytes.chunks_exact_mut(4).zip(integers);
-            places
-                .for_each(|(place, &z)| place.copy_from_slice(&(Into::<i64>::into(z) as i32).to_le_bytes()));
-        } else {
-            let places = bytes.chunks_exact_mut(8).zip(integers);
-            places.for_each(|(place, &z)| place.copy_from_slice(&Into::<i64>::into(z).to_le_bytes()));
-        }
-        let mut hasher = blake3::Hasher::new();
-        // Width and length first: no two lists of integers are the same bytes.
-        hasher.update(&[width as u8]).update(&(integers.len() as u64).to_le_bytes()).update(&bytes);
-        use zeroize::Zeroize;
-        bytes.zeroize();
+        Self::in_four_bytes(integers).unwrap_or_else(|| Self::in_eight_bytes(integers))
+    }
+
+    /// Width and length last, where they do not move the integers out of the hash's own blocks: no two lists of integers are
+    /// the same bytes, read from their end.
+    fn end(mut hasher: blake3::Hasher, width: u8, length: usize) -> Self {
+        hasher.update(&[width]).update(&(length as u64).to_le_bytes());
         BlockDigest(*hasher.finalize().as_bytes())
+    }
+
+    fn in_four_bytes<T: Copy + Into<i64>>(integers: &[T]) -> Option<Self> {
+        let mut hasher = blake3::Hasher::new();
+        let mut bytes = [0u8; 4 * AT_ONCE];
+        for part in integers.chunks(AT_ONCE) {
+            let mut lost = 0;
+            for (place, &z) in bytes.chunks_exact_mut(4).zip(part) {
+                let (whole, short): (i64, i32) = (z.into(), z.into() as i32);
+                lost |= whole ^ i64::from(short);
+                place.copy_from_slice(&short.to_le_bytes());
+            }
+            if lost != 0 {
+                return None;
+            }
+            hasher.update(&bytes[..4 * part.len()]);
+        }
+        Some(Self::end(hasher, 4, integers.len()))
+    }
+
+    fn in_eight_bytes<T: Copy + Into<i64>>(integers: &[T]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in integers.chunks(AT_ONCE) {
+            let mut bytes = [0u8; 8 * AT_ONCE];
+            let places = bytes.chunks_exact_mut(8).zip(part);
+            places.for_each(|(place, &z)| place.copy_from_slice(&Into::<i64>::into(z).to_le_bytes()));
+            hasher.update(&bytes[..8 * part.len()]);
+        }
+        Self::end(hasher, 8, integers.len())
     }
 }
 
@@ -361,6 +384,20 @@ impl<S: Source> Stream<S> {
     pub(crate) fn advance(&mut self, count: usize) {
         self.position += count;
         debug_assert!(self.position <= BUFFER);
+    }
+
+    /// Up to `wanted` fresh random bytes, at least one: as many as the words at hand have, and how many that is. Of a word
+    /// that is read in part the rest is dropped.
+    pub(crate) fn bytes(&mut self, wanted: usize) -> ([u8; 4 * BUFFER], usize) {
+        let mut bytes = [0; 4 * BUFFER];
+        let words = self.unread();
+        let read = wanted.min(4 * words.len());
+        let used = read.div_ceil(4);
+        for (place, word) in bytes.chunks_exact_mut(4).zip(&words[..used]) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        self.advance(used);
+        (bytes, read)
     }
 
     fn refill(&mut self) {

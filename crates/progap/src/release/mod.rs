@@ -187,7 +187,7 @@ pub(crate) fn write<S: Source>(
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     let statement = Statement::new(&run.settings, plan, fitted, dataset)?;
     // What was recorded is what was asked: a release that promises more than that is never written.
-    verify::check_promise(&statement, &run.settings)?;
+    verify::check_promise(&statement, &run.settings, plan)?;
     files::write_json(&folder.join(STATEMENT), &statement)?;
     let metrics_file = metrics_file(&run.settings);
     files::write_json(&folder.join(metrics_file), metrics)?;

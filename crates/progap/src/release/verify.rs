@@ -280,21 +280,26 @@ fn subgraph_steps(event: &Event, settings: &Settings, sizes: PublicSizes) -> Res
     Ok((*count, ok))
 }
 
-/// Recomputes epsilon from the recorded events, by the tightest accountant that is proven.
+/// Checks the recorded events against the promise: they are no more than the plan that the promise is of, or cost no more by
+/// the tightest accountant that is proven.
 ///
 /// # Errors
 /// Events that cost more than the statement says, or a statement that says more than was asked for: then there must be no
 /// release.
-pub(super) fn check_promise(statement: &Statement, settings: &Settings) -> Result<()> {
+pub(super) fn check_promise(statement: &Statement, settings: &Settings, plan: &Plan) -> Result<()> {
     let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(()) };
-    let nothing_asked = matches!(&statement.event, Event::Composed { events } if events.is_empty());
-    let found = match settings.method {
-        _ if nothing_asked => 0.0,
-        Method::EdgeRand => statement.event.pure_epsilon().unwrap_or(f64::INFINITY),
-        _ => Best.epsilon(&statement.event, tables::provable(delta))?.value,
+    let event = &statement.event;
+    let of_the_plan = claimed == plan.epsilon && delta == plan.delta;
+    let holds = (of_the_plan && event.is_within(&plan.event)) || {
+        let nothing_asked = matches!(event, Event::Composed { events } if events.is_empty());
+        let found = match settings.method {
+            _ if nothing_asked => 0.0,
+            Method::EdgeRand => event.pure_epsilon().unwrap_or(f64::INFINITY),
+            _ => Best.epsilon(event, tables::provable(delta))?.value,
+        };
+        found <= claimed * (1.0 + 1e-9)
     };
-    let asked = settings.epsilon.unwrap_or(0.0);
-    match found <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12) {
+    match holds && claimed <= settings.epsilon.unwrap_or(0.0) * (1.0 + 1e-12) {
         true => Ok(()),
         false => Err(Error::Contradiction(
             "what was asked of the data costs more than the statement would promise, so no release was written: this is a \
