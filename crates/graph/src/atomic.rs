@@ -23,9 +23,13 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts a file in the target's folder, which must exist. Who may read it is for the user's umask to say.
+    /// Starts a file in the target's folder, which must exist. Who may read it is for the user's umask to say; in a folder called
+    /// `private` at most its owner.
     pub fn create(target: &Path) -> Result<Self> {
-        Self::with_mode(target, 0o666)
+        match folder_of(target).ends_with("private") {
+            true => Self::create_private(target),
+            false => Self::with_mode(target, 0o666),
+        }
     }
 
     /// Starts a file that only its owner can read, from its first byte on.

@@ -247,7 +247,12 @@ impl Train {
             // The split always has a seed; the noise has one in experiments only.
             let settings = Settings { seed: settings.seed.map(|seed| seed + repeat), ..settings.clone() };
             let source = source.with_seed(source.given_seed().unwrap_or(0) + repeat);
-            reports.push(self.once(&source, Some(&settings), &folder, &mut account, stop)?);
+            let report = self.once(&source, Some(&settings), &folder, &mut account, stop);
+            if report.is_err() && self.out.is_none() {
+                // A name that was taken for nothing is free again; a folder that holds anything stays.
+                let _ = std::fs::remove_dir(&base).and_then(|()| std::fs::remove_dir("releases"));
+            }
+            reports.push(report?);
         }
         self.say(reports)
     }
@@ -492,15 +497,21 @@ fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> 
     }
 }
 
-/// The first folder `releases/NAME-LEVEL-NUMBER` that does not exist.
+/// Makes the first folder `releases/NAME-LEVEL-NUMBER` that does not exist, so that no other run takes it.
 fn fresh_folder(name: &str, level: Level) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let name = Path::new(name).file_name().map_or_else(|| name.into(), |name| name.to_string_lossy());
     let name: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
     let level = format!("{level:?}").to_lowercase();
-    let candidate =
-        |number: u32| PathBuf::from("releases").join(format!("{}-{level}-{number}", name.trim_matches('-')));
-    (1..=1_000_000)
-        .map(candidate)
-        .find(|folder| !folder.exists())
-        .ok_or_else(|| "the folder releases is full".into())
+    let releases = Path::new("releases");
+    std::fs::create_dir_all(releases).map_err(|e| format!("{}: {e}", releases.display()))?;
+    for number in 1..=1_000_000 {
+        let folder = releases.join(format!("{}-{level}-{number}", name.trim_matches('-')));
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            // Also one that another run has just taken.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(format!("{}: {e}", folder.display()).into()),
+        }
+    }
+    Err("the folder releases is full".into())
 }

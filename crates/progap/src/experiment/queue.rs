@@ -79,11 +79,22 @@ impl Queue<'_> {
         let broken = AtomicBool::new(false);
         let (sender, receiver) = mpsc::channel();
         let mut tally = Tally::default();
-        let mut problem = None;
+        let (mut problem, mut started) = (None, false);
         std::thread::scope(|scope| {
             for _ in 0..self.workers.clamp(1, self.jobs.len().max(1)) {
                 let (sender, next, broken, expected) = (sender.clone(), &next, &broken, &expected);
-                scope.spawn(move || self.work(next, broken, expected, &sender));
+                let work = move || self.work(next, broken, expected, &sender);
+                match std::thread::Builder::new().spawn_scoped(scope, work) {
+                    Ok(_) => started = true,
+                    // Those that run do the work.
+                    Err(_) if started => break,
+                    Err(error) => {
+                        problem = Some(Error::Unsuitable(format!(
+                            "the system refuses to start a thread ({error}); allow this user more processes (see `ulimit -u`)"
+                        )));
+                        break;
+                    }
+                }
             }
             drop(sender);
             for message in receiver {
