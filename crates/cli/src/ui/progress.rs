@@ -11,8 +11,15 @@ pub fn spinner(message: String) -> Spinner {
     bar.set_style(style("{spinner} {msg} ({elapsed})"));
     bar.set_message(message);
     // Nothing is drawn before the first tick: what is quick stays quiet.
-    bar.enable_steady_tick(Duration::from_millis(200));
+    tick(&bar, Duration::from_millis(200));
     Spinner(bar)
+}
+
+/// Draws a bar again and again, where it is seen. That takes a thread, and a machine that starts none must not stop the work.
+fn tick(bar: &ProgressBar, every: Duration) {
+    if !bar.is_hidden() && std::thread::Builder::new().spawn(|| {}).is_ok() {
+        bar.enable_steady_tick(every);
+    }
 }
 
 /// A running [`spinner`].
@@ -64,7 +71,7 @@ impl Runs {
         let bar = if visible { ProgressBar::new(all as u64) } else { ProgressBar::hidden() };
         bar.set_style(style("{bar:24} {pos}/{len} runs  {msg}  ({elapsed})"));
         bar.set_position(done as u64);
-        bar.enable_steady_tick(Duration::from_secs(1));
+        tick(&bar, Duration::from_secs(1));
         Runs(bar)
     }
 

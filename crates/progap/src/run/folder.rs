@@ -374,7 +374,7 @@ fn remove_unfinished_files(folder: &Path) -> Result<()> {
 
 /// Writes `run.json`, locked before it has its name, so that no other process can come first.
 fn write_locked(path: &Path, run: &RunFile) -> Result<File> {
-    let mut file = AtomicFile::create(path)?;
+    let mut file = AtomicFile::create_private(path)?;
     serde_json::to_writer_pretty(&mut file, run).in_file(path)?;
     Ok(file.commit_locked()?)
 }
