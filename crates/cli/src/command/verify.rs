@@ -8,8 +8,11 @@ use progap::release;
 use super::Outcome;
 use crate::ui;
 
-/// Check a release: files, checksums, shapes, the list of queries, and epsilon by two accountants
+/// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, and epsilon by two accountants
 #[derive(Args)]
+#[command(after_help = "\
+What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A folder from a \
+stranger can be checked without harm: nothing outside of it is read, no link is followed, and what no release has is refused.")]
 pub struct Verify {
     /// The folder of a release
     release: PathBuf,
@@ -28,10 +31,9 @@ impl Verify {
                 &serde_json::json!({ "ok": ok, "findings": findings }),
             )?)?;
         } else {
-            let rows = findings.iter().map(|finding| {
-                let verdict = if finding.ok { "ok" } else { "WRONG" };
-                [verdict.to_string(), finding.what.clone(), finding.detail.clone()]
-            });
+            let rows = findings
+                .iter()
+                .map(|finding| [finding.verdict.to_string(), finding.what.clone(), finding.detail.clone()]);
             ui::print(&ui::table(["", "checked", "found"], rows))?;
         }
         if ok {
