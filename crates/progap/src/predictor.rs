@@ -50,14 +50,6 @@ impl Predictor {
         }
     }
 
-    /// How many inputs the released model combines.
-    pub fn branches(&self) -> usize {
-        match &self.model {
-            Model::Network(network) => network.architecture().inputs.len(),
-            Model::Sage(sage) => sage.architecture().convolutions,
-        }
-    }
-
     /// Whether every number that predictions are made of is finite.
     pub fn is_finite(&self) -> bool {
         let encoder = self.encoder.iter().flat_map(Network::state);

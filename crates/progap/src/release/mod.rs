@@ -214,6 +214,12 @@ impl Release {
         let json = |name: &str, at_most| listed.read(name, at_most).map(|bytes| (folder.join(name), bytes));
         let (file, bytes) = json(STATEMENT, SMALL)?;
         let statement: Statement = serde_json::from_slice(&bytes).in_file(&file)?;
+        if !method::is_choice(settings, statement.choice.as_ref()) {
+            return Err(Error::file(
+                &file,
+                "what the run chose is nothing that its settings leave to it: do not trust it",
+            ));
+        }
         let stated = PublicSizes {
             nodes: statement.nodes,
             columns: statement.feature_columns,

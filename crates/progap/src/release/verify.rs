@@ -9,7 +9,11 @@ use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::statement::{list, not_covered};
-use super::{MANIFEST, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, Statement, export, manifest};
+use super::{
+    MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, STATEMENT, Statement, export,
+    manifest,
+};
+use crate::error::InFile;
 use crate::folder::Kind;
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
 use crate::settings::{Level, Method, Settings};
@@ -97,6 +101,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     findings.push(Finding::checked("files", detail, true));
     findings.push(unexpected_files(&release, &private)?);
     findings.push(private_checksums(&release));
+    findings.push(plain_fields(&release)?);
     findings.extend(exported(&release)?);
     let own_metrics = settings.level == Level::Node && private.iter().any(|name| name == OWN_METRICS);
     findings.extend(own_metrics.then(|| {
@@ -184,6 +189,26 @@ fn unexpected_files(release: &Release, private: &[String]) -> Result<Finding> {
     let ok = strangers.is_empty();
     let detail = if ok { "none".into() } else { strangers.join(", ") };
     Ok(Finding::checked("files that do not belong", detail, ok))
+}
+
+/// Whether the public files say what was read in them and nothing else: no further field, none left out, none written otherwise.
+fn plain_fields(release: &Release) -> Result<Finding> {
+    let mut read = vec![(STATEMENT, serde_json::to_value(&release.statement))];
+    read.extend(
+        (release.config.settings.level != Level::Node)
+            .then(|| (METRICS, serde_json::to_value(&release.metrics))),
+    );
+    let mut other = vec![];
+    for (name, value) in read {
+        let bytes = release.listed.read(name, release.bounds.of(name))?;
+        let file: serde_json::Value = serde_json::from_slice(&bytes).in_file(&release.folder.join(name))?;
+        other.extend((value.in_file(&release.folder.join(name))? != file).then_some(name));
+    }
+    let detail = match other.is_empty() {
+        true => "those of a statement and of metrics, and no others".into(),
+        false => format!("{} has others than this program writes", other.join(" and ")),
+    };
+    Ok(Finding::checked("fields", detail, other.is_empty()))
 }
 
 /// Checksums of private files tell of them: the public manifest must hold none.

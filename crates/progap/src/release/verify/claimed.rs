@@ -34,18 +34,11 @@ pub(super) fn public(release: &Release) -> Vec<Finding> {
     let names: Vec<&str> = fields.iter().filter_map(|field| field.rsplit('.').next()).collect();
     claimed.push(Finding::claimed("training", names.join(", "), fields.iter().copied()));
     if settings.level != Level::Node {
-        let mut fields = vec!["metrics.json: history", "metrics.json: stage_test_accuracies"];
-        let mut detail =
-            "loss and accuracies of every epoch, test accuracies of the other stages".to_string();
-        if !release.has_labels() {
-            fields.extend([
-                "metrics.json: test_accuracy",
-                "metrics.json: val_accuracy",
-                "metrics.json: train_accuracy",
-            ]);
-            detail += ", and of the model, as there are no labels here";
-        }
-        claimed.push(Finding::claimed("course of training", detail, fields));
+        claimed.push(Finding::claimed(
+            "course of training",
+            "loss and accuracies of every epoch, test accuracies of the other stages",
+            ["metrics.json: history", "metrics.json: stage_test_accuracies"],
+        ));
     }
     if let Some(exported) = &release.exported {
         let detail = format!("the day {}, and what {PAGE} shows", exported.date);
@@ -61,6 +54,10 @@ pub(super) fn public(release: &Release) -> Vec<Finding> {
 /// What is claimed in `private/`, by name alone.
 pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
     let mut there = vec![];
+    // It must be readable, whatever it says.
+    if release.exported.is_none() {
+        release.cost()?;
+    }
     for name in [OWN_METRICS, COST] {
         if release.exported.is_none() && release.listed.folder.has(name)? {
             there.push(name);
@@ -78,16 +75,14 @@ fn settings_without_trace(release: &Release) -> Vec<&'static str> {
         "config.toml: settings.weight_decay",
         "config.toml: settings.dropout",
         "config.toml: settings.layerwise",
+        // Other functions of the same parameters predict otherwise, which accuracies show only where labels are there, and not surely.
+        "config.toml: settings.activation",
+        "config.toml: settings.jk",
     ];
     let mut add = |without_trace: bool, field: &'static str| fields.extend(without_trace.then_some(field));
-    // Other functions of the same parameters predict otherwise, which accuracies show.
-    let unseen = !release.has_labels();
-    let branches = release.predictor.branches();
-    add(unseen, "config.toml: settings.activation");
-    add(unseen || branches == 1, "config.toml: settings.jk");
     // A perceptron, but for the length of what it combines.
     let alike = settings.method == Method::Mlp || (settings.method == Method::Progap && settings.depth == 0);
-    add(unseen && alike, "config.toml: settings.method");
+    add(alike, "config.toml: settings.method");
     let widths_tell = settings.hidden != release.nodes().classes() && settings.depth > 0;
     let silent = settings.method != Method::Progap || (settings.messages != Messages::Auto && !widths_tell);
     add(silent, "config.toml: settings.messages");
