@@ -112,19 +112,17 @@ impl Range<'_> {
             .spawn()
             .expect("progap starts");
         let patience = Instant::now() + Duration::from_secs(120);
-        while !self.at("run/aggregates/1.npy").exists() && Instant::now() < patience {
+        // A file counts from when the run lists it.
+        let listed = |name: &str| {
+            std::fs::read_to_string(self.at("run/secret.key")).is_ok_and(|text| text.contains(name))
+        };
+        while !(listed("aggregates/1.npy") && listed("checkpoint-")) && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(2));
         }
         child.kill().expect("killed");
         child.wait().expect("over");
         let there = OF_A_RUN[..3].iter().all(|name| self.at("run").join(name).exists());
         assert!(there, "the run was killed while it had its files");
-        for turn in ["checkpoint-2.safetensors", "checkpoint-1.safetensors"] {
-            if self.at("run").join(turn).exists() {
-                return;
-            }
-        }
-        panic!("the run has no checkpoint");
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

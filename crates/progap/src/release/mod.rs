@@ -206,7 +206,9 @@ impl Release {
     pub fn open(folder: &Path) -> Result<Release> {
         let listed = Listed::open(folder)?;
         let text = String::from_utf8(listed.read(CONFIG, SMALL)?).in_file(&folder.join(CONFIG))?;
-        let config: Config = toml::from_str(&text).in_file(&folder.join(CONFIG))?;
+        // Without the excerpt that the parser shows: it is a stranger's text, and may be one line without end.
+        let config: Config =
+            toml::from_str(&text).map_err(|e| e.message().to_string()).in_file(&folder.join(CONFIG))?;
         let settings = &config.settings;
         // What decides how much is read must be in its range, and the list must be that of the method.
         settings.check()?;

@@ -63,7 +63,7 @@ pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
             there.push(name);
         }
     }
-    let detail = "accuracies by private labels, time and memory: for the data owner alone";
+    let detail = format!("{}, for the data owner alone", there.join(" and "));
     Ok((!there.is_empty()).then(|| Finding::claimed("private files", detail, there)))
 }
 
