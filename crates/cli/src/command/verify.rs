@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use progap::release;
+use progap::release::{self, Finding, Verdict};
 
 use super::Outcome;
 use crate::ui;
@@ -31,10 +31,14 @@ impl Verify {
                 &serde_json::json!({ "ok": ok, "findings": findings }),
             )?)?;
         } else {
-            let rows = findings
-                .iter()
-                .map(|finding| [finding.verdict.to_string(), finding.what.clone(), finding.detail.clone()]);
-            ui::print(&ui::table(["", "checked", "found"], rows))?;
+            // What nobody can recompute stands apart from what was.
+            let (claimed, checked): (Vec<&Finding>, Vec<&Finding>) =
+                findings.iter().partition(|finding| finding.verdict == Verdict::Claimed);
+            let row = |finding: &&Finding| {
+                [finding.verdict.to_string(), finding.what.clone(), finding.detail.clone()]
+            };
+            ui::print(&ui::table(["", "checked", "found"], checked.iter().map(row)))?;
+            ui::print(&format!("\n{}", ui::table(["", "not recomputed", "said"], claimed.iter().map(row))))?;
         }
         if ok {
             Ok(())
