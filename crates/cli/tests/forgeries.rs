@@ -30,9 +30,12 @@ fn every_forged_value_is_found_or_is_listed_as_claimed() {
     assert!(tally.caught > 2 * tally.claimed, "little is left to be claimed: {tally:?}");
 }
 
+/// A file's name, and what is done to its text.
+type Change<'c> = (&'static str, &'c dyn Fn(&mut String));
+
 /// Changes files of a release by name, with the checksums of the manifest made right. Gives what verify says; the release is left
 /// as it was.
-fn forged(folder: &Path, changes: &[(&str, &dyn Fn(&mut String))]) -> progap::Result<Vec<release::Finding>> {
+fn forged(folder: &Path, changes: &[Change<'_>]) -> progap::Result<Vec<release::Finding>> {
     let names = changes.iter().map(|(name, _)| *name).chain(["manifest.json"]);
     let before: Vec<(&str, String)> =
         names.map(|name| (name, std::fs::read_to_string(folder.join(name)).expect("text"))).collect();

@@ -49,7 +49,7 @@ pub fn forgeries(folder: &Path, every: usize, first: usize) -> Result<Tally, Vec
         for place in places(&value) {
             for (how, forged) in forged(&value, &place) {
                 number += 1;
-                if (number + first) % every != 0 {
+                if !(number + first).is_multiple_of(every) {
                     continue;
                 }
                 write(folder, &originals, name, &forged);

@@ -234,7 +234,8 @@ impl Range<'_> {
 
     /// A release with more in it than a release has.
     fn strangers(&mut self) {
-        let cases: [(&str, &dyn Fn(&Path)); 5] = [
+        type Case<'c> = (&'static str, &'c dyn Fn(&Path));
+        let cases: [Case<'_>; 5] = [
             ("a link to the folder itself", &|folder| symlink(".", folder.join("more")).expect("linked")),
             ("a link to everything", &|folder| symlink("/", folder.join("private/more")).expect("linked")),
             ("a link to a folder above", &|folder| {

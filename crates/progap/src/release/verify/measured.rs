@@ -98,7 +98,8 @@ fn is_tie(row: &[f32]) -> bool {
             second = value;
         }
     }
-    !(first - second > TIE)
+    // Also where one of them is no number.
+    (first - second).partial_cmp(&TIE) != Some(std::cmp::Ordering::Greater)
 }
 
 /// The history against the settings, and the accuracies against it.
@@ -115,10 +116,10 @@ pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -
             && record.loss.is_none_or(|loss| loss >= 0.0)
     }) && metrics.stage_test_accuracies.iter().copied().all(share)
         && [metrics.test_accuracy, metrics.val_accuracy, metrics.train_accuracy].into_iter().all(share);
-    let of_stage = metrics.history.iter().filter(|record| record.stage == released);
+    let mut of_stage = metrics.history.iter().filter(|record| record.stage == released);
     let kept = match settings.selection {
         Selection::BestValidation => of_stage.map(|record| record.val_accuracy).fold(f64::NAN, f64::max),
-        Selection::LastEpoch => of_stage.last().map_or(f64::NAN, |record| record.val_accuracy),
+        Selection::LastEpoch => of_stage.next_back().map_or(f64::NAN, |record| record.val_accuracy),
     };
     let same = |one: f64, other: f64| one == other || (one.is_nan() && other.is_nan());
     let stage = metrics.stage_test_accuracies.get(released).copied().unwrap_or(f64::NAN);
