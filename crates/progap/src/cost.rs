@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::folder::{Folder, SMALL};
 use crate::{Result, files};
 
 pub(crate) const COST: &str = "private/cost.json";
@@ -30,9 +31,8 @@ pub struct Cost {
 
 impl Cost {
     /// The cost of a release, unless it was taken out.
-    pub(crate) fn read(folder: &Path) -> Result<Option<Cost>> {
-        let file = folder.join(COST);
-        if file.exists() { files::read_json(&file).map(Some) } else { Ok(None) }
+    pub(crate) fn read(folder: &Folder) -> Result<Option<Cost>> {
+        if folder.has(COST)? { folder.json(COST, SMALL).map(Some) } else { Ok(None) }
     }
 
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {

@@ -51,6 +51,41 @@ pub fn records(settings: &Settings, sizes: PublicSizes) -> usize {
     }
 }
 
+/// At edge level the number of records is private and the number of nodes is not. At least so many records are counted, however
+/// few there are, so that whoever has a release alone can tell a delta that no run would have: one record for ten nodes.
+fn least_records(settings: &Settings, sizes: PublicSizes) -> usize {
+    if settings.level == Level::Edge { sizes.nodes.div_ceil(10) } else { 0 }
+}
+
+/// The number of records by which delta is judged.
+fn counted(settings: &Settings, sizes: PublicSizes) -> usize {
+    records(settings, sizes).max(least_records(settings, sizes))
+}
+
+/// The deltas that a release can have by what is public in it: the smallest and the largest. At node level the number of
+/// records is public, so that a delta that was not given has one value; at edge level it is between the fewest records that are
+/// counted and an edge between every two nodes.
+pub(crate) fn range(settings: &Settings, sizes: PublicSizes) -> (f64, f64) {
+    let fewest = PublicSizes { edges: 0, ..sizes };
+    let most = PublicSizes { edges: sizes.nodes.saturating_mul(sizes.nodes.saturating_sub(1)), ..sizes };
+    match settings.delta {
+        Some(delta) if !matters(settings) => (delta, delta),
+        Some(_) => (0.0, largest(counted(settings, fewest))),
+        None => (of(settings, most), of(settings, fewest)),
+    }
+}
+
+/// The largest number of records for which the rule gives a delta, where the rule gives it at all.
+pub(crate) fn implied(delta: f64, settings: &Settings) -> Option<u64> {
+    let zeros = match (settings.delta, settings.delta_rule) {
+        // Above one over the records none is accepted.
+        (Some(_), _) => return Some((1.0 / delta) as u64),
+        (None, DeltaRule::Records) => (1..=20).find(|&zeros| negative_power(zeros) == delta)? - 1,
+        (None, DeltaRule::Published) => (1..=20).find(|&zeros| 10f64.powi(-zeros) == delta)? as usize,
+    };
+    10u64.checked_pow(zeros as u32)
+}
+
 /// What they are called.
 pub fn records_are(settings: &Settings) -> &'static str {
     match settings.level {
@@ -65,9 +100,9 @@ pub fn of(settings: &Settings, sizes: PublicSizes) -> f64 {
     match (settings.delta, settings.delta_rule, settings.level) {
         _ if !matters(settings) => settings.delta.unwrap_or(0.0),
         (Some(delta), _, _) => delta,
-        (None, DeltaRule::Records, _) => usual(records(settings, sizes)),
+        (None, DeltaRule::Records, _) => usual(counted(settings, sizes)),
         (None, DeltaRule::Published, Level::Node) => automatic_delta(sizes.train_nodes),
-        (None, DeltaRule::Published, _) => automatic_delta(sizes.edges),
+        (None, DeltaRule::Published, _) => automatic_delta(sizes.edges.max(least_records(settings, sizes))),
     }
 }
 
@@ -85,7 +120,7 @@ pub(crate) fn matters(settings: &Settings) -> bool {
 /// # Errors
 /// Such a delta.
 pub fn check(settings: &Settings, sizes: PublicSizes) -> Result<()> {
-    let most = largest(records(settings, sizes));
+    let most = largest(counted(settings, sizes));
     match settings.delta.filter(|&delta| matters(settings) && delta > most) {
         None => Ok(()),
         Some(delta) => Err(Error::Setting {
@@ -102,7 +137,7 @@ pub fn check(settings: &Settings, sizes: PublicSizes) -> Result<()> {
 
 /// What is to be said about a delta that is accepted but above the usual one.
 pub fn caution(settings: &Settings, sizes: PublicSizes) -> Option<String> {
-    let (delta, count) = (of(settings, sizes), records(settings, sizes));
+    let (delta, count) = (of(settings, sizes), counted(settings, sizes));
     let (usual, most) = (usual(count), largest(count));
     if !matters(settings) || delta <= usual {
         return None;
@@ -151,6 +186,36 @@ mod tests {
             let refusal = check(&given(1.1e-5), sizes).expect_err("refused").to_string();
             assert!(refusal.contains("at most 1e-5") && refusal.contains("nodes"), "{refusal}");
         }
+    }
+
+    /// Whoever has a release alone knows its nodes and not its edges.
+    #[test]
+    fn what_is_public_bounds_every_delta_that_a_run_can_have() {
+        for (nodes, edges) in
+            [(2, 1), (5, 0), (300, 3_000), (300, 4), (15_000, 9_000), (1_000_000, 17), (2_000, 1_000_000)]
+        {
+            for undirected in [false, true] {
+                for rule in [DeltaRule::Records, DeltaRule::Published] {
+                    let sizes = PublicSizes { edges, nodes, ..PublicSizes::default() };
+                    let settings = Settings { undirected, delta_rule: rule, ..Settings::new(Level::Edge) };
+                    let (least, most) = range(&settings, PublicSizes { edges: 1, ..sizes });
+                    let chosen = of(&settings, sizes);
+                    assert!((least..=most).contains(&chosen), "{nodes} {edges} {rule:?}: {chosen:e}");
+                    let records = implied(chosen, &settings).expect("a power of ten");
+                    assert!(records >= records_of(&settings, sizes), "{nodes} {edges} {rule:?}: {records}");
+                    let given = Settings { delta: Some(largest(counted(&settings, sizes))), ..settings };
+                    check(&given, sizes).expect("accepted");
+                    assert!(given.delta <= Some(range(&given, PublicSizes { edges: 1, ..sizes }).1));
+                }
+            }
+        }
+        let sizes = PublicSizes { nodes: 2_000, edges: 1, ..PublicSizes::default() };
+        assert_eq!(range(&Settings::new(Level::Edge), sizes).1, 1e-4);
+        assert_eq!(implied(0.99, &Settings::new(Level::Edge)), None);
+    }
+
+    fn records_of(settings: &Settings, sizes: PublicSizes) -> u64 {
+        records(settings, sizes) as u64
     }
 
     /// A refusal depends on the number of edges through its order of magnitude alone, as the default does.

@@ -7,7 +7,6 @@ use std::path::Path;
 use progap_graph::AtomicFile;
 use progap_nn::Tensor;
 use safetensors::tensor::{Dtype, TensorView};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -38,27 +37,19 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     write(path, text.as_bytes())
 }
 
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    serde_json::from_slice(&read(path)?).in_file(path)
-}
-
 /// A number that JSON may not have: what is not a number is written as null.
 pub(crate) fn number_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).in_file(path)
-}
-
-/// The SHA-256 of a file, in hexadecimal.
-pub(crate) fn checksum(path: &Path) -> Result<String> {
-    Ok(checksum_of(&read(path)?))
-}
-
 /// The SHA-256 of some bytes, in hexadecimal.
 pub(crate) fn checksum_of(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The BLAKE3 of some bytes in pieces, in hexadecimal.
@@ -114,10 +105,6 @@ impl Tensors {
         Ok(digest([&bytes[..]]))
     }
 
-    pub(crate) fn read(path: &Path) -> Result<Tensors> {
-        Tensors::parse(path, &read(path)?)
-    }
-
     /// The content of a file that was read.
     pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Tensors> {
         let (_, metadata) = safetensors::SafeTensors::read_metadata(bytes).in_file(path)?;
@@ -152,12 +139,7 @@ pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<
     Ok(digest([&header[..], values]))
 }
 
-/// Reads a matrix that [`write_matrix`] wrote, of which the shape is known.
-pub(crate) fn read_matrix(path: &Path, rows: usize, width: usize) -> Result<Vec<f32>> {
-    parse_matrix(path, &read(path)?, rows, width)
-}
-
-/// The matrix in a file that was read.
+/// The matrix in a file that [`write_matrix`] wrote and that was read, of which the shape is known.
 pub(crate) fn parse_matrix(path: &Path, bytes: &[u8], rows: usize, width: usize) -> Result<Vec<f32>> {
     let wrong = |why: String| Error::file(path, format!("{why}; the file is damaged or was changed"));
     let length = match bytes.first_chunk::<10>() {
@@ -175,8 +157,9 @@ pub(crate) fn parse_matrix(path: &Path, bytes: &[u8], rows: usize, width: usize)
         return Err(wrong(format!("it does not hold {rows} rows of {width} numbers of 32 bits")));
     }
     let values = &bytes[10 + length..];
-    if values.len() != rows * width * 4 {
-        return Err(wrong(format!("it has {} bytes of values, not {}", values.len(), rows * width * 4)));
+    let expected = rows.saturating_mul(width).saturating_mul(4);
+    if values.len() != expected {
+        return Err(wrong(format!("it has {} bytes of values, not {expected}", values.len())));
     }
     Ok(bytemuck::pod_collect_to_vec(values))
 }

@@ -12,6 +12,7 @@ pub mod effect;
 mod error;
 pub mod experiment;
 mod files;
+mod folder;
 pub mod ledger;
 pub mod lint;
 mod memory;

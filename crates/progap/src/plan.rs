@@ -277,14 +277,25 @@ pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u6
         _ => 0,
     };
     let widest = settings.hidden.max(sizes.classes);
-    let aggregates = method::aggregations(settings) * sizes.nodes * widest;
+    let nodes = method::aggregations(settings).saturating_mul(sizes.nodes);
+    let aggregates = nodes.saturating_mul(widest);
+    let parameters = most_parameters(settings, sizes);
+    Ok((aggregates as u64).saturating_add(steps.saturating_mul(parameters)))
+}
+
+/// More parameters than any model of these settings has.
+pub(crate) fn most_parameters(settings: &Settings, sizes: PublicSizes) -> u64 {
     // Every branch may read the widest input, have all layers, and twice over, as convolutions do.
-    let (branches, hidden) = (settings.depth + 1, settings.hidden);
+    let number = |value: usize| value as u64;
+    let (branches, hidden) = (number(settings.depth) + 1, number(settings.hidden));
+    let widest = hidden.max(number(sizes.classes));
     let combined = branches * hidden + 1;
-    let first = (sizes.columns.max(widest) + 1) * hidden;
-    let further = (settings.layers + settings.encoder_layers) * (hidden + 3) * hidden;
-    let parameters = 2 * branches * (first + further) + 16 * combined * combined + combined * sizes.classes;
-    Ok((aggregates as u64).saturating_add(steps.saturating_mul(parameters as u64)))
+    let first = number(sizes.columns).max(widest).saturating_add(1).saturating_mul(hidden);
+    let further = (number(settings.layers) + number(settings.encoder_layers)) * (hidden + 3) * hidden;
+    let every = (2 * branches).saturating_mul(first.saturating_add(further));
+    every
+        .saturating_add(16 * combined * combined)
+        .saturating_add(combined.saturating_mul(number(sizes.classes)))
 }
 
 /// Refuses a promise that noise from tables cannot keep. Reproducible noise promises nothing.

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
 use crate::{Error, Result};
 
-const MODEL: &str = "model.safetensors";
+pub(crate) const MODEL: &str = "model.safetensors";
 const ENCODER: &str = "encoder.";
 
 /// A trained model with all that it reads besides a node's own row.
@@ -50,6 +50,14 @@ impl Predictor {
         }
     }
 
+    /// Whether every number that predictions are made of is finite.
+    pub fn is_finite(&self) -> bool {
+        let encoder = self.encoder.iter().flat_map(Network::state);
+        self.model.is_finite()
+            && encoder.flat_map(|tensor| tensor.values.iter()).all(|value| value.is_finite())
+            && self.aggregates.iter().all(|aggregate| aggregate.values.iter().all(|value| value.is_finite()))
+    }
+
     /// Writes the parameters; the aggregates lie in the folder already. Gives the names of all its files.
     pub fn write(&self, folder: &Path, settings: &Settings) -> Result<Vec<String>> {
         let mut tensors = Tensors::default();
@@ -69,16 +77,29 @@ impl Predictor {
     }
 
     /// Opens what [`Predictor::write`] wrote, for what the run chose, (feature columns, classes)
-    /// and so many nodes.
+    /// and so many nodes. `read_file` gives a file's content, or nothing where the data owner kept it back.
     pub fn open(
         folder: &Path,
+        read_file: &dyn Fn(&str) -> Result<Option<Vec<u8>>>,
         settings: &Settings,
         choice: Option<&Choice>,
         sizes: (usize, usize),
         nodes: usize,
     ) -> Result<Self> {
         let file = folder.join(MODEL);
-        let mut tensors = Tensors::read(&file)?;
+        let bytes = read_file(MODEL)?.ok_or_else(|| Error::file(&file, "there is no such file"))?;
+        // A statement that speaks of more columns than the model can have must not decide how much memory is taken.
+        let least = sizes.0.saturating_add(sizes.1).saturating_mul(settings.hidden).saturating_mul(4);
+        if bytes.len() < least {
+            let problem = format!(
+                "it has {} bytes, too few for {} feature columns and {} classes: it was damaged or changed",
+                bytes.len(),
+                sizes.0,
+                sizes.1
+            );
+            return Err(Error::file(&file, problem));
+        }
+        let mut tensors = Tensors::parse(&file, &bytes)?;
         let last = choice.map_or(method::stages(settings) - 1, |choice| choice.stage);
         let encoder = if method::has_encoder(settings) {
             let own = tensors.split_off(ENCODER);
@@ -91,12 +112,11 @@ impl Predictor {
         let read = choice.map_or(settings.depth, |choice| choice.stage);
         let widths = method::aggregate_widths(settings, sizes, choice);
         for (index, width) in widths.into_iter().take(read).enumerate() {
-            let file = folder.join(aggregate_name(settings, index + 1));
-            if !method::aggregates_are_protected(settings) && !file.exists() {
-                // The data's holder may keep it back; then there are no predictions.
-                continue;
-            }
-            aggregates.push(Aggregate { values: files::read_matrix(&file, nodes, width)?.into(), width });
+            let name = aggregate_name(settings, index + 1);
+            // The data owner may keep back one that no mechanism protects; then there are no predictions.
+            let Some(bytes) = read_file(&name)? else { continue };
+            let values = files::parse_matrix(&folder.join(&name), &bytes, nodes, width)?;
+            aggregates.push(Aggregate { values: values.into(), width });
         }
         Ok(Predictor { encoder, model, aggregates })
     }

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use progap::release;
+use progap::release::{self, Finding, Verdict};
 
 use super::Outcome;
 use crate::ui;
 
-/// Check a release: files, checksums, shapes, the list of queries, and epsilon by two accountants
+/// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, and epsilon by two accountants
 #[derive(Args)]
+#[command(after_help = "\
+What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A folder from a \
+stranger can be checked without harm: nothing outside of it is read, no link is followed, and what no release has is refused.")]
 pub struct Verify {
     /// The folder of a release
     release: PathBuf,
@@ -28,11 +31,14 @@ impl Verify {
                 &serde_json::json!({ "ok": ok, "findings": findings }),
             )?)?;
         } else {
-            let rows = findings.iter().map(|finding| {
-                let verdict = if finding.ok { "ok" } else { "WRONG" };
-                [verdict.to_string(), finding.what.clone(), finding.detail.clone()]
-            });
-            ui::print(&ui::table(["", "checked", "found"], rows))?;
+            // What nobody can recompute stands apart from what was.
+            let (claimed, checked): (Vec<&Finding>, Vec<&Finding>) =
+                findings.iter().partition(|finding| finding.verdict == Verdict::Claimed);
+            let row = |finding: &&Finding| {
+                [finding.verdict.to_string(), finding.what.clone(), finding.detail.clone()]
+            };
+            ui::print(&ui::table(["", "checked", "found"], checked.iter().map(row)))?;
+            ui::print(&format!("\n{}", ui::table(["", "not recomputed", "said"], claimed.iter().map(row))))?;
         }
         if ok {
             Ok(())

@@ -336,7 +336,8 @@ fn cost_section(release: &Release, cost: Option<Cost>) -> Section {
 /// What was recomputed while the report was written.
 pub(super) fn checks(findings: &[release::Finding]) -> Section {
     let row = |finding: &release::Finding| {
-        let verdict = if finding.ok { Cell::text("ok") } else { Cell::text("WRONG").bold() };
+        let verdict = Cell::text(finding.verdict.to_string());
+        let verdict = if finding.ok { verdict } else { verdict.bold() };
         vec![Cell::text(&finding.what), verdict, Cell::text(&finding.detail)]
     };
     let mut blocks = vec![];

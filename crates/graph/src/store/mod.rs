@@ -101,8 +101,12 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
 /// Everything is verified first. After that the file must not be changed in place while it is open (replacing
 /// it by another file, as [`write()`] does, is fine); where that cannot be ruled out, use [`read`].
 pub fn open(path: &Path) -> Result<Dataset> {
-    let file = File::open(path).in_file(path)?;
-    let map = map::map(&file).in_file(path)?;
+    open_file(&File::open(path).in_file(path)?, path)
+}
+
+/// As [`open`], for a file that the caller opened; `path` is what messages call it.
+pub fn open_file(file: &File, path: &Path) -> Result<Dataset> {
+    let map = map::map(file).in_file(path)?;
     dataset(Source::Mapped(Arc::new(map))).in_file(path)
 }
 

@@ -22,7 +22,7 @@ use crate::error::Error;
 
 /// Where noise came from, as a value that can be written into a privacy statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Provenance {
     /// Keyed by the operating system; the key was never shown to anyone.
     Secure,

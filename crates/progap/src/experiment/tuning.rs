@@ -155,7 +155,8 @@ mod tests {
     fn the_tables_of_all_runs_are_paid_for() {
         let one =
             PublicSizes { edges: 1_000_000, nodes: 1 << 30, classes: 1 << 12, ..PublicSizes::default() };
-        let settings = Settings { depth: 5, epsilon: Some(12.0), ..Settings::new(Level::Edge) };
+        let delta = Some(1e-7);
+        let settings = Settings { depth: 5, epsilon: Some(12.0), delta, ..Settings::new(Level::Edge) };
         let plan = Plan::new(&settings, one).expect("a plan");
         let found = budget(std::slice::from_ref(&settings), one).expect("accounted").expect("private");
         assert!(tables::fit(plan.noise_values, 13.0, plan.delta) && found.tuned.is_infinite(), "{found:?}");

@@ -142,6 +142,15 @@ pub(crate) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: us
     }
 }
 
+/// Whether this can be what a run with these settings chose.
+pub(crate) fn is_choice(settings: &Settings, choice: Option<&Choice>) -> bool {
+    let left = settings.method == Method::Progap && settings.messages == Messages::Auto;
+    match choice {
+        None => !left,
+        Some(choice) => left && choice.messages.len() == settings.depth && choice.stage <= settings.depth,
+    }
+}
+
 /// Whether nodes send what is known of their classes for the aggregate of that index.
 pub(crate) fn sends_labels(settings: &Settings, choice: Option<&Choice>, index: usize) -> bool {
     settings.method == Method::Progap && progap::sent(settings, choice, index) == Messages::Labels

@@ -20,6 +20,7 @@ use crate::{Error, Result};
 
 /// What happened in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EpochRecord {
     /// The stage.
     pub stage: usize,

@@ -17,11 +17,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use progap_graph::{Dataset, Features, store};
 use serde::{Deserialize, Serialize};
 
-use super::{CONFIG, MANIFEST, METRICS, Manifest, NODES, Release, STATEMENT, verify};
+use super::manifest::{Manifest, names};
+use super::{MANIFEST, NODES, Release, verify};
 use crate::error::InFile;
 use crate::files;
-use crate::predictor::Predictor;
-use crate::settings::{Level, Settings};
+use crate::folder::{Folder, SMALL};
+use crate::settings::Level;
 use crate::{Error, Result, method};
 
 /// What an export says of itself beside its manifest.
@@ -52,15 +53,15 @@ pub(super) struct Note {
 }
 
 impl Note {
-    fn of(folder: &Path, exported: Exported) -> Result<Note> {
+    fn of(folder: &Folder, exported: Exported) -> Result<Note> {
         let Exported { date, rows } = exported;
-        Ok(Note { version: VERSION, date, rows, sha256: files::checksum(&folder.join(MANIFEST))? })
+        Ok(Note { version: VERSION, date, rows, sha256: folder.checksum(MANIFEST, SMALL)? })
     }
 
     /// The hash of an export, if what lies beside its manifest fits to it.
-    pub(super) fn check(folder: &Path, exported: &Exported) -> Result<std::result::Result<String, String>> {
+    pub(super) fn check(folder: &Folder, exported: &Exported) -> Result<std::result::Result<String, String>> {
         let expected = Note::of(folder, exported.clone())?;
-        Ok(match files::read_json::<Note>(&folder.join(EXPORT)) {
+        Ok(match folder.json::<Note>(EXPORT, SMALL) {
             Ok(note) if note == expected => Ok(expected.sha256),
             Ok(_) => Err(format!("{EXPORT} belongs to another manifest")),
             Err(error) => Err(error.to_string()),
@@ -163,15 +164,6 @@ pub struct Export {
     pub files: Vec<String>,
 }
 
-/// The files of a release that may leave the house, the manifest aside.
-fn public_files(settings: &Settings) -> Vec<String> {
-    let mut names = Predictor::files(settings);
-    names.retain(|name| !name.starts_with(super::PRIVATE));
-    names.extend([NODES, STATEMENT, CONFIG].map(String::from));
-    names.extend((settings.level != Level::Node).then(|| METRICS.to_string()));
-    names
-}
-
 /// Makes the public page of a release.
 pub type PageMaker<'p> = dyn FnMut(&Release) -> std::result::Result<String, Box<dyn std::error::Error>> + 'p;
 
@@ -196,19 +188,20 @@ pub fn export(folder: &Path, out: &Path, exported: Exported, page: &mut PageMake
         ));
     }
     let place = Place::beside(out, folder)?;
-    let names = public_files(settings);
+    let names = names(settings, false);
     for name in &names {
-        let (from, to) = (folder.join(name), place.staged.join(name));
+        let to = place.staged.join(name);
         if let Some(parent) = to.parent() {
             std::fs::create_dir_all(parent).in_file(out)?;
         }
         match name == NODES && !exported.rows {
             true => store::write(&without_rows(release.nodes())?, &to)?,
-            false => files::write(&to, &files::read(&from)?)?,
+            false => files::write(&to, &release.listed.read(name, release.bounds.of(name))?)?,
         }
     }
+    let staged = Folder::open(&place.staged, "the folder of the export is gone")?;
     let list = |names: &[String]| {
-        let manifest = Manifest::of(&place.staged, names.iter().cloned())?;
+        let manifest = Manifest::of(&staged, names.iter().cloned())?;
         files::write_json(
             &place.staged.join(MANIFEST),
             &Manifest { export: Some(exported.clone()), ..manifest },
@@ -221,7 +214,7 @@ pub fn export(folder: &Path, out: &Path, exported: Exported, page: &mut PageMake
     let mut names = names;
     names.push(PAGE.into());
     list(&names)?;
-    let note = Note::of(&place.staged, exported)?;
+    let note = Note::of(&staged, exported)?;
     files::write_json(&place.staged.join(EXPORT), &note)?;
     if let Some(wrong) = verify(&place.staged)?.into_iter().find(|finding| !finding.ok) {
         let problem =

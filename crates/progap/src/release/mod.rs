@@ -19,10 +19,10 @@
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
 mod export;
+mod manifest;
 mod statement;
 mod verify;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, store};
@@ -31,19 +31,21 @@ use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use statement::{Mechanism, Statement};
-pub use verify::{Finding, verify, verify_promise};
+pub use verify::{Finding, Verdict, verify, verify_promise};
 
 use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
+use crate::folder::{Folder, SMALL};
 use crate::method::trainer::EpochRecord;
 use crate::method::{self, Fitted};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::Predictor;
-use crate::run::{self, RunFile};
+use crate::run::RunFile;
 use crate::settings::{Level, Settings};
 use crate::vault::Rows;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
+use manifest::{Bounds, Listed, Manifest};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 const OWN_MANIFEST: &str = "private/manifest.json";
@@ -78,45 +80,6 @@ pub struct Metrics {
     pub history: Vec<EpochRecord>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Manifest {
-    version: u32,
-    /// Where the release was exported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    export: Option<Exported>,
-    files: BTreeMap<String, String>,
-}
-
-impl Manifest {
-    /// The manifest of some files of a folder, as they are.
-    fn of(folder: &Path, names: impl IntoIterator<Item = String>) -> Result<Manifest> {
-        let sum = |name: String| Ok((name.clone(), files::checksum(&folder.join(&name))?));
-        Ok(Manifest {
-            version: VERSION,
-            export: None,
-            files: names.into_iter().map(sum).collect::<Result<_>>()?,
-        })
-    }
-
-    /// Compares every listed file with its checksum. The data owner may keep back what is private; all else must be there.
-    fn check(&self, folder: &Path) -> Result<()> {
-        for (name, expected) in &self.files {
-            let file = folder.join(name);
-            if name.starts_with(PRIVATE) && !file.exists() {
-                continue;
-            }
-            let found = files::checksum(&file)?;
-            if found != *expected {
-                let problem =
-                    format!("its checksum is {found}, not {expected}: it was damaged, swapped or changed");
-                return Err(Error::file(&file, problem));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The settings and the data they were for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -145,6 +108,8 @@ pub struct Release {
     pub exported: Option<Exported>,
     nodes: Dataset,
     predictor: Predictor,
+    listed: Listed,
+    bounds: Bounds,
 }
 
 /// What the model says about some nodes.
@@ -195,10 +160,11 @@ pub(crate) fn write<S: Source>(
     names.extend(node_level.then(|| OWN_ROWS.to_string()));
     // A checksum is a function of what it is of: those of private files stay with them.
     let (private, public): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.starts_with(PRIVATE));
+    let place = Folder::open(folder, "the folder of the run is gone")?;
     if !private.is_empty() {
-        files::write_json(&folder.join(OWN_MANIFEST), &Manifest::of(folder, private)?)?;
+        files::write_json(&folder.join(OWN_MANIFEST), &Manifest::of(&place, private)?)?;
     }
-    files::write_json(&folder.join(MANIFEST), &Manifest::of(folder, public)?)
+    files::write_json(&folder.join(MANIFEST), &Manifest::of(&place, public)?)
 }
 
 /// A data set of a graph and nothing else.
@@ -238,30 +204,60 @@ impl Metrics {
 impl Release {
     /// Opens a release; files that are missing, changed or of another release are errors.
     pub fn open(folder: &Path) -> Result<Release> {
-        let manifest = read_manifests(folder)?;
-        manifest.check(folder)?;
-        let config = folder.join(CONFIG);
+        let listed = Listed::open(folder)?;
+        let text = String::from_utf8(listed.read(CONFIG, SMALL)?).in_file(&folder.join(CONFIG))?;
+        // Without the excerpt that the parser shows: it is a stranger's text, and may be one line without end.
         let config: Config =
-            toml::from_str(&String::from_utf8_lossy(&files::read(&config)?)).in_file(&config)?;
-        let statement: Statement = files::read_json(&folder.join(STATEMENT))?;
+            toml::from_str(&text).map_err(|e| e.message().to_string()).in_file(&folder.join(CONFIG))?;
         let settings = &config.settings;
-        let mut parts = store::open(&folder.join(NODES))?.into_parts();
-        if settings.level == Level::Node {
-            let own = folder.join(OWN_ROWS);
-            if own.exists() {
-                parts.features = store::open(&own)?.into_parts().features;
-            }
+        // What decides how much is read must be in its range, and the list must be that of the method.
+        settings.check()?;
+        listed.check(settings)?;
+        let json = |name: &str, at_most| listed.read(name, at_most).map(|bytes| (folder.join(name), bytes));
+        let (file, bytes) = json(STATEMENT, SMALL)?;
+        let statement: Statement = serde_json::from_slice(&bytes).in_file(&file)?;
+        if !method::is_choice(settings, statement.choice.as_ref()) {
+            return Err(Error::file(
+                &file,
+                "what the run chose is nothing that its settings leave to it: do not trust it",
+            ));
+        }
+        let stated = PublicSizes {
+            nodes: statement.nodes,
+            columns: statement.feature_columns,
+            ..PublicSizes::default()
+        };
+        let bounds = Bounds::new(settings, stated);
+        let mut parts = listed.dataset(NODES, bounds.of(NODES))?.into_parts();
+        if parts.graph.nodes() != statement.nodes {
+            let problem = format!(
+                "the statement speaks of {} nodes, and {NODES} has {}: they are not of one release",
+                statement.nodes,
+                parts.graph.nodes()
+            );
+            return Err(Error::file(&file, problem));
+        }
+        if settings.level == Level::Node && !listed.is_kept_back(OWN_ROWS)? {
+            parts.features = listed.dataset(OWN_ROWS, bounds.of(OWN_ROWS))?.into_parts().features;
         }
         let nodes = Dataset::new(parts)?;
+        let bounds = Bounds::new(settings, PublicSizes { classes: nodes.classes(), ..stated });
         let sizes = (statement.feature_columns, nodes.classes());
-        let predictor = Predictor::open(folder, settings, statement.choice.as_ref(), sizes, nodes.nodes())?;
-        let file = folder.join(metrics_file(settings));
-        let metrics = match settings.level == Level::Node && !file.exists() {
-            true => Metrics::kept_back(),
-            false => files::read_json(&file)?,
+        let read = |name: &str| match listed.is_kept_back(name)? {
+            true => Ok(None),
+            false => listed.read(name, bounds.of(name)).map(Some),
         };
-        let folder = folder.to_path_buf();
-        Ok(Release { folder, config, statement, metrics, exported: manifest.export, nodes, predictor })
+        let choice = statement.choice.as_ref();
+        let predictor = Predictor::open(folder, &read, settings, choice, sizes, nodes.nodes())?;
+        let metrics_file = metrics_file(settings);
+        let metrics = match read(metrics_file)? {
+            None => Metrics::kept_back(),
+            Some(bytes) => serde_json::from_slice(&bytes).in_file(&folder.join(metrics_file))?,
+        };
+        // Also what nothing was read of: aggregates of later stages, the page of an export.
+        listed.check_all(&bounds)?;
+        let (folder, exported) = (folder.to_path_buf(), listed.public.export.clone());
+        Ok(Release { folder, config, statement, metrics, exported, nodes, predictor, listed, bounds })
     }
 
     /// The nodes: ids, class names, split. No edges; features and labels only where they are public.
@@ -271,7 +267,7 @@ impl Release {
 
     /// Time and memory of training, unless they were taken out of the release.
     pub fn cost(&self) -> Result<Option<Cost>> {
-        Cost::read(&self.folder)
+        Cost::read(&self.listed.folder)
     }
 
     /// Whether the nodes' own features are there, which predictions read.
@@ -334,6 +330,8 @@ impl Release {
         if let Some(missing) = missing_for_predictions(self) {
             return Err(Error::file(&self.folder, missing));
         }
+        let bytes = 4.0 * nodes.len() as f64 * self.nodes.classes() as f64;
+        memory::check("the probabilities of all classes", bytes, memory::available())?;
         let probabilities = self.predictor.probabilities(&Rows::of_nodes(&self.nodes)?, nodes)?;
         let best = |row: &[f32]| {
             let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -341,39 +339,5 @@ impl Release {
         };
         let classes = probabilities.chunks_exact(self.nodes.classes()).map(best).collect();
         Ok(Predictions { nodes: nodes.to_vec(), classes, probabilities })
-    }
-}
-
-/// The list of a release's files: the public ones, and the private ones where they are there.
-fn read_manifests(folder: &Path) -> Result<Manifest> {
-    if let Some(left) = run::left_over(folder) {
-        let what = format!(
-            "the run is not finished ({left} is still there), so this is no release yet; go on with `progap train --resume`"
-        );
-        return Err(Error::file(folder, what));
-    }
-    if !folder.join(MANIFEST).exists() {
-        return Err(Error::file(folder, "there is no release here"));
-    }
-    let mut manifest = read_manifest(&folder.join(MANIFEST))?;
-    let own = folder.join(OWN_MANIFEST);
-    // Nothing private belongs to an export.
-    if manifest.export.is_none() && own.exists() {
-        manifest.files.extend(read_manifest(&own)?.files);
-    }
-    Ok(manifest)
-}
-
-fn read_manifest(file: &Path) -> Result<Manifest> {
-    // The version is looked at first: a newer one may have fields that are unknown here.
-    let value: serde_json::Value = files::read_json(file)?;
-    match value.get("version").and_then(serde_json::Value::as_u64) {
-        Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(file),
-        Some(version) => {
-            let problem =
-                format!("the release has version {version}; this program reads version {VERSION}: update it");
-            Err(Error::file(file, problem))
-        }
-        None => Err(Error::file(file, "it has no version; the file is damaged")),
     }
 }

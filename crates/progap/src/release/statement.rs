@@ -113,7 +113,7 @@ impl Statement {
             randomness: vault.provenance(),
             selection: settings.selection,
             choice: method::choose(settings, &fitted.history, val_nodes),
-            public: public(settings, plan, dataset),
+            public: public(settings, plan, sizes),
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),
             nodes: dataset.nodes(),
@@ -251,14 +251,15 @@ fn in_four_digits(epsilon: f64) -> String {
     format!("{:.4}", (epsilon * 1e4 - 1e-6).ceil() / 1e4)
 }
 
-fn public(settings: &Settings, plan: &Plan, dataset: &Dataset) -> Vec<String> {
+/// What was taken as public; also for comparison with the list that is there.
+pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes) -> Vec<String> {
     let mut public = vec![
         format!(
             "which nodes there are ({}), with their ids; also where preparation left some out (nodes without edges, rare \
              classes)",
-            dataset.nodes()
+            sizes.nodes
         ),
-        format!("the {} classes and the {} feature columns", dataset.classes(), dataset.features().columns()),
+        format!("the {} classes and the {} feature columns", sizes.classes, sizes.columns),
         "which nodes are training, validation and test nodes".into(),
         format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs),
         "the settings were given, not tuned on this data; tuning on it would cost more".into(),

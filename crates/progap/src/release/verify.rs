@@ -4,114 +4,222 @@ use std::path::Path;
 
 use progap_graph::Part;
 use progap_privacy::accountant::{Accountant, Best, by_name};
-use progap_privacy::noise::tables;
+use progap_privacy::noise::{Provenance, tables};
 use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::statement::{list, not_covered};
 use super::{
-    MANIFEST, Manifest, OWN_MANIFEST, OWN_ROWS, PRIVATE, Release, Statement, export, read_manifest,
-    read_manifests,
+    MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, STATEMENT, Statement, export,
+    manifest,
 };
+use crate::error::InFile;
+use crate::folder::Kind;
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
-use crate::settings::{DeltaRule, Level, Method, Settings};
+use crate::settings::{Level, Method, Settings};
 use crate::units::Epsilons;
-use crate::{Error, Result, delta, method};
+use crate::{Error, Result, method};
 
-/// Something that was checked.
+mod claimed;
+mod measured;
+mod promise;
+
+/// Something that was checked, or that can only be claimed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// What was checked.
     pub what: String,
     /// What came out.
     pub detail: String,
-    /// Whether it is as it should be.
+    /// Whether nothing is wrong with it.
     pub ok: bool,
+    /// How it is to be read.
+    pub verdict: Verdict,
+    /// The fields that are claimed, as a file's name, or that with the path of a field in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
 }
 
-/// Checks a release: files and checksums, shapes, the list of queries against the settings, and epsilon by two
-/// accountants. An error means that it cannot even be opened; a finding that is not ok, that it must not be trusted.
+/// What to make of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It was recomputed, and is as it should be.
+    Ok,
+    /// It is not as it should be: the release must not be trusted.
+    Wrong,
+    /// Nothing in the release contradicts it, and nothing in it can show it.
+    Claimed,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Verdict::Ok => "ok",
+            Verdict::Wrong => "WRONG",
+            Verdict::Claimed => "claimed",
+        })
+    }
+}
+
+impl Finding {
+    fn checked(what: &str, detail: impl Into<String>, ok: bool) -> Finding {
+        let verdict = if ok { Verdict::Ok } else { Verdict::Wrong };
+        Finding { what: what.into(), detail: detail.into(), ok, verdict, fields: vec![] }
+    }
+
+    fn claimed<'f>(
+        what: &str,
+        detail: impl Into<String>,
+        fields: impl IntoIterator<Item = &'f str>,
+    ) -> Finding {
+        let fields = fields.into_iter().map(String::from).collect();
+        Finding { what: what.into(), detail: detail.into(), ok: true, verdict: Verdict::Claimed, fields }
+    }
+}
+
+/// Checks a release: files and checksums, sizes, accuracies, the list of queries against the settings, delta by its rule, and
+/// epsilon by two accountants. An error means that it cannot even be opened; a finding that is not ok, that it must not be
+/// trusted. What cannot be recomputed is listed as claimed.
 pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let manifest = read_manifests(folder)?;
     let release = Release::open(folder)?;
-    let missing = manifest.files.keys().filter(|name| !folder.join(name).exists()).count();
-    let count = manifest.files.len() - missing;
-    let kept_back = release.config.settings.level == Level::Node && !folder.join(OWN_ROWS).exists();
-    let note = if missing > 0 || kept_back { "; what is private was kept back" } else { "" };
+    let settings = &release.config.settings;
+    let listed = &release.listed;
+    let mut private = manifest::names(settings, true);
+    let public = listed.public.files.keys().filter(|name| !name.starts_with(PRIVATE)).count();
+    let mut kept_back = false;
+    for name in std::mem::take(&mut private) {
+        match listed.is_kept_back(&name)? {
+            true => kept_back = true,
+            false => private.push(name),
+        }
+    }
+    let note = if kept_back { "; what is private was kept back" } else { "" };
+    let count = public + private.len();
     let detail = format!("{count} files have the checksums of the manifest, and fit together{note}");
-    findings.push(Finding { what: "files".into(), detail, ok: true });
-    findings.push(unexpected_files(folder, &manifest)?);
-    findings.push(private_checksums(folder)?);
+    findings.push(Finding::checked("files", detail, true));
+    findings.push(unexpected_files(&release, &private)?);
+    findings.push(private_checksums(&release));
+    findings.push(plain_fields(&release)?);
     findings.extend(exported(&release)?);
+    let own_metrics = settings.level == Level::Node && private.iter().any(|name| name == OWN_METRICS);
+    findings.extend(own_metrics.then(|| {
+        // Its numbers are for the data owner alone.
+        let found = measured::history(&release.metrics, settings, method::stages(settings) - 1);
+        Finding { what: "private history".into(), ..found }
+    }));
     findings.extend(verify_promise(&release)?);
+    findings.extend(claimed::private(&release)?);
     Ok(findings)
 }
 
-/// Checks everything but files: the words, the list of queries against the settings, epsilon by two accountants, and the
-/// accuracy where labels are there. What it finds does not depend on anything in `private/`.
+/// Checks everything but files: sizes, the words, the list of queries against the settings, delta, epsilon by two accountants, and
+/// the accuracies where labels are there. What it finds does not depend on anything in `private/`.
 pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
     findings.push(words(statement, settings));
+    findings.push(measured::sizes(release)?);
     let nodes = release.nodes();
     let val_nodes = nodes.split().map_or(0, |split| split.count(Part::Val));
     let choice = method::choose(settings, &release.metrics.history, val_nodes);
     if let Some(said) = statement.choice.as_ref().or(choice.as_ref()) {
         let messages: Vec<String> = said.messages.iter().map(ToString::to_string).collect();
         let detail = format!("messages of {}; the model of stage {}", messages.join(", then "), said.stage);
-        findings.push(Finding { what: "choice".into(), detail, ok: choice == statement.choice });
+        findings.push(Finding::checked("choice", detail, choice == statement.choice));
     }
     let sizes = release.sizes();
-    findings.push(accuracy(release)?);
-    findings.push(queries(statement, settings, sizes)?);
-    findings.extend(epsilons(statement, settings, sizes)?);
-    findings.extend(both_units(statement, settings, sizes)?);
-    findings.extend(delta_for_nodes(statement, settings, sizes));
-    let seeded = settings.seed.is_some();
-    let ok = statement.randomness.is_private() != seeded
-        && statement.private == (!seeded && settings.level != Level::None);
+    findings.push(measured::accuracy(release)?);
+    if settings.level != Level::Node {
+        let released = statement.choice.as_ref().map_or(method::stages(settings) - 1, |choice| choice.stage);
+        findings.push(measured::history(&release.metrics, settings, released));
+    }
+    let delta = promise::bounded_delta(statement, settings, sizes);
+    let bounded = delta.ok;
+    findings.push(delta);
+    let asked = queries(statement, settings, sizes)?;
+    // Queries that no run asks are not accounted for: there is no bound on how long that takes.
+    let accountable = bounded && asked.ok;
+    findings.push(asked);
+    if accountable {
+        let plan = promise::planned(statement, settings, sizes)?;
+        findings.push(promise::public_list(statement, settings, &plan, sizes));
+        findings.push(promise::noise(statement, &plan));
+        findings.extend(epsilons(statement, settings, sizes)?);
+        findings.extend(both_units(statement, settings, sizes)?);
+    } else {
+        let detail = "not recomputed: delta or the list of queries is not that of the settings";
+        findings.push(Finding::checked("epsilon", detail, false));
+    }
+    let provenance = match settings.seed {
+        Some(seed) => Provenance::Reproducible { seed },
+        None => Provenance::Secure,
+    };
+    let ok = statement.randomness == provenance
+        && statement.private == (settings.seed.is_none() && settings.level != Level::None);
     let detail = if statement.private { "secure noise, private" } else { "marked as not private" };
-    findings.push(Finding { what: "randomness".into(), detail: detail.into(), ok });
+    findings.push(Finding::checked("randomness", detail, ok));
+    findings.extend(claimed::public(release));
     Ok(findings)
 }
 
 /// Files that belong to no release: left over from a run, or slipped in.
-fn unexpected_files(folder: &Path, manifest: &Manifest) -> Result<Finding> {
-    let unlisted: &[&str] = match manifest.export {
-        Some(_) => &[MANIFEST, export::EXPORT],
-        None => &[MANIFEST, OWN_MANIFEST, crate::cost::COST],
-    };
-    let mut strangers = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(&next).map_err(|e| Error::file(&next, e))? {
-            let path = entry.map_err(|e| Error::file(&next, e))?.path();
-            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-            if path.is_dir() {
-                folders.push(path);
-            } else if !unlisted.contains(&name.as_str()) && !manifest.files.contains_key(&name) {
-                strangers.push(name);
-            }
+fn unexpected_files(release: &Release, private: &[String]) -> Result<Finding> {
+    let public = release.listed.public.files.keys();
+    let mut known: Vec<&str> = public.filter(|name| !name.starts_with(PRIVATE)).map(String::as_str).collect();
+    let mut strangers = vec![];
+    match release.exported {
+        Some(_) => {
+            known.extend([MANIFEST, export::EXPORT]);
+            // An export has its page.
+            strangers.extend((!known.contains(&PAGE)).then(|| format!("{PAGE} is missing")));
+        }
+        None => {
+            known.extend([MANIFEST, OWN_MANIFEST, crate::cost::COST]);
+            known.extend(private.iter().map(String::as_str));
         }
     }
-    strangers.sort();
+    for (name, kind) in release.listed.folder.list()? {
+        if kind != Kind::File || !known.contains(&name.as_str()) {
+            strangers.push(name.escape_debug().to_string());
+        }
+    }
     let ok = strangers.is_empty();
     let detail = if ok { "none".into() } else { strangers.join(", ") };
-    Ok(Finding { what: "files that do not belong".into(), detail, ok })
+    Ok(Finding::checked("files that do not belong", detail, ok))
+}
+
+/// Whether the public files say what was read in them and nothing else: no further field, none left out, none written otherwise.
+fn plain_fields(release: &Release) -> Result<Finding> {
+    let mut read = vec![(STATEMENT, serde_json::to_value(&release.statement))];
+    read.extend(
+        (release.config.settings.level != Level::Node)
+            .then(|| (METRICS, serde_json::to_value(&release.metrics))),
+    );
+    let mut other = vec![];
+    for (name, value) in read {
+        let bytes = release.listed.read(name, release.bounds.of(name))?;
+        let file: serde_json::Value = serde_json::from_slice(&bytes).in_file(&release.folder.join(name))?;
+        other.extend((value.in_file(&release.folder.join(name))? != file).then_some(name));
+    }
+    let detail = match other.is_empty() {
+        true => "those of a statement and of metrics, and no others".into(),
+        false => format!("{} has others than this program writes", other.join(" and ")),
+    };
+    Ok(Finding::checked("fields", detail, other.is_empty()))
 }
 
 /// Checksums of private files tell of them: the public manifest must hold none.
-fn private_checksums(folder: &Path) -> Result<Finding> {
-    let public = read_manifest(&folder.join(MANIFEST))?;
-    let told: Vec<&str> =
-        public.files.keys().filter(|name| name.starts_with(PRIVATE)).map(String::as_str).collect();
+fn private_checksums(release: &Release) -> Finding {
+    let public = release.listed.public.files.keys();
+    let told: Vec<&str> = public.filter(|name| name.starts_with(PRIVATE)).map(String::as_str).collect();
     let detail = match told.is_empty() {
         true => "none in the public manifest".into(),
         false => format!("the public manifest holds those of {}: do not hand it on", told.join(", ")),
     };
-    Ok(Finding { what: "private checksums".into(), detail, ok: told.is_empty() })
+    Finding::checked("private checksums", detail, told.is_empty())
 }
 
 /// What an export says of itself, against what it is.
@@ -122,35 +230,12 @@ fn exported(release: &Release) -> Result<Option<Finding>> {
         (false, false) => "without the rows of the nodes",
         _ => "but the rows of the nodes are not what it says",
     };
-    let (ok, hash) = match export::Note::check(&release.folder, exported)? {
+    let (ok, hash) = match export::Note::check(&release.listed.folder, exported)? {
         Ok(hash) => (true, format!("SHA-256 {hash}")),
         Err(problem) => (false, problem),
     };
     let detail = format!("of {}, {rows}; {hash}", exported.date);
-    Ok(Some(Finding { what: "export".into(), detail, ok: ok && exported.rows == release.has_features() }))
-}
-
-/// The accuracy on the test nodes, from predictions; where the labels are not there, that it was not recomputed.
-fn accuracy(release: &Release) -> Result<Finding> {
-    let what = "accuracy".to_string();
-    if !release.has_labels() {
-        let why = match release.config.settings.level {
-            Level::Node => "labels are private and in no release",
-            _ => "the rows of the nodes were left out of this export",
-        };
-        return Ok(Finding { what, detail: format!("not recomputed: {why}"), ok: true });
-    }
-    let nodes = release.nodes();
-    let test: Vec<u32> =
-        nodes.split().map_or(vec![], |split| split.nodes(Part::Test).map(|node| node as u32).collect());
-    let classes = release.predict(&test)?.classes;
-    let right = test.iter().zip(&classes).filter(|&(&node, &class)| nodes.labels()[node as usize] == class);
-    let found = right.count() as f64 / test.len() as f64;
-    let claimed = release.metrics.test_accuracy;
-    // Another machine may round the last bit of a tie otherwise.
-    let slack = f64::max(1e-3, 2.0 / test.len() as f64);
-    let detail = format!("claimed {:.4} on the test nodes, recomputed {found:.4}", claimed);
-    Ok(Finding { what, detail, ok: (found - claimed).abs() <= slack })
+    Ok(Some(Finding::checked("export", detail, ok && exported.rows == release.has_features())))
 }
 
 /// What the statement says in words, against what its numbers and the settings say.
@@ -167,15 +252,15 @@ fn words(statement: &Statement, settings: &Settings) -> Finding {
         && statement.in_words == statement.words(settings)
         && settings.delta.is_none_or(|delta| unit.is_none() || statement.delta == Some(delta));
     let detail = unit.map_or("no unit is protected".into(), |unit| format!("one record is: {unit}"));
-    Finding { what: "words and unit".into(), detail, ok }
+    Finding::checked("words and unit", detail, ok)
 }
 
 /// The listed queries against the event tree and the settings.
 fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Finding> {
-    let what = "list of queries".to_string();
+    let what = "list of queries";
     if settings.level == Level::None {
         let ok = statement.event == Event::NonPrivate && statement.epsilon.is_none();
-        return Ok(Finding { what, detail: "no promise, none claimed".into(), ok });
+        return Ok(Finding::checked(what, "no promise, none claimed", ok));
     }
     let recomputed = statement.mechanisms_of_event()?;
     let listed = recomputed == statement.mechanisms;
@@ -183,13 +268,13 @@ fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Re
         Method::EdgeRand => {
             let plan = Plan::new(settings, sizes)?;
             let ok = listed && recomputed == list(&plan.event)?;
-            let detail = "1 noisy number of edges, 1 response for each possible edge".into();
-            return Ok(Finding { what, detail, ok });
+            let detail = "1 noisy number of edges, 1 response for each possible edge";
+            return Ok(Finding::checked(what, detail, ok));
         }
         Method::DpGnn => {
             let (steps, ok) = subgraph_steps(&statement.event, settings, sizes)?;
             let detail = format!("{steps} noisy gradient steps over nodes with their senders");
-            return Ok(Finding { what, detail, ok: listed && ok });
+            return Ok(Finding::checked(what, detail, listed && ok));
         }
         _ => {}
     }
@@ -218,7 +303,7 @@ fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Re
         && clipped
         && sampled;
     let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
-    Ok(Finding { what, detail, ok })
+    Ok(Finding::checked(what, detail, ok))
 }
 
 /// Epsilon in both units of an edge, where the statement has them, recomputed from the events.
@@ -231,35 +316,22 @@ fn both_units(statement: &Statement, settings: &Settings, sizes: PublicSizes) ->
     };
     let found = Epsilons::of(&statement.event, statement.unit, (epsilon, delta), settings, sizes)?;
     let holds = |claimed: Option<f64>, found: Option<f64>| match (claimed, found) {
-        (None, _) => true,
+        (None, None) => true,
         (Some(claimed), Some(found)) => (claimed - found).abs() <= 1e-9 * (1.0 + found),
-        (Some(_), None) => false,
+        _ => false,
     };
     let said = |epsilon: Option<f64>| epsilon.map_or("none".into(), |epsilon| format!("{epsilon:.6}"));
-    Ok(Some(Finding {
-        what: "epsilon in both units".into(),
-        detail: format!(
+    Ok(Some(Finding::checked(
+        "epsilon in both units",
+        format!(
             "friendship {}, recomputed {}; one direction {}, recomputed {}",
             said(claimed.friendship),
             said(found.friendship),
             said(claimed.directed),
             said(found.directed)
         ),
-        ok: holds(claimed.friendship, found.friendship) && holds(claimed.directed, found.directed),
-    }))
-}
-
-/// At node level the records are counted by what is public: the nodes.
-fn delta_for_nodes(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Option<Finding> {
-    let delta = statement.delta.filter(|_| settings.level == Level::Node)?;
-    let most = delta::largest(sizes.nodes);
-    let published = settings.delta_rule == DeltaRule::Published;
-    let by = if published { ", by the published rule for training nodes" } else { "" };
-    Some(Finding {
-        what: "delta".into(),
-        detail: format!("{delta:e} for {} records{by}", sizes.nodes),
-        ok: published || delta <= most,
-    })
+        holds(claimed.friendship, found.friendship) && holds(claimed.directed, found.directed),
+    )))
 }
 
 /// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.
@@ -311,21 +383,19 @@ pub(super) fn check_promise(statement: &Statement, settings: &Settings, plan: &P
 /// The cost with a delta of zero, and by an accountant that knows none.
 fn pure(event: &Event, claimed: f64, delta: f64, asked: f64) -> Result<Vec<Finding>> {
     let found = event.pure_epsilon().unwrap_or(f64::INFINITY);
-    let exact = Finding {
-        what: "epsilon".into(),
-        detail: format!(
-            "claimed {claimed:.6}, recomputed {found:.6} with a delta of zero, asked for {asked}"
-        ),
-        ok: delta == 0.0 && found <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
-    };
+    let exact = Finding::checked(
+        "epsilon",
+        format!("claimed {claimed:.6}, recomputed {found:.6} with a delta of zero, asked for {asked}"),
+        delta == 0.0 && found <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
+    );
     let at = 1e-9;
     let other = by_name("pld")?.epsilon(event, at)?;
-    let second = Finding {
-        what: "epsilon, second opinion".into(),
-        detail: format!("{:.6} at a delta of {at:e}, by privacy loss distributions", other.value),
+    let second = Finding::checked(
+        "epsilon, second opinion",
+        format!("{:.6} at a delta of {at:e}, by privacy loss distributions", other.value),
         // A delta can only make it smaller; the accountant rounds up.
-        ok: other.value <= claimed * 1.01 + 0.01 && other.value >= 0.5 * claimed,
-    };
+        other.value <= claimed * 1.01 + 0.01 && other.value >= 0.5 * claimed,
+    );
     Ok(vec![exact, second])
 }
 
@@ -335,12 +405,8 @@ fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> R
     if let Event::Composed { events } = &statement.event
         && events.is_empty()
     {
-        let detail = "no query was made".into();
-        return Ok(vec![Finding {
-            what: "epsilon".into(),
-            detail,
-            ok: claimed == 0.0 && method::aggregations(settings) == 0 && settings.method != Method::EdgeRand,
-        }]);
+        let ok = claimed == 0.0 && method::aggregations(settings) == 0 && settings.method != Method::EdgeRand;
+        return Ok(vec![Finding::checked("epsilon", "no query was made", ok)]);
     }
     let asked = settings.epsilon.unwrap_or(0.0);
     if settings.method == Method::EdgeRand {
@@ -350,24 +416,24 @@ fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> R
     let best = Best.epsilon(&statement.event, provable)?;
     let other = by_name("rdp")?.epsilon(&statement.event, provable)?;
     // Both are upper bounds; the tighter one must not exceed what is claimed, nor the looser one undercut it.
-    let tight = Finding {
-        what: "epsilon".into(),
-        detail: format!(
+    let tight = Finding::checked(
+        "epsilon",
+        format!(
             "claimed {claimed:.6}, recomputed {:.6} ({}), asked for {asked}",
             best.value, best.accountant
         ),
-        ok: best.value <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
-    };
-    let loose = Finding {
-        what: "epsilon, second opinion".into(),
-        detail: format!("{:.6} by Renyi divergences", other.value),
-        ok: other.value >= best.value * (1.0 - 1e-6) && other.value <= 2.0 * claimed + 1.0,
-    };
+        best.value <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
+    );
+    let loose = Finding::checked(
+        "epsilon, second opinion",
+        format!("{:.6} by Renyi divergences", other.value),
+        other.value >= best.value * (1.0 - 1e-6) && other.value <= 2.0 * claimed + 1.0,
+    );
     let values = noise_values(settings, sizes)?;
-    let kept = Finding {
-        what: "noise tables".into(),
-        detail: format!("about {:.0e} of delta for at most {values} values", tables::slack(values, claimed)),
-        ok: settings.seed.is_some() || tables::fit(values, claimed, delta),
-    };
+    let kept = Finding::checked(
+        "noise tables",
+        format!("about {:.0e} of delta for at most {values} values", tables::slack(values, claimed)),
+        settings.seed.is_some() || tables::fit(values, claimed, delta),
+    );
     Ok(vec![tight, loose, kept])
 }

@@ -13,9 +13,11 @@ use super::Account;
 use super::progress::{KEY, Progress, hex};
 use crate::error::InFile;
 use crate::files::{self, Tensors};
+use crate::folder::{Folder, Kind, SMALL};
 use crate::method;
 use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};
 use crate::model::Model;
+use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::aggregate_name;
 use crate::release;
 use crate::settings::Settings;
@@ -96,6 +98,8 @@ impl RunFile {
 /// The folder of a run.
 pub(super) struct RunFolder {
     pub(super) path: PathBuf,
+    /// The same folder, through which its files are read.
+    files: Folder,
     pub(super) run: RunFile,
     kept: Instant,
     progress: Progress,
@@ -144,7 +148,8 @@ impl RunFolder {
         let progress = Progress::new(&run.run_id, key.as_ref());
         progress.save(path, key.as_ref())?;
         let lock = write_locked(&path.join(RUN), &run)?;
-        Ok(RunFolder { path: path.to_path_buf(), run, kept: Instant::now(), progress, key, made, lock })
+        let (files, path) = (Folder::open(path, "the folder is gone")?, path.to_path_buf());
+        Ok(RunFolder { path, files, run, kept: Instant::now(), progress, key, made, lock })
     }
 
     /// Removes a run that asked nothing: its own files, and the folder if it was made for it.
@@ -155,8 +160,9 @@ impl RunFolder {
     /// Opens the folder of a run that is not finished.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = path.join(RUN);
-        if !file.exists() {
-            let has = |name: &str| path.join(name).exists();
+        let files = Folder::open(path, "there is no run here; name the folder of one")?;
+        if !files.has(RUN)? {
+            let has = |name: &str| files.has(name).unwrap_or(false);
             let what = if has(crate::release::MANIFEST) {
                 "the run is finished: there is nothing to resume"
             } else if has("aggregates") {
@@ -166,9 +172,10 @@ impl RunFolder {
             };
             return Err(Error::file(path, what));
         }
-        let lock = lock(&file)?;
-        remove_unfinished_files(path)?;
-        let run: RunFile = files::read_json(&file)?;
+        files.check_kinds()?;
+        let lock = lock(&files)?;
+        remove_unfinished_files(&files)?;
+        let run: RunFile = files.json(RUN, SMALL)?;
         if run.version != VERSION {
             let problem =
                 format!("the run was begun by another version of the program (format {})", run.version);
@@ -180,13 +187,13 @@ impl RunFolder {
             return Err(Error::file(&file, problem));
         }
         let (path, made, kept) = (path.to_path_buf(), false, Instant::now());
-        if path.join(crate::release::MANIFEST).exists() {
+        if files.has(crate::release::MANIFEST)? {
             // The release is whole: what is left to do is to remove the run's own files, the key first.
             let progress = Progress::new(&run.run_id, None);
-            return Ok(RunFolder { path, run, kept, progress, key: None, made, lock });
+            return Ok(RunFolder { path, files, run, kept, progress, key: None, made, lock });
         }
         let (progress, key) = Progress::open(&path, &run.run_id, run.key_commitment.as_deref())?;
-        Ok(RunFolder { path, run, kept, progress, key, made, lock })
+        Ok(RunFolder { path, files, run, kept, progress, key, made, lock })
     }
 
     /// The key that the run goes on with, which the caller then has alone; none where noise is reproducible.
@@ -203,7 +210,7 @@ impl RunFolder {
     pub(super) fn state(&self, sizes: (usize, usize), val_nodes: usize) -> Result<State> {
         let Some(name) = self.progress.checkpoint() else { return Ok(State::default()) };
         let file = self.path.join(name);
-        let bytes = files::read(&file)?;
+        let bytes = self.files.read(name, self.largest_state(sizes))?;
         self.progress.check(&self.path, name, &bytes)?;
         let tensors = Tensors::parse(&file, &bytes)?;
         let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
@@ -235,6 +242,29 @@ impl RunFolder {
             stage_accuracies: note.stage_accuracies,
             events: note.events,
         })
+    }
+
+    /// The most bytes of a kept state: every stage, three more models, what an optimiser holds, and the history.
+    fn largest_state(&self, (columns, classes): (usize, usize)) -> u64 {
+        let settings = &self.run.settings;
+        let parameters =
+            most_parameters(settings, PublicSizes { columns, classes, ..PublicSizes::default() });
+        let stages = method::stages(settings) as u64;
+        let epochs = stages.saturating_mul(settings.epochs as u64);
+        parameters
+            .saturating_mul(8 * (stages + 5))
+            .saturating_add(epochs.saturating_mul(512))
+            .saturating_add(16 * SMALL)
+    }
+
+    /// The most bytes of a noisy graph: every possible edge.
+    fn largest_graph(&self) -> u64 {
+        let nodes = self.run.nodes as u64;
+        nodes
+            .saturating_mul(nodes)
+            .saturating_mul(4)
+            .saturating_add(nodes.saturating_mul(64))
+            .saturating_add(SMALL)
     }
 
     /// Removes what only an unfinished run needs; the key first, `run.json` last.
@@ -274,7 +304,8 @@ impl Keeper for RunFolder {
             return Ok(None);
         }
         let file = self.path.join(&name);
-        let bytes = files::read(&file)?;
+        let values = (self.run.nodes as u64).saturating_mul(width as u64);
+        let bytes = self.files.read(&name, values.saturating_mul(4).saturating_add(1 << 17))?;
         self.progress.check(&self.path, &name, &bytes)?;
         Ok(Some(files::parse_matrix(&file, &bytes, self.run.nodes, width)?.into()))
     }
@@ -282,7 +313,7 @@ impl Keeper for RunFolder {
     fn keep_graph(&mut self, graph: &Graph, key: Option<&RunKey>) -> Result<()> {
         let file = self.path.join(NOISY_GRAPH);
         store::write(&release::bare(graph.clone())?, &file)?;
-        self.progress.keep(NOISY_GRAPH, files::digest([&files::read(&file)?[..]]));
+        self.progress.keep(NOISY_GRAPH, files::digest([&self.files.read(NOISY_GRAPH, u64::MAX)?[..]]));
         self.progress.save(&self.path, key)
     }
 
@@ -290,9 +321,9 @@ impl Keeper for RunFolder {
         if !self.progress.has(NOISY_GRAPH) {
             return Ok(None);
         }
-        let file = self.path.join(NOISY_GRAPH);
-        self.progress.check(&self.path, NOISY_GRAPH, &files::read(&file)?)?;
-        Ok(Some(store::open(&file)?.into_parts().graph))
+        let largest = self.largest_graph();
+        self.progress.check(&self.path, NOISY_GRAPH, &self.files.read(NOISY_GRAPH, largest)?)?;
+        Ok(Some(self.files.dataset(NOISY_GRAPH, largest)?.0.into_parts().graph))
     }
 
     fn keep_state(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
@@ -347,26 +378,26 @@ impl Keeper for RunFolder {
 }
 
 /// Keeps other processes from the same run.
-fn lock(file: &Path) -> Result<File> {
-    let open = File::open(file).in_file(file)?;
+fn lock(files: &Folder) -> Result<File> {
+    let open = files.file(RUN, SMALL)?;
     match open.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::file(file, "another process works on this run; wait for it, or stop it first"))
-        }
+        Err(TryLockError::WouldBlock) => Err(Error::file(
+            &files.path(RUN),
+            "another process works on this run; wait for it, or stop it first",
+        )),
         // Some network file systems know no locks: the run's files are written whole all the same.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(open),
     }
 }
 
 /// Removes files that were being written when the process was killed; they never had their name.
-fn remove_unfinished_files(folder: &Path) -> Result<()> {
-    for folder in [folder.to_path_buf(), folder.join("aggregates"), folder.join("private")] {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        for entry in entries {
-            let file = entry.in_file(&folder)?.path();
-            if file.file_name().is_some_and(AtomicFile::is_unfinished) {
-                std::fs::remove_file(&file).in_file(&file)?;
-            }
+fn remove_unfinished_files(folder: &Folder) -> Result<()> {
+    for (name, kind) in folder.list()? {
+        let own = kind == Kind::File
+            && AtomicFile::is_unfinished(name.rsplit('/').next().unwrap_or(&name).as_ref());
+        if own {
+            let file = folder.path(&name);
+            std::fs::remove_file(&file).in_file(&file)?;
         }
     }
     Ok(())

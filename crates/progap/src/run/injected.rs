@@ -121,7 +121,8 @@ fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers
     let widths = method::aggregate_widths(settings, sizes, release.statement.choice.as_ref());
     let read = |(index, width): (usize, usize)| {
         let file = release.folder.join(crate::predictor::aggregate_name(settings, index + 1));
-        files::read_matrix(&file, dataset.nodes(), width).expect("an aggregate")
+        files::parse_matrix(&file, &std::fs::read(&file).expect("read"), dataset.nodes(), width)
+            .expect("an aggregate")
     };
     Answers::Aggregates(widths.into_iter().enumerate().map(read).collect())
 }

@@ -109,7 +109,7 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
 
 /// Whether a folder holds a run that is not finished.
 pub fn is_interrupted(folder: &Path) -> bool {
-    folder.join(folder::RUN).exists()
+    folder.join(folder::RUN).symlink_metadata().is_ok()
 }
 
 /// A file in a folder that only a run that is not finished has, its key among them.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::InFile;
 use crate::files;
+use crate::folder::{Folder, SMALL};
 use crate::{Error, Result};
 
 /// The name of the file.
@@ -66,11 +67,12 @@ impl Progress {
     ) -> Result<(Progress, Option<RunKey>)> {
         let file = folder.join(KEY);
         let damaged = |what: &str| Error::file(&file, format!("{what}: the run cannot be resumed"));
-        if !file.exists() {
+        let place = Folder::open(folder, "there is no run here; name the folder of one")?;
+        if !place.has(KEY)? {
             return Err(damaged("the key is gone"));
         }
         let content: Content =
-            serde_json::from_slice(&files::read(&file)?).map_err(|_| damaged("the key is damaged"))?;
+            serde_json::from_slice(&place.read(KEY, SMALL)?).map_err(|_| damaged("the key is damaged"))?;
         if content.version != VERSION {
             return Err(damaged("it is of another version of the program"));
         }

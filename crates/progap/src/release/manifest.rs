@@ -1,0 +1,245 @@
+//! Which files a release has, how large they can be, and that each is the one that was listed.
+
+use std::collections::BTreeMap;
+
+use progap_graph::Dataset;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CONFIG, Exported, MANIFEST, METRICS, NODES, OWN_MANIFEST, OWN_METRICS, OWN_ROWS, PAGE, PRIVATE,
+    STATEMENT, VERSION,
+};
+use crate::error::InFile;
+use crate::folder::{self, Folder, SMALL};
+use crate::plan::{PublicSizes, most_parameters};
+use crate::predictor::Predictor;
+use crate::settings::{Level, Settings};
+use crate::{Error, Result, files, method, run};
+
+/// More files than a release of any method lists.
+const MOST_FILES: usize = 128;
+/// The most bytes of the public page of an export.
+const LARGEST_PAGE: u64 = 64 << 20;
+/// Room for what is not numbers: headers, names of classes and columns.
+const NAMES: u64 = 64 << 20;
+/// The longest id or name of a column that is allowed for.
+const LONGEST_NAME: u64 = 1 << 10;
+
+/// The list of some files, with their checksums.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    pub version: u32,
+    /// Where the release was exported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export: Option<Exported>,
+    pub files: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// The manifest of some files of a folder, as they are; for files that this process wrote.
+    pub fn of(folder: &Folder, names: impl IntoIterator<Item = String>) -> Result<Manifest> {
+        let sum = |name: String| Ok((name.clone(), folder.checksum(&name, u64::MAX)?));
+        Ok(Manifest {
+            version: VERSION,
+            export: None,
+            files: names.into_iter().map(sum).collect::<Result<_>>()?,
+        })
+    }
+
+    fn read(folder: &Folder, name: &str) -> Result<Manifest> {
+        let file = folder.path(name);
+        // The version is looked at first: a newer one may have fields that are unknown here.
+        let value: serde_json::Value = folder.json(name, SMALL)?;
+        let manifest: Manifest = match value.get("version").and_then(serde_json::Value::as_u64) {
+            Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(&file)?,
+            Some(version) => {
+                let problem = format!(
+                    "the release has version {version}; this program reads version {VERSION}: update it"
+                );
+                return Err(Error::file(&file, problem));
+            }
+            None => return Err(Error::file(&file, "it has no version; the file is damaged")),
+        };
+        if manifest.files.len() > MOST_FILES {
+            let problem = format!(
+                "it lists {} files, and no release has so many: do not trust it",
+                manifest.files.len()
+            );
+            return Err(Error::file(&file, problem));
+        }
+        match manifest.files.keys().find(|name| folder::parts(name).is_none()) {
+            None => Ok(manifest),
+            Some(name) => {
+                let problem = format!(
+                    "it lists {:?}, and only plain names of files inside of the folder are opened: do not trust it",
+                    folder::shortened(name)
+                );
+                Err(Error::file(&file, problem))
+            }
+        }
+    }
+}
+
+/// The files that a release of these settings lists, the public ones or the private ones, the page of an export aside.
+pub(super) fn names(settings: &Settings, private: bool) -> Vec<String> {
+    let mut names = Predictor::files(settings);
+    names.extend([NODES, STATEMENT, CONFIG].map(String::from));
+    match settings.level {
+        Level::Node => names.extend([OWN_ROWS, OWN_METRICS].map(String::from)),
+        Level::Edge | Level::None => names.push(METRICS.into()),
+    }
+    names.retain(|name| name.starts_with(PRIVATE) == private);
+    names
+}
+
+/// The lists of a release, public and private, and the folder that they are of.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub folder: Folder,
+    pub public: Manifest,
+    /// Where it is there: nothing private belongs to an export.
+    pub own: Option<Manifest>,
+}
+
+impl Listed {
+    /// Opens the lists of a release; no file of it is read yet.
+    pub fn open(path: &std::path::Path) -> Result<Listed> {
+        let folder = Folder::open(path, "there is no release here")?;
+        if let Some(left) = run::left_over(path) {
+            let what = format!(
+                "the run is not finished ({left} is still there), so this is no release yet; go on with `progap train --resume`"
+            );
+            return Err(Error::file(path, what));
+        }
+        if !folder.has(MANIFEST)? {
+            return Err(Error::file(path, "there is no release here"));
+        }
+        folder.check_kinds()?;
+        let public = Manifest::read(&folder, MANIFEST)?;
+        let own = match public.export.is_none() && folder.has(OWN_MANIFEST)? {
+            true => Some(Manifest::read(&folder, OWN_MANIFEST)?),
+            false => None,
+        };
+        Ok(Listed { folder, public, own })
+    }
+
+    /// Refuses a list with files that no release of these settings has, or without one that it must have.
+    pub fn check(&self, settings: &Settings) -> Result<()> {
+        let (public, private) = (names(settings, false), names(settings, true));
+        let page = self.public.export.as_ref().map(|_| PAGE);
+        let file = self.folder.path(MANIFEST);
+        // Lists of earlier releases had the checksums of private files, which `verify` finds.
+        let stranger =
+            self.public.files.keys().find(|name| {
+                !public.contains(name) && !private.contains(name) && page != Some(name.as_str())
+            });
+        let own = self.own.iter().flat_map(|own| own.files.keys()).find(|name| !private.contains(name));
+        if let Some(name) = stranger.or(own) {
+            let problem = format!(
+                "it lists {:?}, which no release of the method {} at level {} has: do not trust it",
+                folder::shortened(name),
+                settings.method,
+                settings.level
+            );
+            return Err(Error::file(&file, problem));
+        }
+        if self.own.as_ref().is_some_and(|own| own.export.is_some()) {
+            return Err(Error::file(&self.folder.path(OWN_MANIFEST), "what is private is in no export"));
+        }
+        match public.iter().find(|name| !self.public.files.contains_key(*name)) {
+            None => Ok(()),
+            Some(name) => {
+                Err(Error::file(&file, format!("{name} is missing in it: it was changed, do not trust it")))
+            }
+        }
+    }
+
+    fn expected(&self, name: &str) -> Option<&String> {
+        self.public.files.get(name).or_else(|| self.own.as_ref()?.files.get(name))
+    }
+
+    /// Whether a file may be left out: the data owner may keep back what is private, and nothing else.
+    pub fn is_kept_back(&self, name: &str) -> Result<bool> {
+        Ok(name.starts_with(PRIVATE) && !self.folder.has(name)?)
+    }
+
+    fn agree(&self, name: &str, found: String) -> Result<()> {
+        let problem = match self.expected(name) {
+            Some(expected) if *expected == found => return Ok(()),
+            Some(expected) => {
+                format!(
+                    "its checksum is {found}, not {}: it was damaged, swapped or changed",
+                    folder::shortened(expected)
+                )
+            }
+            None => "no manifest lists it: it was put there by someone else, do not trust it".into(),
+        };
+        Err(Error::file(&self.folder.path(name), problem))
+    }
+
+    /// Reads a listed file.
+    pub fn read(&self, name: &str, at_most: u64) -> Result<Vec<u8>> {
+        let content = self.folder.read(name, at_most)?;
+        self.agree(name, files::checksum_of(&content))?;
+        Ok(content)
+    }
+
+    /// Opens a listed data set.
+    pub fn dataset(&self, name: &str, at_most: u64) -> Result<Dataset> {
+        let (data, sum) = self.folder.dataset(name, at_most)?;
+        self.agree(name, sum)?;
+        Ok(data)
+    }
+
+    /// Compares every listed file with its checksum.
+    pub fn check_all(&self, bounds: &Bounds) -> Result<()> {
+        for name in self.public.files.keys().chain(self.own.iter().flat_map(|own| own.files.keys())) {
+            if !self.is_kept_back(name)? {
+                self.agree(name, self.folder.checksum(name, bounds.of(name))?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How large each file can be, from what settings and statement say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    rows: u64,
+    model: u64,
+    aggregate: u64,
+    metrics: u64,
+}
+
+impl Bounds {
+    /// The bounds for settings that were checked, and sizes of which the classes are zero as long as they are not known.
+    pub fn new(settings: &Settings, sizes: PublicSizes) -> Bounds {
+        let (nodes, columns) = (sizes.nodes as u64, sizes.columns as u64);
+        // Of a node: where its edges begin, its label, its part and its id; of a feature a number and a column, and where a sparse
+        // row begins.
+        let row = (64 + LONGEST_NAME).saturating_add(columns.saturating_mul(8));
+        let widest = settings.hidden.max(sizes.classes) as u64;
+        let epochs = (settings.epochs as u64).saturating_mul(method::stages(settings) as u64);
+        Bounds {
+            rows: NAMES
+                .saturating_add(nodes.saturating_mul(row))
+                .saturating_add(columns.saturating_mul(LONGEST_NAME)),
+            // Each parameter once, with running means where there are norms.
+            model: most_parameters(settings, sizes).saturating_mul(8).saturating_add(SMALL),
+            aggregate: nodes.saturating_mul(widest).saturating_mul(4).saturating_add(1 << 17),
+            metrics: epochs.saturating_mul(512).saturating_add(SMALL),
+        }
+    }
+
+    pub fn of(&self, name: &str) -> u64 {
+        match name {
+            NODES | OWN_ROWS => self.rows,
+            METRICS | OWN_METRICS => self.metrics,
+            PAGE => LARGEST_PAGE,
+            crate::predictor::MODEL => self.model,
+            name if name.ends_with(".npy") => self.aggregate,
+            _ => SMALL,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a release says and nobody can recompute from it: listed by name, so that nobody takes it for checked.
+
+use super::Finding;
+use crate::cost::COST;
+use crate::release::{OWN_METRICS, PAGE, Release};
+use crate::settings::{Level, Messages, Method, Settings};
+use crate::{Result, delta, method};
+
+/// Everything public that is claimed. What it says does not depend on anything in `private/`.
+pub(super) fn public(release: &Release) -> Vec<Finding> {
+    let settings = &release.config.settings;
+    let mut claimed = vec![Finding::claimed(
+        "noise",
+        "that it was drawn as the list of queries says, in a run on the data: no release can show that",
+        ["model.safetensors", "aggregates"],
+    )];
+    claimed.push(Finding::claimed(
+        "data",
+        format!(
+            "the data set {:?} and how it was asked for; ids, classes and split{}",
+            release.config.dataset,
+            if release.has_labels() { ", features and labels" } else { "" }
+        ),
+        ["config.toml: dataset", "config.toml: source", "nodes.progap"],
+    ));
+    if settings.level == Level::Edge && delta::matters(settings) {
+        let what = delta::records_are(settings);
+        let most = release.statement.delta.and_then(|delta| delta::implied(delta, settings));
+        let detail =
+            most.map_or("unknown".into(), |most| format!("at most {most} {what}, as the delta says"));
+        claimed.push(Finding::claimed("number of records", detail, ["the number of edges"]));
+    }
+    let fields = settings_without_trace(release);
+    let names: Vec<&str> = fields.iter().filter_map(|field| field.rsplit('.').next()).collect();
+    claimed.push(Finding::claimed("training", names.join(", "), fields.iter().copied()));
+    if settings.level != Level::Node {
+        claimed.push(Finding::claimed(
+            "course of training",
+            "loss and accuracies of every epoch, test accuracies of the other stages",
+            ["metrics.json: history", "metrics.json: stage_test_accuracies"],
+        ));
+    }
+    if let Some(exported) = &release.exported {
+        let detail = format!("the day {}, and what {PAGE} shows", exported.date);
+        claimed.push(Finding::claimed(
+            "export",
+            detail,
+            ["manifest.json: export.date", "export.json: date", PAGE],
+        ));
+    }
+    claimed
+}
+
+/// What is claimed in `private/`, by name alone.
+pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
+    let mut there = vec![];
+    // It must be readable, whatever it says.
+    if release.exported.is_none() {
+        release.cost()?;
+    }
+    for name in [OWN_METRICS, COST] {
+        if release.exported.is_none() && release.listed.folder.has(name)? {
+            there.push(name);
+        }
+    }
+    let detail = format!("{}, for the data owner alone", there.join(" and "));
+    Ok((!there.is_empty()).then(|| Finding::claimed("private files", detail, there)))
+}
+
+/// Settings that leave no trace in this release, or that have no effect in it.
+fn settings_without_trace(release: &Release) -> Vec<&'static str> {
+    let settings = &release.config.settings;
+    let mut fields = vec![
+        "config.toml: settings.learning_rate",
+        "config.toml: settings.weight_decay",
+        "config.toml: settings.dropout",
+        "config.toml: settings.layerwise",
+        // Other functions of the same parameters predict otherwise, which accuracies show only where labels are there, and not surely.
+        "config.toml: settings.activation",
+        "config.toml: settings.jk",
+    ];
+    let mut add = |without_trace: bool, field: &'static str| fields.extend(without_trace.then_some(field));
+    // A perceptron, but for the length of what it combines.
+    let alike = settings.method == Method::Mlp || (settings.method == Method::Progap && settings.depth == 0);
+    add(alike, "config.toml: settings.method");
+    let widths_tell = settings.hidden != release.nodes().classes() && settings.depth > 0;
+    let silent = settings.method != Method::Progap || (settings.messages != Messages::Auto && !widths_tell);
+    add(silent, "config.toml: settings.messages");
+    add(!method::has_encoder(settings), "config.toml: settings.encoder_layers");
+    let node = settings.level == Level::Node;
+    for field in [
+        "config.toml: settings.batch_size",
+        "config.toml: settings.clip",
+        "config.toml: settings.bounding",
+        "config.toml: settings.max_degree",
+    ] {
+        add(!node, field);
+    }
+    let both = node && method::aggregations(settings) > 0;
+    add(!both, "config.toml: settings.gradient_noise_ratio");
+    add(!delta::matters(settings), "config.toml: settings.accounting");
+    add(!delta::matters(settings) || settings.delta.is_some(), "config.toml: settings.delta_rule");
+    add(asks_nothing(settings), "config.toml: settings.epsilon");
+    add(settings.level == Level::Edge && !settings.touches_edges(), "config.toml: settings.unit_from_data");
+    fields
+}
+
+fn asks_nothing(settings: &Settings) -> bool {
+    settings.level == Level::Edge && !settings.touches_edges()
+}

@@ -1,0 +1,138 @@
+//! Sizes and accuracies, against the release's own rows, model and aggregates.
+
+use progap_graph::Part;
+
+use super::Finding;
+use crate::predictor::aggregate_name;
+use crate::release::{Metrics, Release};
+use crate::settings::{Level, Selection, Settings};
+use crate::{Result, files, method};
+
+/// Below this difference of two probabilities another machine may see the other class in front.
+const TIE: f32 = 1e-5;
+
+/// Numbers of nodes, columns and classes, and that every number of the model is one.
+pub(super) fn sizes(release: &Release) -> Result<Finding> {
+    let (nodes, settings) = (release.nodes(), &release.config.settings);
+    let columns = nodes.features().columns();
+    let stated = release.statement.feature_columns;
+    // Rows are there whole, or were left out where that may be.
+    let left_out = columns == 0 && (settings.level == Level::Node || release.exported.is_some());
+    let shaped = (columns == stated || left_out) && stated > 0;
+    // Opening compared the model and what it reads with these sizes; later aggregates are compared here.
+    let choice = release.statement.choice.as_ref();
+    let widths = method::aggregate_widths(settings, (stated, nodes.classes()), choice);
+    let mut finite = release.predictor.is_finite();
+    for (index, width) in widths.into_iter().enumerate().skip(release.predictor.aggregates.len()) {
+        let name = aggregate_name(settings, index + 1);
+        if method::aggregates_are_protected(settings) {
+            let bytes = release.listed.read(&name, release.bounds.of(&name))?;
+            let values = files::parse_matrix(&release.folder.join(&name), &bytes, nodes.nodes(), width)?;
+            finite &= values.iter().all(|value| value.is_finite());
+        }
+    }
+    let named = release.config.dataset == nodes.name();
+    let detail = format!(
+        "{} nodes, {stated} feature columns and {} classes, in the statement, the rows, the model and the aggregates{}{}{}",
+        nodes.nodes(),
+        nodes.classes(),
+        if shaped { "" } else { "; but the rows have another number of columns" },
+        if finite { "" } else { "; but not all numbers of the model are finite" },
+        if named { "" } else { "; but the rows are of a data set of another name" },
+    );
+    Ok(Finding::checked("sizes", detail, shaped && finite && named))
+}
+
+/// The accuracies, from predictions; where the labels are not there, that they were not recomputed.
+pub(super) fn accuracy(release: &Release) -> Result<Finding> {
+    if !release.has_labels() {
+        let (why, fields): (_, &[&str]) = match release.config.settings.level {
+            Level::Node => ("labels are private and in no release", &[]),
+            _ => (
+                "the rows of the nodes were left out of this export",
+                &[
+                    "metrics.json: test_accuracy",
+                    "metrics.json: val_accuracy",
+                    "metrics.json: train_accuracy",
+                ],
+            ),
+        };
+        return Ok(Finding::claimed("accuracy", format!("not recomputed: {why}"), fields.iter().copied()));
+    }
+    let nodes = release.nodes();
+    let (mut ok, mut said) = (true, vec![]);
+    let metrics = &release.metrics;
+    for (part, name, claimed) in [
+        (Part::Test, "test", metrics.test_accuracy),
+        (Part::Val, "validation", metrics.val_accuracy),
+        (Part::Train, "training", metrics.train_accuracy),
+    ] {
+        let members: Vec<u32> =
+            nodes.split().map_or(vec![], |split| split.nodes(part).map(|node| node as u32).collect());
+        if members.is_empty() {
+            ok &= claimed.is_nan();
+            continue;
+        }
+        let predictions = release.predict(&members)?;
+        let right = members.iter().zip(&predictions.classes);
+        let right = right.filter(|&(&node, &class)| nodes.labels()[node as usize] == class).count() as f64;
+        let ties = predictions.probabilities.chunks_exact(nodes.classes()).filter(|row| is_tie(row)).count();
+        // An accuracy is a whole number of nodes.
+        let hits = claimed * members.len() as f64;
+        ok &= (hits - hits.round()).abs() < 1e-6 && (hits.round() - right).abs() <= ties as f64;
+        said.push(format!(
+            "claimed {claimed:.4} on the {name} nodes, recomputed {:.4}",
+            right / members.len() as f64
+        ));
+    }
+    Ok(Finding::checked("accuracy", said.join("; "), ok))
+}
+
+/// Whether the two most probable classes of a row are as good as equal.
+fn is_tie(row: &[f32]) -> bool {
+    let (mut first, mut second) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
+    for &value in row {
+        if value > first {
+            (first, second) = (value, first);
+        } else if value > second {
+            second = value;
+        }
+    }
+    // Also where one of them is no number.
+    (first - second).partial_cmp(&TIE) != Some(std::cmp::Ordering::Greater)
+}
+
+/// The history against the settings, and the accuracies against it.
+pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -> Finding {
+    let stages = method::stages(settings);
+    let counted = metrics.history.len() as u64 == (stages as u64).saturating_mul(settings.epochs as u64);
+    let order = metrics.history.iter().enumerate().all(|(index, record)| {
+        (record.stage, record.epoch) == (index / settings.epochs, index % settings.epochs + 1)
+    });
+    let share = |value: f64| value.is_nan() || (0.0..=1.0).contains(&value);
+    let in_range = metrics.history.iter().all(|record| {
+        share(record.val_accuracy)
+            && record.train_accuracy.is_none_or(share)
+            && record.loss.is_none_or(|loss| loss >= 0.0)
+    }) && metrics.stage_test_accuracies.iter().copied().all(share)
+        && [metrics.test_accuracy, metrics.val_accuracy, metrics.train_accuracy].into_iter().all(share);
+    let mut of_stage = metrics.history.iter().filter(|record| record.stage == released);
+    let kept = match settings.selection {
+        Selection::BestValidation => of_stage.map(|record| record.val_accuracy).fold(f64::NAN, f64::max),
+        Selection::LastEpoch => of_stage.next_back().map_or(f64::NAN, |record| record.val_accuracy),
+    };
+    let same = |one: f64, other: f64| one == other || (one.is_nan() && other.is_nan());
+    let stage = metrics.stage_test_accuracies.get(released).copied().unwrap_or(f64::NAN);
+    let first =
+        metrics.stage_test_accuracies.first().copied().filter(|_| method::has_features_stage(settings));
+    let fits = metrics.stage_test_accuracies.len() == stages
+        && same(stage, metrics.test_accuracy)
+        && same(kept, metrics.val_accuracy)
+        && metrics.features_only_accuracy == first
+        && metrics.unprotected == (settings.level == Level::Node);
+    let detail = format!(
+        "{} epochs in each of {stages} stages, and the accuracies are those of stage {released}",
+        settings.epochs
+    );
+    Finding::checked("history", detail, counted && order && in_range && fits)
+}
