@@ -33,9 +33,14 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
 }
 
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value).in_file(path)?;
-    text.push('\n');
-    write(path, text.as_bytes())
+    write(path, &json(path, value)?)
+}
+
+/// What [`write_json`] writes.
+pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value).in_file(path)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::statement::{list, not_covered};
 use super::{
     MANIFEST, Manifest, OWN_MANIFEST, OWN_ROWS, PRIVATE, Release, Statement, export, read_manifest,
-    read_manifests,
+    read_manifests, signed,
 };
 use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
 use crate::settings::{DeltaRule, Level, Method, Settings};
@@ -80,7 +80,7 @@ pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
 /// Files that belong to no release: left over from a run, or slipped in.
 fn unexpected_files(folder: &Path, manifest: &Manifest) -> Result<Finding> {
     let unlisted: &[&str] = match manifest.export {
-        Some(_) => &[MANIFEST, export::EXPORT],
+        Some(_) => &[MANIFEST, export::EXPORT, signed::SIGNATURE, signed::SIGNER],
         None => &[MANIFEST, OWN_MANIFEST, crate::cost::COST],
     };
     let mut strangers = Vec::new();
