@@ -24,13 +24,13 @@ use crate::{Target, contents, root};
 /// The targets of this file.
 pub fn targets() -> Vec<Target> {
     vec![
-        Target { name: "manifest", run: manifest, seeds: || contents(&MANIFESTS), weight: 20 },
-        Target { name: "statement", run: statement, seeds: || contents(&STATEMENTS), weight: 4 },
-        Target { name: "config", run: config, seeds: || contents(&CONFIGS), weight: 4 },
-        Target { name: "release", run: whole_release, seeds: || pieces("release"), weight: 4 },
+        Target { name: "manifest", run: manifest, seeds: || contents(&MANIFESTS), weight: 60 },
+        Target { name: "statement", run: statement, seeds: || contents(&STATEMENTS), weight: 10 },
+        Target { name: "config", run: config, seeds: || contents(&CONFIGS), weight: 20 },
+        Target { name: "release", run: whole_release, seeds: || pieces("release"), weight: 20 },
         Target { name: "node_release", run: node_release, seeds: || pieces("node"), weight: 4 },
-        Target { name: "run", run: interrupted_run, seeds: || pieces("run"), weight: 4 },
-        Target { name: "ledger", run: ledger, seeds: || contents(&["fuzz/corpus/ledger"]), weight: 4 },
+        Target { name: "run", run: interrupted_run, seeds: || pieces("run"), weight: 1 },
+        Target { name: "ledger", run: ledger, seeds: || contents(&["fuzz/corpus/ledger"]), weight: 20 },
     ]
 }
 

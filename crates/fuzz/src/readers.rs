@@ -31,21 +31,21 @@ pub fn targets() -> Vec<Target> {
     };
     let packed = || contents(&[&format!("{TABLES}/csv-gz"), &format!("{TABLES}/csv-zst")]);
     vec![
-        Target { name: "store", run: run_store, seeds: of_store, weight: 40 },
-        Target { name: "store_repaired", run: store_repaired, seeds: of_store, weight: 40 },
-        Target { name: "npz", run: run_npz, seeds: || contents(&[NPZ]), weight: 60 },
-        Target { name: "adjacency", run: adjacency, seeds: || contents(&[NPZ]), weight: 60 },
-        Target { name: "npy", run: npy, seeds: || contents(&["fuzz/corpus/npy"]), weight: 100 },
-        Target { name: "csv", run: csv, seeds: of_csv, weight: 100 },
-        Target { name: "packed_csv", run: packed_csv, seeds: packed, weight: 60 },
-        Target { name: "parquet", run: run_parquet, seeds: parquet, weight: 20 },
+        Target { name: "store", run: run_store, seeds: of_store, weight: 200 },
+        Target { name: "store_repaired", run: store_repaired, seeds: of_store, weight: 200 },
+        Target { name: "npz", run: run_npz, seeds: || contents(&[NPZ]), weight: 300 },
+        Target { name: "adjacency", run: adjacency, seeds: || contents(&[NPZ]), weight: 300 },
+        Target { name: "npy", run: npy, seeds: || contents(&["fuzz/corpus/npy"]), weight: 500 },
+        Target { name: "csv", run: csv, seeds: of_csv, weight: 500 },
+        Target { name: "packed_csv", run: packed_csv, seeds: packed, weight: 300 },
+        Target { name: "parquet", run: run_parquet, seeds: parquet, weight: 100 },
         Target {
             name: "mat",
             run: mat,
             seeds: || contents(&["crates/graph/tests/data/facebook100"]),
-            weight: 60,
+            weight: 300,
         },
-        Target { name: "ogbn", run: ogbn, seeds: || contents(&["fuzz/corpus/ogbn"]), weight: 100 },
+        Target { name: "ogbn", run: ogbn, seeds: || contents(&["fuzz/corpus/ogbn"]), weight: 500 },
     ]
 }
 

@@ -13,20 +13,20 @@ use crate::{Target, contents};
 /// The targets of this file.
 pub fn targets() -> Vec<Target> {
     vec![
-        Target { name: "key", run: key, seeds: || contents(&["fuzz/corpus/key"]), weight: 300 },
-        Target { name: "signature", run: signature, seeds: signed, weight: 30 },
+        Target { name: "key", run: key, seeds: || contents(&["fuzz/corpus/key"]), weight: 1500 },
+        Target { name: "signature", run: signature, seeds: signed, weight: 150 },
         Target {
             name: "experiment",
             run: experiment,
             seeds: || contents(&["fuzz/corpus/experiment"]),
-            weight: 100,
+            weight: 500,
         },
-        Target { name: "change", run: change, seeds: || contents(&["fuzz/corpus/change"]), weight: 100 },
+        Target { name: "change", run: change, seeds: || contents(&["fuzz/corpus/change"]), weight: 500 },
         Target {
             name: "event",
             run: event,
             seeds: || contents(&["fuzz/corpus/event", STATEMENTS[0], STATEMENTS[1]]),
-            weight: 100,
+            weight: 500,
         },
     ]
 }
