@@ -1,11 +1,7 @@
-//! An adjacency matrix as `scipy.sparse.save_npz` writes it.
+//! The target `adjacency` of `crates/fuzz`, driven by libFuzzer.
 #![no_main]
 
-use std::io::Cursor;
+#[path = "../driver.rs"]
+mod driver;
 
-use libfuzzer_sys::fuzz_target;
-use progap_graph::read::npz;
-
-fuzz_target!(|content: &[u8]| {
-    let _ = npz::read_adjacency_from(Cursor::new(content));
-});
+driver::drive!("adjacency");

@@ -1,11 +1,7 @@
-//! A data set in an `.npz` archive.
+//! The target `npz` of `crates/fuzz`, driven by libFuzzer.
 #![no_main]
 
-use std::io::Cursor;
+#[path = "../driver.rs"]
+mod driver;
 
-use libfuzzer_sys::fuzz_target;
-use progap_graph::read::npz;
-
-fuzz_target!(|content: &[u8]| {
-    let _ = npz::read_from(Cursor::new(content));
-});
+driver::drive!("npz");

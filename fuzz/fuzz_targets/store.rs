@@ -1,9 +1,7 @@
-//! Our own format, as the bytes come: what a checksum or the header gives away.
+//! The target `store` of `crates/fuzz`, driven by libFuzzer.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use progap_graph::store;
+#[path = "../driver.rs"]
+mod driver;
 
-fuzz_target!(|content: &[u8]| {
-    let _ = store::from_bytes(content.to_vec());
-});
+driver::drive!("store");

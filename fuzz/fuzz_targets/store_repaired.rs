@@ -1,14 +1,7 @@
-//! Our own format with right checksums, whatever the sections say: what must be refused for its content.
+//! The target `store_repaired` of `crates/fuzz`, driven by libFuzzer.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use progap_graph::store;
+#[path = "../driver.rs"]
+mod driver;
 
-#[path = "../../crates/graph/tests/common/repair.rs"]
-mod repair;
-
-fuzz_target!(|content: &[u8]| {
-    let mut content = content.to_vec();
-    repair::checksums(&mut content);
-    let _ = store::from_bytes(content);
-});
+driver::drive!("store_repaired");

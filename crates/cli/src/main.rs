@@ -32,6 +32,7 @@ Examples:
   progap verify releases/demo-edge-1        recompute the guarantee
   progap report releases/demo-edge-1        a page with the guarantee, tables and figures
   progap export releases/demo-edge-1 out    what may leave the house, with a hash
+  progap key new me                         a key that signs exports (`progap export --sign me.key`)
   progap audit releases/demo-edge-1         attack it: is the guarantee kept?
   progap inspect demo                       a synthetic social network, nothing to download
   progap check my-graph/                    likely mistakes, before training
@@ -60,6 +61,8 @@ enum Command {
     Data(command::data::Data),
     #[command(subcommand)]
     Ledger(command::ledger::LedgerCommand),
+    #[command(subcommand)]
+    Key(command::key::KeyCommand),
     Completions(command::completions::Completions),
     Man(command::man::Man),
 }
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Experiment(experiment) => experiment.run(),
         Command::Data(data) => data.run(),
         Command::Ledger(ledger) => ledger.run(),
+        Command::Key(key) => key.run(),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
     };

@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use common::{folder, progap_in, put, text};
 
 /// All commands, as the manual names their pages.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
+    "key-new",
+    "key-show",
     "train",
     "predict",
     "verify",

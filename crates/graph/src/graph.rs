@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use crate::{Buffer, Error, Place, Problem, Result};
+use crate::{Buffer, Error, Place, Problem, Result, room};
 
 /// A directed graph, stored by receiver: row `i` lists the senders `j` of the edges `j -> i`, ascending.
 ///
@@ -69,7 +69,7 @@ impl Graph {
         for (&source, &target) in sources.iter().zip(targets) {
             builder.count(source, target)?;
         }
-        let mut filler = builder.fill();
+        let mut filler = builder.fill()?;
         for (&source, &target) in sources.iter().zip(targets) {
             filler.place(source, target);
         }
@@ -306,7 +306,7 @@ impl GraphBuilder {
         if nodes > Graph::MAX_NODES {
             return Err(too_many_nodes(nodes));
         }
-        Ok(GraphBuilder { offsets: vec![0; nodes + 1] })
+        Ok(GraphBuilder { offsets: room::filled(0, nodes + 1)? })
     }
 
     /// Counts an edge.
@@ -322,7 +322,10 @@ impl GraphBuilder {
     }
 
     /// Ends counting.
-    pub fn fill(self) -> GraphFiller {
+    ///
+    /// # Errors
+    /// More edges than memory holds.
+    pub fn fill(self) -> Result<GraphFiller> {
         let mut offsets = self.offsets;
         for i in 1..offsets.len() {
             offsets[i] += offsets[i - 1];
@@ -330,7 +333,7 @@ impl GraphBuilder {
         let edges = offsets[offsets.len() - 1] as usize;
         // Placing moves each row's start to its end, that is to the next row's start: shifting by one row at
         // the end restores the starts, and no second array of cursors is needed.
-        GraphFiller { offsets, senders: vec![0; edges], placed: 0 }
+        Ok(GraphFiller { offsets, senders: room::filled(0, edges)?, placed: 0 })
     }
 }
 

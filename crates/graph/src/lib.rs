@@ -24,6 +24,7 @@ mod ids;
 pub mod named;
 pub mod prepare;
 pub mod read;
+mod room;
 mod split;
 pub mod store;
 pub mod summary;

@@ -15,7 +15,10 @@ use crate::{Error, Result};
 
 /// Writes a file, whole or not at all; it is on disk when this returns.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
-    let mut file = AtomicFile::create(path)?;
+    write_to(AtomicFile::create(path)?, path, content)
+}
+
+fn write_to(mut file: AtomicFile, path: &Path, content: &[u8]) -> Result<()> {
     file.write_all(content).in_file(path)?;
     Ok(file.commit()?)
 }
@@ -32,9 +35,14 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
 }
 
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value).in_file(path)?;
-    text.push('\n');
-    write(path, text.as_bytes())
+    write(path, &json(path, value)?)
+}
+
+/// What [`write_json`] writes.
+pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value).in_file(path)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// A number that JSON may not have: what is not a number is written as null.
@@ -91,8 +99,19 @@ impl Tensors {
         Tensors { values: own, note: self.note.clone() }
     }
 
-    /// Writes the file, and gives its digest.
-    pub(crate) fn write(&self, path: &Path) -> Result<String> {
+    /// Writes the file.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        write(path, &self.bytes(path)?)
+    }
+
+    /// Writes a file that its owner alone can read, and gives its digest.
+    pub(crate) fn write_private(&self, path: &Path) -> Result<String> {
+        let bytes = self.bytes(path)?;
+        write_to(AtomicFile::create_private(path)?, path, &bytes)?;
+        Ok(digest([&bytes[..]]))
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>> {
         let mut views = Vec::with_capacity(self.values.len());
         for (name, (shape, values)) in &self.values {
             let view =
@@ -100,9 +119,7 @@ impl Tensors {
             views.push((name, view));
         }
         let note = HashMap::from([(NOTE.to_string(), self.note.clone())]);
-        let bytes = safetensors::serialize(views, Some(note)).in_file(path)?;
-        write(path, &bytes)?;
-        Ok(digest([&bytes[..]]))
+        safetensors::serialize(views, Some(note)).in_file(path)
     }
 
     /// The content of a file that was read.

@@ -25,6 +25,7 @@ pub mod release;
 mod rows;
 pub mod run;
 pub mod settings;
+pub mod signature;
 pub mod units;
 pub mod vault;
 

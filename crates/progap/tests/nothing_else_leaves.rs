@@ -53,7 +53,7 @@ fn exported(release: &Path, rows: bool) -> progap::Result<BTreeMap<String, Vec<u
     let (_keep, out) = folder();
     let date = "2026-01-31".parse().expect("a day");
     let mut page = |release: &Release| Ok(format!("{:?}", release.statement));
-    release::export(release, &out, Exported { date, rows }, &mut page)?;
+    release::export(release, &out, Exported { date, rows }, &mut page, None)?;
     assert_verified(&out);
     Ok(public(&out))
 }

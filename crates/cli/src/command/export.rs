@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use progap::Level;
 use progap::release::{self, Date, Export as Made, Exported};
+use progap::signature::SecretKey;
 
 use super::Outcome;
 use crate::output::refuse_releases;
@@ -17,9 +18,11 @@ Examples:
   progap export releases/demo-edge-1 for-others           without private/, without features and labels
   progap export release/ for-others --with-rows           edge level: with everyone's features and labels, so that it predicts
   progap export release/ for-others --date 2026-01-31
+  progap export release/ for-others --sign me.key         signed, with a key of `progap key new me`
 
 An export is a release of its own, which `verify`, `inspect` and `report` read. Where the rows of the nodes are left \
-out, it makes no predictions. Whoever has the hash from you can tell that an export is yours.")]
+out, it makes no predictions. Whoever has the hash, or your public key and \
+a signed export, from you can tell that it is yours.")]
 pub struct Export {
     /// The folder of a release
     release: PathBuf,
@@ -31,6 +34,9 @@ pub struct Export {
     /// The day that the export bears, as 2026-01-31 [default: today at Greenwich]
     #[arg(long, value_name = "DAY")]
     date: Option<Date>,
+    /// Sign the manifest, and with it every file, with a secret key of `progap key new`
+    #[arg(long, value_name = "KEY")]
+    sign: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -42,7 +48,10 @@ impl Export {
         refuse_releases(&self.out)?;
         let exported = Exported { date: self.date.unwrap_or_else(Date::today), rows: self.with_rows };
         let mut page = |release: &progap::Release| Ok(report::html(&report::public(release)?));
-        let made = release::export(&self.release, &self.out, exported.clone(), &mut page)?;
+        // A key that cannot be used is found before anything is written.
+        let key = self.sign.as_deref().map(SecretKey::read).transpose()?;
+        let made = release::export(&self.release, &self.out, exported.clone(), &mut page, key.as_ref())?;
+        let signer = key.map(|key| key.public().fingerprint());
         if self.json {
             return ui::print(&serde_json::to_string_pretty(&serde_json::json!({
                 "export": self.out,
@@ -50,6 +59,7 @@ impl Export {
                 "rows": exported.rows,
                 "files": made.files,
                 "sha256": made.sha256,
+                "signed_by": signer,
             }))?);
         }
         let mut rows = vec![
@@ -62,7 +72,9 @@ impl Export {
             release::missing_for_predictions(&made.release).map(|why| ("no predict", ui::wrap(why, 100, 12))),
         );
         rows.push(("SHA-256", made.sha256.clone()));
-        rows.push(("next", format!("progap verify {}", self.out.display())));
+        rows.extend(signer.as_ref().map(|signer| ("signed by", format!("key {signer}"))));
+        let asked = if signer.is_some() { " --signer PUBLIC" } else { "" };
+        rows.push(("next", format!("progap verify {}{asked}", self.out.display())));
         ui::print(&ui::facts(&format!("export {}", self.out.display()), &rows))
     }
 }

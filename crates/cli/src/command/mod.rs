@@ -8,6 +8,7 @@ pub mod data;
 pub mod experiment;
 pub mod export;
 pub mod inspect;
+pub mod key;
 pub mod ledger;
 pub mod man;
 pub mod methods;

@@ -4,18 +4,30 @@ use std::path::PathBuf;
 
 use clap::Args;
 use progap::release::{self, Finding, Verdict};
+use progap::signature::PublicKey;
 
 use super::Outcome;
 use crate::ui;
 
-/// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, and epsilon by two accountants
+/// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, epsilon by two accountants, and who signed it
 #[derive(Args)]
 #[command(after_help = "\
+Examples:
+  progap verify releases/demo-edge-1
+  progap verify for-others --signer me.pub    only if the owner of this key signed it; nothing else is opened before
+  progap verify for-others --json | jq .signature
+
 What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A folder from a \
-stranger can be checked without harm: nothing outside of it is read, no link is followed, and what no release has is refused.")]
+stranger can be checked without harm: nothing outside of it is read, no link is followed, and what no release has is refused.
+
+Checksums show that nothing was damaged. Who made a release only a signature can show (`progap export --sign`), by a public \
+key that you have from its owner; that training was really run as described is the owner's word.")]
 pub struct Verify {
     /// The folder of a release
     release: PathBuf,
+    /// The public key of whoever must have signed the release
+    #[arg(long, value_name = "PUBLIC")]
+    signer: Option<PathBuf>,
     /// Print a JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -24,11 +36,16 @@ pub struct Verify {
 impl Verify {
     /// Runs the command; anything wrong makes it fail.
     pub fn run(self) -> Outcome {
-        let findings = release::verify(&self.release)?;
+        let signer = self.signer.as_deref().map(PublicKey::read).transpose()?;
+        let (signature, signed) = release::signed(&self.release, signer.as_ref())?;
+        // What is not by whom it should be is not even opened.
+        let stranger = signer.is_some() && !signature.ok;
+        let mut findings = if stranger { vec![] } else { release::verify(&self.release)? };
+        findings.push(signature);
         let ok = findings.iter().all(|finding| finding.ok);
         if self.json {
             ui::print(&serde_json::to_string_pretty(
-                &serde_json::json!({ "ok": ok, "findings": findings }),
+                &serde_json::json!({ "ok": ok, "signature": signed, "findings": findings }),
             )?)?;
         } else {
             // What nobody can recompute stands apart from what was.

@@ -291,7 +291,7 @@ pub fn releases(place: &Path) -> Vec<PathBuf> {
             if method == Method::Progap && !(rows && level == Level::Node) {
                 let out = place.join(format!("{method}-{level}-export-{rows}"));
                 let exported = Exported { date: "2026-01-31".parse().expect("a day"), rows };
-                export(&folder, &out, exported, &mut |_| Ok("a page".into())).expect("exported");
+                export(&folder, &out, exported, &mut |_| Ok("a page".into()), None).expect("exported");
                 made.push(out);
             }
         }

@@ -47,7 +47,7 @@ pub fn uniform_graph(nodes: usize, edges: usize, group: usize) -> Graph {
     };
     let mut builder = GraphBuilder::new(nodes).expect("few enough nodes");
     replay(&mut |source, target| builder.count(source, target).expect("a node"));
-    let mut filler = builder.fill();
+    let mut filler = builder.fill().expect("room");
     replay(&mut |source, target| filler.place(source, target));
     filler.finish().expect("a graph")
 }

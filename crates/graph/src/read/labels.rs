@@ -1,6 +1,6 @@
 //! Label numbers as people's arrays hold them, turned into classes.
 
-use crate::{Place, Problem, Result};
+use crate::{Place, Problem, Result, room};
 
 /// The class of each node, and the name of each class.
 #[derive(Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub(crate) struct Classes {
 ///
 /// A negative number marks a missing label in many files; it is an error, at `place(position)`.
 pub(crate) fn classes_that_occur(numbers: &[i64], place: impl Fn(u64) -> Place) -> Result<Classes> {
-    let mut distinct = numbers.to_vec();
+    let mut distinct = room::copy(numbers)?;
     distinct.sort_unstable();
     distinct.dedup();
     let largest = distinct.last().copied().unwrap_or(-1);
@@ -21,9 +21,9 @@ pub(crate) fn classes_that_occur(numbers: &[i64], place: impl Fn(u64) -> Place) 
     let class_of = |number: &i64| distinct.partition_point(|other| other < number) as u32;
     let labels = if largest.checked_add(1) == Some(distinct.len() as i64) {
         // The numbers are 0, 1, 2 and so on without a gap; this many nodes fit 32 bits, so do their labels.
-        numbers.iter().map(|&number| number as u32).collect()
+        collect(numbers, |&number| number as u32)?
     } else {
-        numbers.iter().map(class_of).collect()
+        collect(numbers, class_of)?
     };
     Ok(Classes { labels, names: distinct.iter().map(i64::to_string).collect() })
 }
@@ -35,7 +35,13 @@ pub(crate) fn classes_with_names(
     place: impl Fn(u64) -> Place,
 ) -> Result<Classes> {
     check_range(numbers, names.len() as u64, &place)?;
-    Ok(Classes { labels: numbers.iter().map(|&number| number as u32).collect(), names })
+    Ok(Classes { labels: collect(numbers, |&number| number as u32)?, names })
+}
+
+fn collect(numbers: &[i64], class_of: impl Fn(&i64) -> u32) -> Result<Vec<u32>> {
+    let mut labels = room::with_room(numbers.len())?;
+    labels.extend(numbers.iter().map(class_of));
+    Ok(labels)
 }
 
 fn check_range(numbers: &[i64], classes: u64, place: &impl Fn(u64) -> Place) -> Result<()> {

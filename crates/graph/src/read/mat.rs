@@ -13,7 +13,7 @@ use std::io::{self, Read};
 
 use flate2::read::ZlibDecoder;
 
-use crate::{Place, Problem, Result};
+use crate::{Place, Problem, Result, room};
 
 /// An array of a `.mat` file.
 #[derive(Debug, Clone, PartialEq)]
@@ -250,7 +250,7 @@ fn read_full(elements: &mut Elements<'_>, rows: usize, columns: usize) -> Result
     let mut values = Vec::new();
     let expected = rows as u64 * columns as u64;
     elements.numbers(|value| {
-        values.push(value);
+        room::push(&mut values, value)?;
         if values.len() as u64 > expected {
             Err(length("array", values.len() as u64, expected))
         } else {
@@ -277,8 +277,8 @@ fn read_sparse(
     let mut row_indices: Vec<u32> = Vec::new();
     elements.numbers(|index| {
         // Room that was set aside and never used may hold anything, so the range is checked further down.
-        row_indices.push(if is_index(index, u32::MAX.into()) { index as u32 } else { NO_INDEX });
-        Ok(())
+        let index = if is_index(index, u32::MAX.into()) { index as u32 } else { NO_INDEX };
+        Ok(room::push(&mut row_indices, index)?)
     })?;
     let mut offsets: Vec<u64> = Vec::new();
     elements.numbers(|offset| {
@@ -287,8 +287,7 @@ fn read_sparse(
             let place = Place::Element { key: format!("{name}, column starts"), index: offsets.len() as u64 };
             return Err(Problem::IndexOutOfRange { index: offset.to_string(), limit }.at(place));
         }
-        offsets.push(offset as u64);
-        Ok(())
+        Ok(room::push(&mut offsets, offset as u64)?)
     })?;
     if offsets.len() as u64 != columns as u64 + 1 {
         return Err(length("list of column starts", offsets.len() as u64, columns as u64 + 1));

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
+use crate::room::{push, with_room};
 use crate::{Error, Place, Problem, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -159,9 +160,10 @@ impl<R: Read> Npy<R> {
 
     /// All whole numbers, row after row, each put through `convert`.
     pub(crate) fn integers<T: Copy>(self, convert: impl Fn(i64) -> Checked<T>) -> Result<Vec<T>> {
-        let (transposed, mut values) = (self.header.transposed(), self.room());
+        let (transposed, mut values) = (self.header.transposed(), self.room()?);
+        let key = Place::Key(self.key.clone());
         self.each_integer(|value| push(&mut values, convert(value)?))?;
-        Ok(by_rows(values, transposed))
+        by_rows(values, transposed).map_err(|problem| problem.at(key))
     }
 
     /// All whole numbers as indices below `limit`.
@@ -182,9 +184,10 @@ impl<R: Read> Npy<R> {
 
     /// All numbers, row after row, as features: finite, rounded to 32 bits.
     pub(crate) fn features(self) -> Result<Vec<f32>> {
-        let (transposed, mut values) = (self.header.transposed(), self.room());
+        let (transposed, mut values) = (self.header.transposed(), self.room()?);
+        let key = Place::Key(self.key.clone());
         self.each_number(|value| push(&mut values, feature(value)?))?;
-        Ok(by_rows(values, transposed))
+        by_rows(values, transposed).map_err(|problem| problem.at(key))
     }
 
     /// All values as true and false; numbers must be 0 or 1.
@@ -211,7 +214,8 @@ impl<R: Read> Npy<R> {
         for index in 0..self.len() {
             let read = self.reader.read_exact(&mut bytes).map_err(Error::from);
             let text = read.and_then(|()| Ok(self.text(&bytes)?));
-            texts.push(text.map_err(|e| e.at(self.place(index)))?);
+            let text = text.map_err(|e| e.at(self.place(index)))?;
+            push(&mut texts, text).map_err(|problem| self.error(problem))?;
         }
         self.finish()?;
         Ok(texts)
@@ -276,8 +280,9 @@ impl<R: Read> Npy<R> {
     }
 
     /// An empty list with as much room as is justified.
-    fn room<T>(&self) -> Vec<T> {
-        Vec::with_capacity(self.len().min(self.justified / self.header.width as u64) as usize)
+    fn room<T>(&self) -> Result<Vec<T>> {
+        let count = self.len().min(self.justified / self.header.width as u64) as usize;
+        with_room(count).map_err(|problem| self.error(problem))
     }
 
     /// Where the value stands that is `at` in the file's order.
@@ -322,20 +327,14 @@ impl fmt::Display for Kind {
     }
 }
 
-fn push<T>(values: &mut Vec<T>, value: T) -> Checked<()> {
-    values.push(value);
-    Ok(())
-}
-
 /// The same values row after row.
-fn by_rows<T: Copy>(values: Vec<T>, transposed: Option<(usize, usize)>) -> Vec<T> {
-    match transposed {
-        None => values,
-        Some((rows, columns)) => (0..rows)
-            .flat_map(|row| (0..columns).map(move |column| column * rows + row))
-            .map(|at| values[at])
-            .collect(),
+fn by_rows<T: Copy>(values: Vec<T>, transposed: Option<(usize, usize)>) -> Checked<Vec<T>> {
+    let Some((rows, columns)) = transposed else { return Ok(values) };
+    let mut turned = with_room(values.len())?;
+    for row in 0..rows {
+        turned.extend((0..columns).map(|column| values[column * rows + row]));
     }
+    Ok(turned)
 }
 
 /// A feature: a finite number, rounded to 32 bits.

@@ -27,7 +27,7 @@ use super::labels::{Classes, classes_that_occur, classes_with_names};
 use super::npy::{Checked, Kind, Npy};
 use crate::error::InFile;
 use crate::graph::{GraphBuilder, check_offsets};
-use crate::{Dataset, DatasetParts, Error, Features, Graph, NodeIds, Place, Problem, Result, Split};
+use crate::{Dataset, DatasetParts, Error, Features, Graph, NodeIds, Place, Problem, Result, Split, room};
 
 /// Reads a data set from an `.npz` file, or from a folder with an adjacency matrix and a file about its nodes.
 pub fn read(path: &Path) -> Result<Dataset> {
@@ -403,7 +403,7 @@ fn read_zeros<R: Read + Seek>(archive: &mut Archive<R>, key: &str, entries: u64)
             return Err(Problem::NotFinite(value));
         }
         if value == 0.0 {
-            zeros.push(position);
+            room::push(&mut zeros, position)?;
         }
         position += 1;
         Ok(())
@@ -467,7 +467,7 @@ fn read_coordinates<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Res
         builder.count(target, target)?;
     }
     // Sources stream into their places: besides the graph itself only the targets are held.
-    let mut filler = builder.fill();
+    let mut filler = builder.fill()?;
     let (mut zeros, mut position) = (zeros.into_iter().peekable(), 0);
     let mut targets = targets.into_iter();
     let sources = archive.require("row", "the row of each entry")?.vector("list of rows", Some(entries))?;
@@ -490,7 +490,7 @@ fn read_split<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Op
     let mut found = false;
     let mut mask = |key: &str| -> Result<Vec<bool>> {
         match archive.get(key)? {
-            None => Ok(vec![false; nodes as usize]),
+            None => Ok(room::filled(false, nodes as usize)?),
             Some(array) => {
                 found = true;
                 array.vector("mask", Some(nodes))?.flags()

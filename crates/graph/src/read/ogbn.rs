@@ -21,7 +21,7 @@ use super::labels::{Classes, classes_that_occur};
 use super::npy::{feature, whole};
 use crate::error::InFile;
 use crate::graph::GraphBuilder;
-use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result};
+use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, room};
 
 /// The published experiments keep the classes with at least this many nodes.
 pub const MIN_CLASS_COUNT: usize = 100_000;
@@ -150,12 +150,12 @@ fn read_size(reader: impl Read) -> Result<u64> {
 }
 
 fn read_labels(table: Table<impl Read>, nodes: u64) -> Result<Classes> {
-    let mut numbers = Vec::with_capacity(nodes.min(table.room / 2) as usize);
+    let mut numbers = room::with_room(nodes.min(table.room / 2) as usize)?;
     each_line(table.reader, |line, row| {
         let mut fields = Fields { rest: Some(line), row, column: 0 };
         // A label may be written as 3.0; a missing one as nothing, nan or a negative number.
         let value = fields.number()?;
-        numbers.push(whole(value).map_err(|problem| fields.error(problem))?);
+        room::push(&mut numbers, whole(value).map_err(|problem| fields.error(problem))?)?;
         fields.end(1)
     })?;
     check_count("list of labels", numbers.len(), nodes)?;
@@ -165,11 +165,11 @@ fn read_labels(table: Table<impl Read>, nodes: u64) -> Result<Classes> {
 fn read_edges(table: Table<impl Read>, nodes: u64, edges: u64) -> Result<Graph> {
     // "0,1\n" is the shortest edge. The list is given back before features are read, so that the most memory
     // ever needed is about the data set's own size.
-    let mut ends: Vec<[u32; 2]> = Vec::with_capacity(edges.min(table.room / 4) as usize);
+    let mut ends: Vec<[u32; 2]> = room::with_room(edges.min(table.room / 4) as usize)?;
     each_line(table.reader, |line, row| {
         let mut fields = Fields { rest: Some(line), row, column: 0 };
         let edge = [fields.integer(nodes)? as u32, fields.integer(nodes)? as u32];
-        ends.push(edge);
+        room::push(&mut ends, edge)?;
         fields.end(2)
     })?;
     check_count("list of edges", ends.len(), edges)?;
@@ -178,7 +178,7 @@ fn read_edges(table: Table<impl Read>, nodes: u64, edges: u64) -> Result<Graph> 
         builder.count(a, b)?;
         builder.count(b, a)?;
     }
-    let mut filler = builder.fill();
+    let mut filler = builder.fill()?;
     for [a, b] in ends {
         filler.place(a, b);
         filler.place(b, a);
@@ -190,16 +190,16 @@ fn read_features(table: Table<impl Read>, nodes: u64) -> Result<Features> {
     let mut values: Vec<f32> = Vec::new();
     let mut columns = 0;
     let mut rows = 0u64;
-    let room = table.room;
+    let plausible = table.room;
     each_line(table.reader, |line, row| {
         let mut fields = Fields { rest: Some(line), row, column: 0 };
         if rows == 0 {
             columns = line.iter().filter(|&&byte| byte == b',').count() + 1;
-            values.reserve((columns as u64).saturating_mul(nodes).min(room / 2) as usize);
+            values = room::with_room((columns as u64).saturating_mul(nodes).min(plausible / 2) as usize)?;
         }
         for _ in 0..columns {
             let value = fields.number()?;
-            values.push(feature(value).map_err(|problem| fields.error(problem))?);
+            room::push(&mut values, feature(value).map_err(|problem| fields.error(problem))?)?;
         }
         rows += 1;
         fields.end(columns)

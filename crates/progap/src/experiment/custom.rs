@@ -56,7 +56,11 @@ impl CustomFile {
         CustomFile::parse(&text).in_file(path)
     }
 
-    fn parse(text: &str) -> Result<CustomFile> {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// As [`CustomFile::read`].
+    pub fn parse(text: &str) -> Result<CustomFile> {
         // TOML's own message has the line and a picture of it; one sentence is enough.
         let file: CustomFile = toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

@@ -8,6 +8,7 @@
 //! | `report.html` | the public page |
 //! | `manifest.json` | as in a release; also the date, and whether the rows are there |
 //! | `export.json` | the same, with the SHA-256 of the manifest: by it an export is named |
+//! | `manifest.sig`, `signer.pub` | where it is signed: the signature of the manifest, and the key to check it with |
 //!
 //! Only files that are known to be public are copied, by name; what else lies in a release stays there.
 
@@ -18,11 +19,13 @@ use progap_graph::{Dataset, Features, store};
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Manifest, names};
+use super::signed::{self, SIGNATURE, SIGNER};
 use super::{MANIFEST, NODES, Release, verify};
 use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::settings::Level;
+use crate::signature::SecretKey;
 use crate::{Error, Result, method};
 
 /// What an export says of itself beside its manifest.
@@ -62,7 +65,14 @@ impl Note {
     pub(super) fn check(folder: &Folder, exported: &Exported) -> Result<std::result::Result<String, String>> {
         let expected = Note::of(folder, exported.clone())?;
         Ok(match folder.json::<Note>(EXPORT, SMALL) {
-            Ok(note) if note == expected => Ok(expected.sha256),
+            // To the last byte: what is not in the manifest follows from it.
+            Ok(note)
+                if note == expected
+                    && folder.read(EXPORT, SMALL)? == files::json(&folder.path(EXPORT), &expected)? =>
+            {
+                Ok(expected.sha256)
+            }
+            Ok(note) if note == expected => Err(format!("{EXPORT} is not as progap writes it")),
             Ok(_) => Err(format!("{EXPORT} belongs to another manifest")),
             Err(error) => Err(error.to_string()),
         })
@@ -168,12 +178,18 @@ pub struct Export {
 pub type PageMaker<'p> = dyn FnMut(&Release) -> std::result::Result<String, Box<dyn std::error::Error>> + 'p;
 
 /// Exports a release to a new folder, which is there whole or not at all. `page` makes the public page of what is
-/// exported.
+/// exported; `key` signs it.
 ///
 /// # Errors
 /// Rows at node level, where they are private; rows that are not there; a folder that exists already, or lies in the
 /// release; and an export that would not pass [`verify()`].
-pub fn export(folder: &Path, out: &Path, exported: Exported, page: &mut PageMaker<'_>) -> Result<Export> {
+pub fn export(
+    folder: &Path,
+    out: &Path,
+    exported: Exported,
+    page: &mut PageMaker<'_>,
+    key: Option<&SecretKey>,
+) -> Result<Export> {
     let release = Release::open(folder)?;
     let settings = &release.config.settings;
     if exported.rows && settings.level == Level::Node {
@@ -220,6 +236,11 @@ pub fn export(folder: &Path, out: &Path, exported: Exported, page: &mut PageMake
         let problem =
             format!("it must not be trusted, and is not exported ({}: {})", wrong.what, wrong.detail);
         return Err(Error::file(folder, problem));
+    }
+    if let Some(key) = key {
+        // Last, of what was found to be right.
+        signed::sign(&place.staged, key)?;
+        names.extend([SIGNATURE, SIGNER].map(String::from));
     }
     place.take_name(out)?;
     names.extend([MANIFEST, EXPORT].map(String::from));

@@ -14,12 +14,14 @@
 //! | `config.toml` | the settings, to run it again |
 //! | `manifest.json` | the checksum of every other public file; written last |
 //! | `report.html`, `export.json` | only in what [`export()`] makes of a release |
+//! | `manifest.sig`, `signer.pub` | only in a signed export: the signature of the manifest, and the public key it is checked with |
 //!
 //! Everything outside `private/` is a function of public inputs and noisy answers alone (docs/privacy.md#nothing-else-leaves).
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
 mod export;
 mod manifest;
+mod signed;
 mod statement;
 mod verify;
 
@@ -30,6 +32,7 @@ use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
+pub use signed::{Signed, signed};
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_promise};
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::statement::{list, not_covered};
 use super::{
     MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, STATEMENT, Statement, export,
-    manifest,
+    manifest, signed,
 };
 use crate::error::InFile;
 use crate::folder::Kind;
@@ -63,12 +63,12 @@ impl std::fmt::Display for Verdict {
 }
 
 impl Finding {
-    fn checked(what: &str, detail: impl Into<String>, ok: bool) -> Finding {
+    pub(super) fn checked(what: &str, detail: impl Into<String>, ok: bool) -> Finding {
         let verdict = if ok { Verdict::Ok } else { Verdict::Wrong };
         Finding { what: what.into(), detail: detail.into(), ok, verdict, fields: vec![] }
     }
 
-    fn claimed<'f>(
+    pub(super) fn claimed<'f>(
         what: &str,
         detail: impl Into<String>,
         fields: impl IntoIterator<Item = &'f str>,
@@ -172,7 +172,7 @@ fn unexpected_files(release: &Release, private: &[String]) -> Result<Finding> {
     let mut strangers = vec![];
     match release.exported {
         Some(_) => {
-            known.extend([MANIFEST, export::EXPORT]);
+            known.extend([MANIFEST, export::EXPORT, signed::SIGNATURE, signed::SIGNER]);
             // An export has its page.
             strangers.extend((!known.contains(&PAGE)).then(|| format!("{PAGE} is missing")));
         }

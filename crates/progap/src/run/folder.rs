@@ -357,7 +357,7 @@ impl Keeper for RunFolder {
         let turn = usize::from(self.progress.checkpoint() == Some(CHECKPOINTS[0]));
         let file = self.path.join(CHECKPOINTS[turn]);
         tensors.note = serde_json::to_string(&note).in_file(&file)?;
-        let digest = tensors.write(&file)?;
+        let digest = tensors.write_private(&file)?;
         let before = self.progress.keep_checkpoint(CHECKPOINTS[turn], digest);
         self.progress.save(&self.path, key)?;
         if let Some(before) = before {

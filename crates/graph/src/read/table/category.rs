@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::cell::canonical_integer;
+use super::cell::{Checked, canonical_integer};
+use crate::room;
 
 /// A column of names, each distinct name kept once.
 #[derive(Debug, Default)]
@@ -23,12 +24,12 @@ pub(super) const NONE: u32 = u32::MAX;
 
 impl Categories {
     /// A column that begins with so many rows without a name.
-    pub(super) fn with_empty_rows(rows: usize) -> Self {
-        Categories { codes: vec![NONE; rows], numbers: HashMap::new() }
+    pub(super) fn with_empty_rows(rows: usize) -> Checked<Self> {
+        Ok(Categories { codes: room::filled(NONE, rows)?, numbers: HashMap::new() })
     }
 
     /// Adds a row.
-    pub(super) fn push(&mut self, name: Option<&str>) {
+    pub(super) fn push(&mut self, name: Option<&str>) -> Checked<()> {
         let code = match name {
             None => NONE,
             Some(name) => match self.numbers.get(name) {
@@ -40,7 +41,7 @@ impl Categories {
                 }
             },
         };
-        self.codes.push(code);
+        room::push(&mut self.codes, code)
     }
 
     /// Puts the names in order: as numbers if all are integers, as text otherwise.
@@ -70,8 +71,8 @@ mod tests {
     use super::*;
 
     fn sorted(names: &[&str]) -> (Vec<String>, Vec<u32>) {
-        let mut categories = Categories::with_empty_rows(0);
-        names.iter().for_each(|name| categories.push(Some(*name).filter(|name| !name.is_empty())));
+        let mut categories = Categories::default();
+        names.iter().for_each(|name| categories.push(Some(*name).filter(|name| !name.is_empty())).unwrap());
         let Sorted { names, codes } = categories.sort();
         (names, codes)
     }

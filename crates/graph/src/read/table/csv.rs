@@ -12,7 +12,7 @@ use super::index::NodeIndex;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use super::{edge_columns, in_cell};
 use crate::read::LoadOptions;
-use crate::{Error, Place, Problem, Result};
+use crate::{Error, Place, Problem, Result, room};
 
 /// No row is longer; a quote that is never closed would otherwise gather the whole file into one cell.
 const MAX_ROW: u64 = 64 << 20;
@@ -87,8 +87,8 @@ pub(super) fn read_edges(
                 in_cell(problem, rows.number(), &names[column])
             })
         };
-        sources.push(node(source)?);
-        targets.push(node(target)?);
+        room::push(&mut sources, node(source)?)?;
+        room::push(&mut targets, node(target)?)?;
     }
     Ok((sources, targets))
 }

@@ -1,8 +1,8 @@
 //! A column of features: numbers, truth values or names, decided while it is read.
 
 use super::category::Categories;
-use super::cell::Cell;
-use crate::Problem;
+use super::cell::{Cell, Checked};
+use crate::{Problem, room};
 
 /// A feature column that is being read.
 ///
@@ -73,40 +73,42 @@ impl FeatureColumn {
     }
 
     /// Adds a row.
-    pub(super) fn push(&mut self, cell: Cell) {
+    pub(super) fn push(&mut self, cell: Cell) -> Checked<()> {
         if self.declared_names {
-            cell.named(|name| self.push_name(name));
+            cell.named(|name| self.push_name(name))?;
         } else {
             match cell {
                 Cell::Empty => {
                     self.first_empty.get_or_insert(self.rows);
                     match &mut self.values {
-                        Values::Numbers(numbers) => numbers.push(0.0),
-                        Values::Names(names) => names.push(None),
+                        Values::Numbers(numbers) => numbers.push(0.0)?,
+                        Values::Names(names) => names.push(None)?,
                         Values::Lost => {}
                     }
                 }
-                Cell::Untyped(text) => self.push_meaning(meaning(text), text),
-                Cell::Text(text) => self.push_meaning(Meaning::Text, text),
-                Cell::Integer(value) => self.push_meaning(Meaning::Number(value as f32), ""),
-                Cell::Unsigned(value) => self.push_meaning(Meaning::Number(value as f32), ""),
-                Cell::Number(value) => self.push_meaning(usable(value), ""),
+                Cell::Untyped(text) => self.push_meaning(meaning(text), text)?,
+                Cell::Text(text) => self.push_meaning(Meaning::Text, text)?,
+                Cell::Integer(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
+                Cell::Unsigned(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
+                Cell::Number(value) => self.push_meaning(usable(value), "")?,
                 Cell::Bool(value) => {
                     let text = if value { "true" } else { "false" };
-                    self.push_meaning(Meaning::Switch(value), text);
+                    self.push_meaning(Meaning::Switch(value), text)?;
                 }
             }
         }
         self.rows += 1;
+        Ok(())
     }
 
-    fn push_name(&mut self, name: Option<&str>) {
-        if let Values::Names(names) = &mut self.values {
-            names.push(name);
+    fn push_name(&mut self, name: Option<&str>) -> Checked<()> {
+        match &mut self.values {
+            Values::Names(names) => names.push(name),
+            _ => Ok(()),
         }
     }
 
-    fn push_meaning(&mut self, meaning: Meaning, text: &str) {
+    fn push_meaning(&mut self, meaning: Meaning, text: &str) -> Checked<()> {
         let rows = self.rows;
         let known = self.numbers + self.switches;
         let number = match meaning {
@@ -131,16 +133,17 @@ impl FeatureColumn {
             }
         };
         match (&mut self.values, number) {
-            (Values::Numbers(numbers), Some(value)) => numbers.push(value),
+            (Values::Numbers(numbers), Some(value)) => numbers.push(value)?,
             (Values::Numbers(_), None) if known == 0 => {
-                let mut names = Categories::with_empty_rows(rows);
-                names.push(Some(text));
+                let mut names = Categories::with_empty_rows(rows)?;
+                names.push(Some(text))?;
                 self.values = Values::Names(names);
             }
             (Values::Numbers(_), None) => self.values = Values::Lost,
-            (Values::Names(names), _) => names.push(Some(text)),
+            (Values::Names(names), _) => names.push(Some(text))?,
             (Values::Lost, _) => {}
         }
+        Ok(())
     }
 
     /// What the column is; an error comes with the row (from 0) that it concerns.
@@ -160,7 +163,8 @@ impl FeatureColumn {
             return Err((row, Problem::NotANumber(text)));
         }
         if self.numbers + self.switches == 0 {
-            return Ok(Finished::Names(Categories::with_empty_rows(self.rows)));
+            let names = Categories::with_empty_rows(self.rows).map_err(|problem| (0, problem))?;
+            return Ok(Finished::Names(names));
         }
         match (self.first_unusable, self.first_empty) {
             (Some((row, problem)), empty) if empty.is_none_or(|empty| row < empty) => Err((row, problem)),
@@ -218,18 +222,18 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    fn push(&mut self, value: f32) {
+    fn push(&mut self, value: f32) -> Checked<()> {
         match self {
-            Numbers::Dense(values) => values.push(value),
+            Numbers::Dense(values) => room::push(values, value)?,
             Numbers::Sparse { length, rows, values } => {
                 if value != 0.0 {
-                    rows.push(*length as u32);
-                    values.push(value);
+                    room::push(rows, *length as u32)?;
+                    room::push(values, value)?;
                 }
                 *length += 1;
                 // From half on, the list of rows costs more than the zeros.
                 if value != 0.0 && values.len() > 1024 && values.len() * 2 > *length {
-                    let mut dense = vec![0.0; *length];
+                    let mut dense = room::filled(0.0, *length)?;
                     for (&row, &value) in rows.iter().zip(values.iter()) {
                         dense[row as usize] = value;
                     }
@@ -237,6 +241,7 @@ impl Numbers {
                 }
             }
         }
+        Ok(())
     }
 
     /// The values that are not zero, with their rows.
@@ -257,7 +262,7 @@ mod tests {
     fn read(cells: &[&str]) -> Result<Finished, (usize, Problem)> {
         let mut column = FeatureColumn::new();
         for &cell in cells {
-            column.push(if cell.is_empty() { Cell::Empty } else { Cell::Untyped(cell) });
+            column.push(if cell.is_empty() { Cell::Empty } else { Cell::Untyped(cell) }).unwrap();
         }
         column.finish()
     }
@@ -294,7 +299,7 @@ mod tests {
     fn a_long_column_keeps_its_values_in_either_form() {
         for every in [1, 2, 3, 50] {
             let mut column = FeatureColumn::new();
-            (0..5000).for_each(|i| column.push(Cell::Integer(if i % every == 0 { i } else { 0 })));
+            (0..5000).for_each(|i| column.push(Cell::Integer(if i % every == 0 { i } else { 0 })).unwrap());
             let Ok(Finished::Numbers(numbers)) = column.finish() else { panic!() };
             assert_eq!(matches!(numbers, Numbers::Dense(_)), every == 1, "{every}");
             let expected = (1..5000).filter(|i| i % every == 0).map(|i| (i as usize, i as f32));

@@ -5,7 +5,7 @@ use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use super::cell::{Cell, Checked, canonical_integer, whole};
-use crate::{NodeIds, Problem};
+use crate::{NodeIds, Problem, room};
 
 /// The id column of a node table while it is read: integers as long as every id is one.
 #[derive(Debug)]
@@ -22,9 +22,12 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    fn push(&mut self, text: &str) {
+    fn push(&mut self, text: &str) -> Checked<()> {
+        if self.bytes.capacity() - self.bytes.len() < text.len() {
+            room::grow(&mut self.bytes, text.len())?;
+        }
         self.bytes.extend_from_slice(text.as_bytes());
-        self.offsets.push(self.bytes.len() as u64);
+        room::push(&mut self.offsets, self.bytes.len() as u64)
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
@@ -48,25 +51,25 @@ impl IdColumn {
             Id::Text(text) => self.push_text(text),
             Id::Unsigned(id) => self.push_text(&id.to_string()),
         }
-        Ok(())
     }
 
-    fn push_integer(&mut self, id: i64) {
+    fn push_integer(&mut self, id: i64) -> Checked<()> {
         match self {
-            IdColumn::Integers(ids) => ids.push(id),
+            IdColumn::Integers(ids) => room::push(ids, id),
             IdColumn::Text(texts) => texts.push(&id.to_string()),
         }
     }
 
-    fn push_text(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) -> Checked<()> {
         if let IdColumn::Integers(ids) = self {
             // Every integer was canonical, so it is spelt as it was read.
             let mut texts = Texts { bytes: Vec::new(), offsets: vec![0] };
-            ids.iter().for_each(|id| texts.push(&id.to_string()));
+            ids.iter().try_for_each(|id| texts.push(&id.to_string()))?;
             *self = IdColumn::Text(texts);
         }
-        if let IdColumn::Text(texts) = self {
-            texts.push(text);
+        match self {
+            IdColumn::Text(texts) => texts.push(text),
+            IdColumn::Integers(_) => Ok(()),
         }
     }
 

@@ -7,7 +7,7 @@ use super::cell::{Cell, Checked};
 use super::feature::{FeatureColumn, Finished, Numbers};
 use super::index::IdColumn;
 use crate::read::LoadOptions;
-use crate::{Error, Features, Graph, Part, Place, Problem, Result, Split};
+use crate::{Error, Features, Graph, Part, Place, Problem, Result, Split, room};
 
 /// More columns than any table has; it keeps a forged header from allocating at will.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -50,18 +50,18 @@ impl Column {
             Column::Id(ids) => ids.push(cell)?,
             Column::Label(labels) => cell.named(|name| match name {
                 None => Err(Problem::EmptyCell),
-                name => {
-                    labels.push(name);
-                    Ok(())
-                }
+                name => labels.push(name),
             })?,
-            Column::Split(parts) => parts.push(cell.named(|name| {
-                let name = name.unwrap_or_default();
-                Part::from_name(name).ok_or_else(|| {
-                    Problem::Invalid(format!("the part {name:?} is none of train, val, test and none"))
-                })
-            })?),
-            Column::Feature(column) => column.push(cell),
+            Column::Split(parts) => room::push(
+                parts,
+                cell.named(|name| {
+                    let name = name.unwrap_or_default();
+                    Part::from_name(name).ok_or_else(|| {
+                        Problem::Invalid(format!("the part {name:?} is none of train, val, test and none"))
+                    })
+                })?,
+            )?,
+            Column::Feature(column) => column.push(cell)?,
             Column::Ignored => {}
         }
         Ok(())
@@ -175,7 +175,7 @@ enum Values {
 /// One matrix from all columns, in whichever form is smaller; one-hot columns are never spread out.
 fn assemble(nodes: usize, columns: Vec<(String, Values)>) -> Result<(Features, Vec<String>)> {
     let mut names = Vec::new();
-    let mut lengths = vec![0u64; nodes + 1];
+    let mut lengths = room::filled(0u64, nodes + 1)?;
     for (name, values) in &columns {
         match values {
             Values::Numbers(numbers) => {
@@ -201,7 +201,7 @@ fn assemble(nodes: usize, columns: Vec<(String, Values)>) -> Result<(Features, V
     let (width, nonzeros) = (names.len(), offsets[nodes] as usize);
     // The sizes that `Features::compact` compares.
     if (nodes as u128) * (width as u128) * 4 <= (nodes as u128 + 1) * 8 + (nonzeros as u128) * 8 {
-        let mut dense = vec![0f32; nodes * width];
+        let mut dense = room::filled(0f32, nodes * width)?;
         place(columns, |row, column, value| dense[row * width + column as usize] = value);
         return Ok((Features::dense(nodes, width, dense)?, names));
     }
@@ -209,9 +209,9 @@ fn assemble(nodes: usize, columns: Vec<(String, Values)>) -> Result<(Features, V
         Values::Numbers(numbers) => numbers.nonzeros().all(|(_, value)| value == 1.0),
         Values::Names(_) => true,
     });
-    let mut indices = vec![0u32; nonzeros];
-    let mut values = vec![0f32; if only_ones { 0 } else { nonzeros }];
-    let mut next = offsets.clone();
+    let mut indices = room::filled(0u32, nonzeros)?;
+    let mut values = room::filled(0f32, if only_ones { 0 } else { nonzeros })?;
+    let mut next = room::copy(&offsets)?;
     place(columns, |row, column, value| {
         let at = next[row] as usize;
         next[row] += 1;
@@ -264,7 +264,7 @@ impl RowNumbers {
             return Err(Problem::TooLarge(message).into());
         }
         if self.row(self.length) != row {
-            self.jumps.push((self.length, row));
+            room::push(&mut self.jumps, (self.length, row))?;
         }
         self.length += 1;
         Ok(())

@@ -20,7 +20,7 @@ use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use super::pages::{self, CheckedPages};
 use super::{Origin, edge_columns, in_cell};
 use crate::read::LoadOptions;
-use crate::{Error, Graph, Place, Problem, Result};
+use crate::{Error, Graph, Place, Problem, Result, room};
 
 /// How many values are decoded at a time.
 const BATCH: usize = 8192;
@@ -71,7 +71,8 @@ pub(super) fn read_edges(
         let mut nodes = Vec::new();
         read_column(&file, at, kind, &mut |cell| {
             let node = index.find(cell);
-            nodes.push(node.map_err(|problem| in_cell(problem, nodes.len() as u64 + 1, &names[at]))?);
+            let node = node.map_err(|problem| in_cell(problem, nodes.len() as u64 + 1, &names[at]))?;
+            room::push(&mut nodes, node)?;
             Ok(())
         })?;
         Ok::<_, Error>(nodes)

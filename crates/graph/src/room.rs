@@ -1,0 +1,69 @@
+//! Room in memory for what a file announces or unpacks to: where there is none, that is an error in words and not the end of the
+//! process. A small compressed file may hold thousands of times its size.
+
+use crate::Problem;
+
+/// An empty list with room for so many values.
+pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Problem> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(count).map_err(|_| none_for::<T>(count))?;
+    Ok(values)
+}
+
+/// A list of so many equal values.
+pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, Problem> {
+    let mut values = with_room(count)?;
+    values.resize(count, value);
+    Ok(values)
+}
+
+/// A copy of a list.
+pub(crate) fn copy<T: Copy>(from: &[T]) -> Result<Vec<T>, Problem> {
+    let mut values = with_room(from.len())?;
+    values.extend_from_slice(from);
+    Ok(values)
+}
+
+/// Adds a value to a list.
+#[inline]
+pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Problem> {
+    if values.len() == values.capacity() {
+        grow(values, 1)?;
+    }
+    values.push(value);
+    Ok(())
+}
+
+/// Makes room for more values in a list that grows.
+#[cold]
+pub(crate) fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
+    let wanted = values.len().saturating_add(more);
+    // Doubling is quickest; where that does not fit, a quarter more may.
+    if values.try_reserve(more).is_ok() || values.try_reserve_exact(more.max(values.len() / 4)).is_ok() {
+        return Ok(());
+    }
+    Err(none_for::<T>(wanted))
+}
+
+fn none_for<T>(count: usize) -> Problem {
+    let megabytes = count.saturating_mul(size_of::<T>()) >> 20;
+    Problem::TooLarge(format!(
+        "unpacked it does not fit into memory (there is no room for {megabytes} MiB or more at one place)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_machine_can_hold_is_an_error() {
+        let most = usize::MAX / 16;
+        assert!(with_room::<u64>(most).unwrap_err().to_string().contains("does not fit into memory"));
+        assert!(filled(0u8, usize::MAX - 1).is_err());
+        let mut values = vec![1u32];
+        assert!(grow(&mut values, usize::MAX / 2).is_err());
+        push(&mut values, 2).unwrap();
+        assert_eq!((values, copy(&[1, 2]).unwrap()), (vec![1, 2], vec![1, 2]));
+    }
+}
