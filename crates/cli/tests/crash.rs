@@ -94,11 +94,14 @@ fn survives_kills(settings: &[&str], unit: Option<&str>, random: usize) {
         (statement["mechanisms"].clone(), statement["event"].clone())
     };
 
-    let mut resumed = 0;
+    // A sweep asks for more (scripts/torture).
+    let random = std::env::var("PROGAP_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(random);
+    let (mut resumed, mut kills) = (0, 0);
     for (k, moment) in moments(&settings.concat(), random).into_iter().enumerate() {
         let (out, ledger) = (format!("killed-{k}"), format!("{k}.db"));
         let folder = at.join(&out);
         kill(with_ledger(&ledger, &out), moment, whole, &folder);
+        kills += 1;
 
         let (begun, done) = (folder.join("run.json").exists(), folder.join("manifest.json").exists());
         if !begun && !done {
@@ -117,6 +120,7 @@ fn survives_kills(settings: &[&str], unit: Option<&str>, random: usize) {
             if k % 2 == 0 {
                 for again in [0.3, 0.6] {
                     kill(resume(at, &out), Moment::Share(again), whole, &folder);
+                    kills += 1;
                     let now = aggregates(&folder);
                     assert!(kept.iter().all(|(name, bytes)| now.get(name) == Some(bytes)), "{moment:?}");
                 }
@@ -146,6 +150,7 @@ fn survives_kills(settings: &[&str], unit: Option<&str>, random: usize) {
         }
         progap_in(at, &["verify", &out]).ok();
     }
+    println!("{}: {kills} kills, {resumed} runs resumed", settings.join(" "));
     assert!(resumed >= random / 2, "only {resumed} kills came in the middle of a run");
 }
 

@@ -13,5 +13,6 @@ fn every_hostile_folder_is_refused_soon_and_nothing_outside_is_read() {
     let count = tried.unwrap_or_else(|complaints| {
         panic!("{} were not refused as they should be:\n{}", complaints.len(), complaints.join("\n"))
     });
+    println!("{count} hostile folders");
     assert!(count >= 400, "{count}");
 }
