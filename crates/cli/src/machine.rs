@@ -31,19 +31,11 @@ fn no_core_dumps() {
 /// written. The first ends the program with a sentence; the second lets the write fail, and the error says which file.
 #[cfg(unix)]
 fn say_signals() {
-    use signal_hook::consts::signal::{SIGBUS, SIGXFSZ};
-    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGBUS, SIGXFSZ]) else { return };
-    let watch = move || {
-        if signals.forever().any(|signal| signal == SIGBUS) {
-            print_error(
-                "error: a file that was being read was cut short by another program; restore it, and leave it alone while it is \
-                 read",
-            );
-            std::process::exit(1);
-        }
-    };
-    // Without a thread the signals are taken, and the message is missing.
-    let _ = std::thread::Builder::new().name("signals".into()).stack_size(64 << 10).spawn(watch);
+    const CUT_SHORT: &str = "error: a file that was being read was cut short by another program; restore it, and leave it alone \
+                             while it is read\n";
+    let _ = progap_graph::store::end_with_words_if_cut_short(CUT_SHORT);
+    // Taking the signal is all that is needed.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
 /// Starts the threads that share the work: as many as asked for, or one for each core. Where none can be started the program does all
@@ -53,9 +45,11 @@ pub fn start_threads(threads: Option<u16>) {
         Some(threads) => ThreadPoolBuilder::new().num_threads(threads.into()),
         None => ThreadPoolBuilder::new(),
     };
-    if pool().build_global().is_err()
-        && ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().is_ok()
-    {
+    // The pool of the whole program can be tried for once only.
+    if pool().build().is_ok() && pool().build_global().is_ok() {
+        return;
+    }
+    if ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().is_ok() {
         print_error(
             "note: the system refuses to start threads (see `ulimit -u`): going on with one, more slowly",
         );

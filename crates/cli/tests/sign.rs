@@ -244,7 +244,7 @@ fn damaged_keys_are_refused_in_one_sentence() {
     verify(at, &["e", "--signer", "pipe"]).refused(&["pipe", "no ordinary file"]);
     std::fs::remove_file(at.join("e/manifest.sig")).expect("removed");
     std::fs::rename(at.join("pipe"), at.join("e/manifest.sig")).expect("moved");
-    verify(at, &["e", "--signer", "me.pub"]).refused(&["manifest.sig", "no ordinary file"]);
+    verify(at, &["e", "--signer", "me.pub"]).refused(&["manifest.sig", "and not a file"]);
     assert!(!at.join("new").exists());
 }
 

@@ -32,6 +32,9 @@ mod layout;
 #[allow(unsafe_code)]
 mod map;
 
+#[cfg(unix)]
+pub use map::end_with_words_if_cut_short;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
