@@ -61,7 +61,7 @@ impl RunKey {
     fn empty() -> Self {
         let page = Box::new(Page { noise: [0; 32], identity: [0; 32] });
         let locked = region::lock(&raw const *page, size_of::<Page>()).ok();
-        RunKey { generation: 0, locked: locked, page }
+        RunKey { generation: 0, locked, page }
     }
 
     /// Whether the system keeps the key out of its swap space.
