@@ -1,6 +1,7 @@
 //! Which files a release has, how large they can be, and that each is the one that was listed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use progap_graph::Dataset;
 use serde::{Deserialize, Serialize};
@@ -100,6 +101,8 @@ pub(super) struct Listed {
     pub public: Manifest,
     /// Where it is there: nothing private belongs to an export.
     pub own: Option<Manifest>,
+    /// Files that were found to have their checksums.
+    checked: Mutex<BTreeSet<String>>,
 }
 
 impl Listed {
@@ -121,7 +124,7 @@ impl Listed {
             true => Some(Manifest::read(&folder, OWN_MANIFEST)?),
             false => None,
         };
-        Ok(Listed { folder, public, own })
+        Ok(Listed { folder, public, own, checked: Mutex::default() })
     }
 
     /// Refuses a list with files that no release of these settings has, or without one that it must have.
@@ -166,7 +169,10 @@ impl Listed {
 
     fn agree(&self, name: &str, found: String) -> Result<()> {
         let problem = match self.expected(name) {
-            Some(expected) if *expected == found => return Ok(()),
+            Some(expected) if *expected == found => {
+                self.checked().insert(name.into());
+                return Ok(());
+            }
             Some(expected) => {
                 format!(
                     "its checksum is {found}, not {}: it was damaged, swapped or changed",
@@ -192,10 +198,15 @@ impl Listed {
         Ok(data)
     }
 
-    /// Compares every listed file with its checksum.
-    pub fn check_all(&self, bounds: &Bounds) -> Result<()> {
+    fn checked(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares every listed file that was not read yet with its checksum.
+    pub fn check_rest(&self, bounds: &Bounds) -> Result<()> {
         for name in self.public.files.keys().chain(self.own.iter().flat_map(|own| own.files.keys())) {
-            if !self.is_kept_back(name)? {
+            let known = self.checked().contains(name);
+            if !known && !self.is_kept_back(name)? {
                 self.agree(name, self.folder.checksum(name, bounds.of(name))?)?;
             }
         }
