@@ -6,7 +6,7 @@
 //! as public (docs/privacy.md#delta).
 
 use crate::plan::{PublicSizes, automatic_delta};
-use crate::settings::{DeltaRule, Level, Method, Settings};
+use crate::settings::{DeltaRule, Level, Settings};
 use crate::{Error, Result};
 
 /// How many zeros has the smallest power of ten that is not below the number of records.
@@ -110,7 +110,7 @@ pub fn of(settings: &Settings, sizes: PublicSizes) -> f64 {
 pub(crate) fn matters(settings: &Settings) -> bool {
     match settings.level {
         Level::None => false,
-        Level::Edge => settings.method != Method::EdgeRand && settings.touches_edges(),
+        Level::Edge => !settings.method.recipe().is_pure() && settings.touches_edges(),
         Level::Node => true,
     }
 }
@@ -157,6 +157,7 @@ pub fn caution(settings: &Settings, sizes: PublicSizes) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Method;
 
     #[test]
     fn the_usual_delta_is_at_most_a_tenth_of_one_over_the_records_and_a_power_of_ten() {

@@ -27,25 +27,32 @@ pub fn without_effect(settings: &Settings, name: &str) -> Option<&'static str> {
                 NODE
             }
         }
-        "bounding" | "max_degree" if method != Method::DpGnn && !aggregates => {
+        "bounding" | "max_degree" if !method.recipe().reads_senders() && !aggregates => {
             Some("it bounds what a node sends, and this run uses no edge")
         }
         "gradient_noise_ratio" if !aggregates => {
             Some("it divides noise between aggregations and gradients, and this run has no noisy aggregation")
         }
-        "encoder_layers" if method != Method::Gap => Some("it belongs to --method gap"),
-        "messages" if method != Method::Progap => Some("it belongs to --method progap"),
-        "layerwise" if method != Method::Progap => Some("it belongs to --method progap"),
+        name if belongs_elsewhere(method, name) => Some(match name {
+            "encoder_layers" => "it belongs to --method gap",
+            _ => "it belongs to --method progap",
+        }),
         "messages" | "layerwise" if settings.depth == 0 => Some("it needs a --depth of at least 1"),
         "accounting" if settings.level == Level::None => Some("at --level none nothing is accounted for"),
-        "accounting" if method == Method::EdgeRand => {
-            Some("the method edge-rand has a delta of zero, for which there is one way to account")
+        "accounting" if method.recipe().is_pure() => {
+            Some("this method has a delta of zero, for which there is one way to account")
         }
         "accounting" | "epsilon" | "delta" if settings.level == Level::Edge && !settings.touches_edges() => {
             Some("this run uses no edge, so it costs nothing at --level edge")
         }
         _ => None,
     }
+}
+
+/// Whether a setting is another method's own.
+fn belongs_elsewhere(method: Method, name: &str) -> bool {
+    let owns = |method: Method| method.recipe().own_settings().contains(&name);
+    !owns(method) && Method::ALL.iter().any(|&other| owns(other))
 }
 
 #[cfg(test)]
@@ -68,7 +75,7 @@ mod tests {
             ("gradient_noise_ratio", |s| Settings { gradient_noise_ratio: 3.0, ..s }),
             ("accounting", |s| Settings { accounting: Accounting::Rdp, ..s }),
         ];
-        for entry in catalogue::METHODS {
+        for entry in catalogue::methods() {
             for &level in entry.levels {
                 let usual = Settings { epochs: 2, batch_size: 200, ..Settings::of(entry.method, level) };
                 let plan = Plan::new(&usual, sizes).expect("a plan");

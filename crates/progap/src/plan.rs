@@ -7,7 +7,7 @@ use progap_privacy::noise::{RoundedLaplace, tables};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Accounting, Bounding, Level, Method, Settings};
+use crate::settings::{Accounting, Bounding, Level, Settings};
 use crate::{Error, Result, delta, method};
 
 /// The public sizes on which noise may depend.
@@ -86,7 +86,7 @@ pub struct Plan {
     pub accountant: &'static str,
 }
 
-const NO_EPSILON: Error = Error::Contradiction("a private level needs an epsilon");
+pub(crate) const NO_EPSILON: Error = Error::Contradiction("a private level needs an epsilon");
 
 /// The delta of the paper ([`DeltaRule::Published`](crate::settings::DeltaRule)): one over the power of ten with as many zeros as the number of units has digits.
 pub fn automatic_delta(units: usize) -> f64 {
@@ -102,13 +102,21 @@ impl Plan {
     /// Chooses the noise by an accountant of the caller's, whatever the settings say.
     pub fn by(accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
         settings.check()?;
+        match settings.level {
+            Level::None => Ok(Plan::without_noise()),
+            _ => settings.method.recipe().plan(accountant, settings, sizes),
+        }
+    }
+
+    /// Noisy aggregates, and at node level noisy sums of gradients.
+    pub(crate) fn of_sums(
+        accountant: &dyn Accountant,
+        settings: &Settings,
+        sizes: PublicSizes,
+    ) -> Result<Plan> {
         let aggregations = method::aggregations(settings) as u64;
         let (unit, training) = match settings.level {
             Level::None => return Ok(Plan::without_noise()),
-            Level::Edge if settings.method == Method::EdgeRand => return Plan::response(settings),
-            Level::Node if settings.method == Method::DpGnn => {
-                return Plan::subgraphs(settings, sizes, accountant);
-            }
             Level::Edge if settings.undirected => (Unit::EdgeUndirected, None),
             Level::Edge => (Unit::Edge, None),
             Level::Node => (Unit::Node, Some(training(settings, sizes)?)),
@@ -156,23 +164,12 @@ impl Plan {
         })
     }
 
-    /// A noisy graph, and nothing else: private with a delta of zero.
-    fn response(settings: &Settings) -> Result<Plan> {
-        let asked = settings.epsilon.ok_or(NO_EPSILON)?;
-        let (response, event) = method::edge_rand::response(asked)?;
-        let epsilon = event.pure_epsilon().ok_or(Error::Contradiction("a response has a pure cost"))?;
-        Ok(Plan {
-            unit: Some(if settings.undirected { Unit::EdgeUndirected } else { Unit::Edge }),
-            response: Some(response),
-            event,
-            epsilon,
-            accountant: "pure",
-            ..Plan::without_noise()
-        })
-    }
-
     /// Noisy sums over nodes with their senders.
-    fn subgraphs(settings: &Settings, sizes: PublicSizes, accountant: &dyn Accountant) -> Result<Plan> {
+    pub(crate) fn of_subgraphs(
+        accountant: &dyn Accountant,
+        settings: &Settings,
+        sizes: PublicSizes,
+    ) -> Result<Plan> {
         let (training, subgraphs) = subgraphs(settings, sizes)?;
         let delta = delta::of(settings, sizes);
         let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
@@ -195,7 +192,7 @@ impl Plan {
         })
     }
 
-    fn without_noise() -> Plan {
+    pub(crate) fn without_noise() -> Plan {
         Plan {
             unit: None,
             sensitivity: 1.0,

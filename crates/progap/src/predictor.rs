@@ -101,7 +101,7 @@ impl Predictor {
         }
         let mut tensors = Tensors::parse(&file, &bytes)?;
         let last = choice.map_or(method::stages(settings) - 1, |choice| choice.stage);
-        let encoder = if method::has_encoder(settings) {
+        let encoder = if settings.method.recipe().has_encoder() {
             let own = tensors.split_off(ENCODER);
             Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0, choice))?.network()?.clone())
         } else {
@@ -110,7 +110,7 @@ impl Predictor {
         let model = Model::from(&tensors, "", method::shape(settings, sizes, last, choice))?;
         let mut aggregates = Aggregates::new();
         let read = choice.map_or(settings.depth, |choice| choice.stage);
-        let widths = method::aggregate_widths(settings, sizes, choice);
+        let widths = settings.method.recipe().aggregate_widths(settings, sizes, choice);
         for (index, width) in widths.into_iter().take(read).enumerate() {
             let name = aggregate_name(settings, index + 1);
             // The data owner may keep back one that no mechanism protects; then there are no predictions.
@@ -124,7 +124,7 @@ impl Predictor {
 
 /// The file of the `number`-th aggregate; among the private ones if no mechanism protects it.
 pub(crate) fn aggregate_name(settings: &Settings, number: usize) -> String {
-    if method::aggregates_are_protected(settings) {
+    if settings.method.recipe().aggregates_are_protected() {
         format!("aggregates/{number}.npy")
     } else {
         format!("private/aggregates-{number}.npy")

@@ -3,6 +3,7 @@
 use progap_graph::Graph;
 use serde::{Deserialize, Serialize};
 
+pub use crate::method::Method;
 use crate::method::catalogue;
 use crate::{Error, Result};
 
@@ -23,24 +24,6 @@ pub enum Level {
     Node,
 }
 
-/// How the model is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// Stages that aggregate what the stage before has learnt.
-    Progap,
-    /// An encoder, its aggregates over several hops, a classifier.
-    Gap,
-    /// A perceptron on the features.
-    Mlp,
-    /// GraphSAGE, full batch.
-    Sage,
-    /// Randomised response on every possible edge, then GraphSAGE.
-    EdgeRand,
-    /// GraphSAGE with one convolution, by noisy gradients over nodes with their senders.
-    DpGnn,
-}
-
 /// What a node sends to its receivers, in the method progap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -58,12 +41,6 @@ pub enum Messages {
 /// The name, as it is written in commands and files.
 fn written(value: &impl Serialize, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     f.write_str(serde_json::to_value(value).ok().as_ref().and_then(|v| v.as_str()).unwrap_or("?"))
-}
-
-impl std::fmt::Display for Method {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        written(self, f)
-    }
 }
 
 impl std::fmt::Display for Messages {
@@ -227,18 +204,7 @@ impl Settings {
     /// They are the same for every graph (docs/method.md): one aggregation at node level, where gradients cost budget too
     /// and need it less than the aggregate does.
     pub fn new(level: Level) -> Settings {
-        let plain = Settings::plain(level);
-        match level {
-            Level::None | Level::Edge => Settings { messages: Messages::Auto, weight_decay: 0.001, ..plain },
-            Level::Node => Settings {
-                messages: Messages::Labels,
-                depth: 1,
-                batch_size: 512,
-                gradient_noise_ratio: 2.0,
-                learning_rate: 0.02,
-                ..plain
-            },
-        }
+        Settings::of(Method::Progap, level)
     }
 
     /// What the methods have in common; of progap, the settings for embeddings as messages.
@@ -281,29 +247,12 @@ impl Settings {
 
     /// The defaults of a method at a level.
     pub fn of(method: Method, level: Level) -> Settings {
-        let plain = Settings { method, ..Settings::plain(level) };
-        match method {
-            Method::Progap => Settings::new(level),
-            Method::Gap | Method::Sage | Method::EdgeRand => plain,
-            Method::DpGnn => Settings {
-                depth: 1,
-                bounding: Bounding::Sample,
-                max_degree: 10,
-                batch_size: 2048,
-                epochs: 20,
-                learning_rate: 0.02,
-                ..plain
-            },
-            Method::Mlp => Settings { depth: 0, layers: 2, ..plain },
-        }
+        method.recipe().defaults(level)
     }
 
     /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published promise.
     pub fn paper(method: Method, level: Level) -> Settings {
-        let settings = match method {
-            Method::Progap => Settings::plain(level),
-            _ => Settings::of(method, level),
-        };
+        let settings = method.recipe().published(level);
         Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..settings }
             .with_published_promise()
     }
@@ -334,19 +283,11 @@ impl Settings {
 
     /// Whether a run asks anything of the edges.
     pub fn touches_edges(&self) -> bool {
-        self.method == Method::EdgeRand || crate::method::aggregations(self) > 0
+        self.method.recipe().touches_edges(self)
     }
 
     /// Refuses what cannot work, before any budget is spent.
     pub fn check(&self) -> Result<()> {
-        let within = |name, value: f64, low: f64, high: f64| {
-            if value.is_finite() && (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                let low = if low > 0.0 && low < 1e-3 { format!("{low:e}") } else { low.to_string() };
-                Err(Error::Setting { name, value: value.to_string(), expected: format!("{low} to {high}") })
-            }
-        };
         within("depth", self.depth as f64, 0.0, 50.0)?;
         within("hidden width", self.hidden as f64, 1.0, 64.0)?;
         within("number of layers", self.layers as f64, 1.0, 8.0)?;
@@ -367,28 +308,12 @@ impl Settings {
                 catalogue::with_level(self.level)
             )));
         }
-        if self.method == Method::Mlp && self.depth != 0 {
-            return Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0"));
-        }
-        if matches!(self.method, Method::Sage | Method::EdgeRand | Method::DpGnn) {
-            let most = if self.method == Method::DpGnn { 1.0 } else { 5.0 };
-            within("depth", self.depth as f64, 1.0, most)?;
-            if !matches!(self.jk, Combination::Cat | Combination::Sum | Combination::Mean | Combination::Max)
-            {
-                return Err(Error::Contradiction(
-                    "GraphSAGE combines its convolutions without parameters: give --jk cat, sum, mean or max",
-                ));
-            }
-        }
-        if self.method == Method::DpGnn && self.bounding != Bounding::Sample {
-            return Err(Error::Contradiction(
-                "the method dp-gnn bounds how many nodes a record can reach: leave --bounding out, or give sample",
-            ));
-        }
-        if self.method == Method::EdgeRand && self.delta.is_some() {
-            return Err(Error::Contradiction(
-                "the method edge-rand is private with a delta of zero: leave --delta out",
-            ));
+        self.method.recipe().check(self)?;
+        if self.method.recipe().is_pure() && self.delta.is_some() {
+            return Err(Error::Unsuitable(format!(
+                "the method {} is private with a delta of zero: leave --delta out",
+                self.method
+            )));
         }
         match (self.level, self.epsilon, self.delta) {
             (Level::None, None, None) => {}
@@ -414,15 +339,18 @@ impl Settings {
                 "validation labels are private at node level, so they cannot choose an epoch: keep the last one",
             ));
         }
-        if self.level == Level::Node && self.method == Method::Progap && self.messages == Messages::Auto {
-            return Err(Error::Contradiction(
-                "validation labels are private at node level, so they cannot choose messages: give --messages labels or \
-                 embeddings",
-            ));
-        }
         if self.level == Level::Node && self.dropout > 0.0 {
             return Err(Error::Contradiction("dropout is not supported at node level"));
         }
         Ok(())
     }
+}
+
+/// Refuses a number outside of a range.
+pub(crate) fn within(name: &'static str, value: f64, low: f64, high: f64) -> Result<()> {
+    if value.is_finite() && (low..=high).contains(&value) {
+        return Ok(());
+    }
+    let low = if low > 0.0 && low < 1e-3 { format!("{low:e}") } else { low.to_string() };
+    Err(Error::Setting { name, value: value.to_string(), expected: format!("{low} to {high}") })
 }

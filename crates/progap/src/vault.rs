@@ -10,7 +10,7 @@
 //! A method cannot read an edge:
 //!
 //! ```compile_fail,E0616
-//! fn peek<S: progap_privacy::noise::Source>(vault: &progap::vault::Vault<S>) -> usize {
+//! fn peek(vault: &progap::vault::Vault) -> usize {
 //!     vault.graph.edges()
 //! }
 //! ```
@@ -18,7 +18,7 @@
 //! nor, at node level, a row:
 //!
 //! ```compile_fail,E0616
-//! fn peek<S: progap_privacy::noise::Source>(vault: &progap::vault::Vault<S>) -> u32 {
+//! fn peek(vault: &progap::vault::Vault) -> u32 {
 //!     vault.rows.labels[0]
 //! }
 //! ```
@@ -29,18 +29,19 @@ use progap_graph::{Dataset, DatasetParts, Graph, Part, aggregate};
 use progap_nn::{Batch, Neighbours, Network, Sage, accuracy, clipped_sum, sage_clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{
-    Bernoulli, BlockDigest, GradientGrid, MessageInt, MessageType, Provenance, Quantiser, QueryDigest,
-    Randomness, RoundedGaussian, RunKey, SenderBound, Source, SparseResponse, Summation, choose_scale,
+    AnySource, Bernoulli, BlockDigest, GradientGrid, MessageInt, MessageType, Provenance, Quantiser,
+    QueryDigest, Randomness, RoundedGaussian, RunKey, SenderBound, Source, SparseResponse, Summation,
+    choose_scale,
 };
 
 use crate::plan::{Plan, influence};
 use crate::propagate;
 pub use crate::rows::{Aggregate, Aggregates, Message, Rows};
-use crate::settings::{Bounding, Level, Method, Settings};
+use crate::settings::{Bounding, Level, Settings};
 use crate::{Error, Result, memory};
 
 /// Private data, and the randomness that protects it.
-pub struct Vault<S: Source> {
+pub struct Vault {
     level: Level,
     graph: Graph,
     /// Method dp-gnn: all edges, for predictions, which nothing protects.
@@ -49,7 +50,7 @@ pub struct Vault<S: Source> {
     out_degrees: Vec<u32>,
     rows: Rows,
     train: Vec<u32>,
-    randomness: Randomness<S>,
+    randomness: Randomness<AnySource>,
     events: Vec<(Event, u64)>,
     /// Values of noise drawn from tables.
     drawn: u64,
@@ -57,9 +58,10 @@ pub struct Vault<S: Source> {
     table: Option<RoundedGaussian>,
 }
 
-impl<S: Source> Vault<S> {
+impl Vault {
     /// Locks a data set up. Repeated edges and self-loops are removed first: an edge is there or not.
-    pub fn new(dataset: Dataset, settings: &Settings, mut randomness: Randomness<S>) -> Result<Self> {
+    pub fn new<S: Source>(dataset: Dataset, settings: &Settings, randomness: Randomness<S>) -> Result<Self> {
+        let mut randomness = randomness.erase();
         let DatasetParts { graph, features, labels, class_names, split, .. } = dataset.into_parts();
         let split = split.ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
         let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(graph));
@@ -69,7 +71,7 @@ impl<S: Source> Vault<S> {
             (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
             (Level::Node, Bounding::Sample) => SenderBound::Sample { max_edges: settings.max_degree },
         };
-        let every_edge = (settings.method == Method::DpGnn).then(|| graph.clone());
+        let every_edge = settings.method.recipe().reads_senders().then(|| graph.clone());
         let graph = match bound {
             SenderBound::Sample { max_edges } => sample_out_edges(&graph, max_edges, &mut randomness)?,
             _ => graph,
@@ -487,11 +489,7 @@ fn graph_digest(graph: &Graph, epsilon: f64) -> Result<QueryDigest> {
 
 /// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone. The choice is the same in every process
 /// of a run, and no secret: the bound holds whichever edges are kept.
-fn sample_out_edges<S: Source>(
-    graph: &Graph,
-    max_edges: u32,
-    randomness: &mut Randomness<S>,
-) -> Result<Graph> {
+fn sample_out_edges(graph: &Graph, max_edges: u32, randomness: &mut Randomness<AnySource>) -> Result<Graph> {
     let mut stream = randomness.lasting_purpose("sample of out-edges")?.stream();
     let by_sender = graph.transpose();
     let (mut sources, mut targets) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ use progap::audit::mechanism::{
 use progap::audit::response::{Pairs, response_claim};
 use progap::audit::subgraph::{Subgraphs, subgraph_claim};
 use progap::audit::{Auditor, Claim, Finding, Trial, evidence, judge, mechanism};
-use progap::method::catalogue::METHODS;
+use progap::method::catalogue::methods;
 use progap::plan::{Plan, PublicSizes};
 use progap::settings::{Bounding, Messages, Method, Selection};
 use progap::vault::Vault;
@@ -409,7 +409,7 @@ fn audit_training(settings: &Settings, canaries: usize) -> Vec<Trial> {
 /// A whole training run at each level and with each method. An accusation has probability at most 0.001 each.
 #[test]
 fn honest_training_passes() {
-    for entry in METHODS {
+    for entry in methods() {
         for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
             if entry.method == Method::DpGnn {
                 let (dataset, settings) = (network(), Settings::of(entry.method, level));

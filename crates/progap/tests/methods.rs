@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use progap::method::catalogue::METHODS;
+use progap::method::catalogue::methods;
 use progap::plan::{Plan, PublicSizes};
 use progap::settings::{Accounting, Method};
 use progap::{Level, Settings};
@@ -76,7 +76,7 @@ fn accuracy(settings: &Settings) -> f64 {
 fn private_methods_lie_between_features_only_and_their_twins() {
     // Trained to the end, so that it is the best that features can give.
     let features_only = accuracy(&Settings { epochs: 100, ..settings(Method::Mlp, Level::None) });
-    for entry in METHODS {
+    for entry in methods() {
         let twin = match entry.method {
             Method::EdgeRand | Method::DpGnn => Method::Sage,
             method => method,
@@ -112,7 +112,7 @@ fn private_methods_lie_between_features_only_and_their_twins() {
 #[test]
 fn asking_more_never_costs_less() {
     let sizes = PublicSizes { edges: 100_000, train_nodes: 2_000, ..PublicSizes::default() };
-    for entry in METHODS {
+    for entry in methods() {
         for &level in entry.levels.iter().filter(|level| **level != Level::None) {
             let usual = Settings { accounting: Accounting::Rdp, ..settings(entry.method, level) };
             let noise = |settings: &Settings| {

@@ -1,7 +1,7 @@
 //! `progap methods`: which methods there are.
 
 use clap::Args;
-use progap::method::catalogue::METHODS;
+use progap::method::catalogue::methods;
 
 use super::Outcome;
 use crate::ui;
@@ -23,11 +23,11 @@ impl Methods {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         if self.json {
-            return ui::print(&serde_json::to_string_pretty(METHODS)?);
+            return ui::print(&serde_json::to_string_pretty(&methods().collect::<Vec<_>>())?);
         }
         let levels =
             |levels: &[progap::Level]| levels.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        for entry in METHODS {
+        for entry in methods() {
             let rows = [
                 ("levels", levels(entry.levels)),
                 ("what", ui::wrap(entry.what, 100, 16)),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use progap::effect::without_effect;
 use progap::lint::lint;
@@ -34,8 +35,8 @@ pub struct Choices {
     #[command(flatten)]
     pub source: Source,
     /// How the model is trained; `progap methods` describes each [default: progap]
-    #[arg(long, short, value_enum)]
-    method: Option<MethodName>,
+    #[arg(long, short, value_parser = method_names())]
+    method: Option<Method>,
     /// What is private: nothing, edges, or whole records of nodes [default: edge; none for sage, node for dp-gnn]
     #[arg(long, value_enum)]
     level: Option<LevelName>,
@@ -170,7 +171,12 @@ macro_rules! names {
     };
 }
 
-names!(MethodName => Method { Progap, Gap, Mlp, Sage, EdgeRand, DpGnn });
+/// The methods of the registry, by name.
+fn method_names() -> impl TypedValueParser<Value = Method> {
+    let names = Method::ALL.iter().map(|method| method.name());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Method>())
+}
+
 names!(MessagesName => Messages { Embeddings, Labels, Auto });
 names!(LevelName => Level { None, Edge, Node });
 names!(JkName => Combination { Cat, Sum, Mean, Max, Wsum, Attn, Lstm });
@@ -271,7 +277,7 @@ impl Choices {
                 config.settings
             }
             None => {
-                let method = self.method.map_or(Method::Progap, Method::from);
+                let method = self.method.unwrap_or(Method::Progap);
                 let level = self.level.map_or_else(|| default_level(method), Level::from);
                 match self.preset.unwrap_or(Preset::Default) {
                     Preset::Default => match self.messages {
@@ -283,11 +289,11 @@ impl Choices {
                 }
             }
         };
-        if let Some(method) = self.method.map(Method::from).filter(|&method| method != settings.method) {
+        if let Some(method) = self.method.filter(|&method| method != settings.method) {
             settings = Settings {
                 seed: settings.seed,
                 epsilon: settings.epsilon,
-                delta: settings.delta.filter(|_| method != Method::EdgeRand),
+                delta: settings.delta.filter(|_| method.has_delta()),
                 undirected: settings.undirected,
                 unit_from_data: settings.unit_from_data,
                 delta_rule: settings.delta_rule,

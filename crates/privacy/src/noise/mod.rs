@@ -36,5 +36,6 @@ pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choos
 pub use release::Noisy;
 pub use response::SparseResponse;
 pub use stream::{
-    BlockDigest, Provenance, Purpose, Query, QueryDigest, Randomness, Reproducible, Secure, Source, Stream,
+    AnySource, BlockDigest, Provenance, Purpose, Query, QueryDigest, Randomness, Reproducible, Secure,
+    Source, Stream,
 };

@@ -46,10 +46,13 @@ mod sealed {
     }
 }
 
-/// A source of keys: [`Secure`] or [`Reproducible`], and nothing else.
+/// A source of keys: [`Secure`], [`Reproducible`] or [either](AnySource), and nothing else.
 pub trait Source: sealed::Sealed + Clone + Send + Sync + 'static {
     /// The same information as a value.
     fn provenance(&self) -> Provenance;
+
+    /// The same source as a type that both have.
+    fn erase(self) -> AnySource;
 }
 
 /// Keys from the operating system, a fresh one for every purpose.
@@ -66,11 +69,50 @@ impl Source for Secure {
     fn provenance(&self) -> Provenance {
         Provenance::Secure
     }
+
+    fn erase(self) -> AnySource {
+        AnySource::Secure(self)
+    }
 }
 
 impl Source for Reproducible {
     fn provenance(&self) -> Provenance {
         Provenance::Reproducible { seed: self.seed }
+    }
+
+    fn erase(self) -> AnySource {
+        AnySource::Reproducible(self)
+    }
+}
+
+/// Either source, where the type no longer says which; [`Source::provenance`] still does.
+#[derive(Debug, Clone)]
+pub enum AnySource {
+    /// Keys from the operating system.
+    Secure(Secure),
+    /// Keys derived from a seed.
+    Reproducible(Reproducible),
+}
+
+impl Source for AnySource {
+    fn provenance(&self) -> Provenance {
+        match self {
+            AnySource::Secure(source) => source.provenance(),
+            AnySource::Reproducible(source) => source.provenance(),
+        }
+    }
+
+    fn erase(self) -> AnySource {
+        self
+    }
+}
+
+impl sealed::Sealed for AnySource {
+    fn key(&self, label: &str) -> Result<[u8; 32], Error> {
+        match self {
+            AnySource::Secure(source) => source.key(label),
+            AnySource::Reproducible(source) => source.key(label),
+        }
     }
 }
 
@@ -133,6 +175,11 @@ impl<S: Source> Randomness<S> {
     /// Where the bits come from.
     pub fn provenance(&self) -> Provenance {
         self.source.provenance()
+    }
+
+    /// The same randomness, whose source is a value and no longer a type.
+    pub fn erase(self) -> Randomness<AnySource> {
+        Randomness { source: self.source.erase(), key: self.key, taken: self.taken }
     }
 
     /// The randomness for one use that is no noise, such as which records join a batch, named by a label that is refused

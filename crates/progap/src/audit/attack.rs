@@ -13,7 +13,7 @@ use progap_privacy::audit::{Interval, Roc};
 use progap_privacy::noise::{Randomness, Source};
 use serde::Serialize;
 
-use crate::method::{self, Choice};
+use crate::method::Choice;
 use crate::predictor::Predictor;
 use crate::release::Release;
 use crate::rows::{Message, Rows, normalise};
@@ -186,7 +186,7 @@ fn messages(
         let input = inputs.as_slice()[number];
         let mut messages = match input {
             // As the last model knows the classes; earlier stages knew them almost as well.
-            _ if method::sends_labels(settings, choice, number) => {
+            _ if settings.method.recipe().sends_labels(settings, choice, number) => {
                 rows.messages(Message::Class { network }, &predictor.aggregates)?
             }
             progap_nn::Input::Dense { columns, values }

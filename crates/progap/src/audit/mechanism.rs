@@ -6,9 +6,9 @@ use progap_privacy::Event;
 use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::{response, subgraph};
+use crate::method::Fresh;
 use crate::plan::{Plan, automatic_delta};
-use crate::settings::{Bounding, Level, Method, Settings};
+use crate::settings::{Bounding, Level, Settings};
 use crate::vault::{Aggregate, Message, Rows, Vault};
 use crate::{Error, Result, method};
 
@@ -255,8 +255,8 @@ pub fn ask_vault<S: Source>(
 ///
 /// # Errors
 /// As [`Vault::aggregate`].
-pub fn ask_round<S: Source>(
-    vault: &mut Vault<S>,
+pub fn ask_round(
+    vault: &mut Vault,
     messages: &[f32],
     width: usize,
     round: usize,
@@ -284,11 +284,17 @@ pub fn audit<S: Source>(
     canaries: Option<usize>,
     fresh: impl Fn() -> Randomness<S>,
 ) -> Result<Vec<Trial>> {
-    match settings.method {
-        Method::EdgeRand => return response::audit(settings, plan, canaries, fresh),
-        Method::DpGnn => return subgraph::audit(settings, plan, canaries, fresh),
-        _ => {}
-    }
+    settings.method.recipe().audit(dataset, settings, plan, canaries, &|| fresh().erase())
+}
+
+/// Audits noisy aggregates, and at node level noisy sums of gradients.
+pub(crate) fn audit_sums(
+    dataset: &Dataset,
+    settings: &Settings,
+    plan: &Plan,
+    canaries: Option<usize>,
+    fresh: Fresh<'_>,
+) -> Result<Vec<Trial>> {
     let mut trials = Vec::new();
     let rounds = method::aggregations(settings);
     if rounds > 0 {

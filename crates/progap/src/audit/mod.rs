@@ -29,7 +29,7 @@ pub use evidence::{Claim, Evidence, Finding, Trial, judge};
 use progap_graph::Dataset;
 use progap_privacy::noise::Randomness;
 
-use crate::method::{self, Observer};
+use crate::method::Observer;
 use crate::release::Release;
 use crate::settings::Settings;
 use crate::{Error, Result, run};
@@ -64,7 +64,7 @@ impl Auditor<'_> {
 
     /// Whether the guarantee covers what a release predicts, so that [`Auditor::training`] has a claim to test.
     pub fn claims_about_releases(&self) -> bool {
-        method::aggregates_are_protected(self.settings)
+        self.settings.method.recipe().aggregates_are_protected()
     }
 
     /// Trains with canaries in the data and attacks the release.

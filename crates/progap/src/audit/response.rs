@@ -5,6 +5,7 @@ use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{canary_data, unit_in_words};
+use crate::method::Fresh;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::vault::Vault;
@@ -76,11 +77,11 @@ pub fn response_claim(plan: &Plan) -> Result<Claim> {
 ///
 /// # Errors
 /// Settings that contradict each other.
-pub fn audit<S: Source>(
+pub(crate) fn audit(
     settings: &Settings,
     plan: &Plan,
     canaries: Option<usize>,
-    fresh: impl Fn() -> Randomness<S>,
+    fresh: Fresh<'_>,
 ) -> Result<Vec<Trial>> {
     let claim = response_claim(plan)?;
     let trial = |(spread, what): (usize, &str)| {

@@ -7,6 +7,7 @@ use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{GRADIENTS, ROWS, canary_data, receivers};
+use crate::method::Fresh;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::vault::{Rows, Vault};
@@ -125,11 +126,11 @@ pub fn subgraph_claim(plan: &Plan) -> Result<Claim> {
 ///
 /// # Errors
 /// Settings that contradict each other.
-pub fn audit<S: Source>(
+pub(crate) fn audit(
     settings: &Settings,
     plan: &Plan,
     canaries: Option<usize>,
-    fresh: impl Fn() -> Randomness<S>,
+    fresh: Fresh<'_>,
 ) -> Result<Vec<Trial>> {
     let claim = subgraph_claim(plan)?;
     let trial = |(at, receivers): (usize, usize)| {

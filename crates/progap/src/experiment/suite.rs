@@ -9,7 +9,7 @@ use super::grid::{Change, changed, combinations, known_settings, setting_name};
 use super::published::with_published_sizes;
 use super::tuning::{Tuning, trials};
 use super::{DataSpec, Job};
-use crate::method::catalogue::{METHODS, entry};
+use crate::method::catalogue::entry;
 use crate::plan::{Plan, PublicSizes};
 use crate::settings::{Level, Method, Settings};
 use crate::{Error, Result};
@@ -181,11 +181,7 @@ impl Experiment {
             Tuning::Private => {
                 // A record of dp-gnn moves many predictions, and edge-rand has no delta: their choice is not accounted for.
                 let method = cell.candidates.first().map(|settings| settings.method);
-                if let Some(method @ (Method::DpGnn | Method::EdgeRand)) = method {
-                    return Err(Error::Unsuitable(format!(
-                        "private tuning is not there for {method}: leave it out with --methods, or use --tuning none"
-                    )));
-                }
+                method.map_or(Ok(()), |method| method.recipe().check_tuning())?;
                 let trials = trials(cell.candidates.len(), split)?;
                 trials.iter().map(|trial| job(&cell.candidates[trial.candidate], trial.seed)).collect()
             }
@@ -232,7 +228,7 @@ impl Maker<'_> {
 
     fn methods(&self) -> Vec<Method> {
         let usual = || match self.name {
-            Name::Table2 => METHODS.iter().map(|entry| entry.method).collect(),
+            Name::Table2 => Method::ALL.to_vec(),
             Name::Tradeoff => vec![Method::Progap, Method::Gap],
             _ => vec![Method::Progap],
         };
@@ -470,7 +466,7 @@ mod tests {
     #[test]
     fn experiments_have_the_cells_of_the_paper() {
         let count = |name| Experiment::new(name, &options(Tuning::None)).expect("an experiment").cells.len();
-        let levels: usize = METHODS.iter().map(|entry| entry.levels.len()).sum();
+        let levels: usize = crate::method::catalogue::methods().map(|entry| entry.levels.len()).sum();
         assert_eq!(count(Name::Table2), levels);
         assert_eq!(count(Name::Tradeoff), 2 * 2 * 5 + 1);
         assert_eq!(count(Name::Depth), 2 * 3 * 5);

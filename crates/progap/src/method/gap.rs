@@ -2,20 +2,65 @@
 //! normalised again, once per hop; a classifier with a base network per hop is trained on the kept hops.
 
 use progap_nn::{Architecture, Closing, Network, Norm};
-use progap_privacy::noise::Source;
 
+use super::catalogue::Entry;
 use super::trainer::{RowLesson, Trainer};
-use super::{Fitted, architecture};
+use super::{Choice, Fitted, Method, Recipe, architecture};
 use crate::Result;
 use crate::model::{Model, Shape};
 use crate::rows::normalise;
 use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Message};
 
+/// The method.
+pub(super) struct Gap;
+
+const ENTRY: Entry = Entry {
+    method: Method::Gap,
+    levels: &[Level::None, Level::Edge, Level::Node],
+    what: "an encoder, its aggregates over several hops, a classifier",
+    protects: "training and predictions: edges from everyone, or each node's record from all others",
+    paper: "Sajadmanesh et al. 2023, GAP",
+};
+
+impl Recipe for Gap {
+    fn entry(&self) -> &'static Entry {
+        &ENTRY
+    }
+
+    fn defaults(&self, level: Level) -> Settings {
+        Settings { method: Method::Gap, ..Settings::plain(level) }
+    }
+
+    fn own_settings(&self) -> &'static [&'static str] {
+        &["encoder_layers"]
+    }
+
+    fn stages(&self, _: &Settings) -> usize {
+        2
+    }
+
+    fn aggregations(&self, settings: &Settings) -> usize {
+        settings.depth
+    }
+
+    fn shape(&self, settings: &Settings, sizes: (usize, usize), stage: usize, _: Option<&Choice>) -> Shape {
+        shape(settings, sizes, stage)
+    }
+
+    fn has_encoder(&self) -> bool {
+        true
+    }
+
+    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
+        fit(trainer)
+    }
+}
+
 /// The shape of the encoder (stage 0) and of the classifier (stage 1). As published: last layers are linear and no more,
 /// so that what is aggregated can point anywhere; norm and activation follow the division by the length. At node level
 /// there is no norm.
-pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> Shape {
+fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> Shape {
     let (inputs, layers) = match stage {
         0 => (vec![columns], settings.encoder_layers),
         _ => (vec![settings.hidden; settings.depth + 1], settings.layers),
@@ -30,10 +75,10 @@ pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize), sta
     })
 }
 
-pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
+fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
     let settings = trainer.settings;
     let begin = |stage| {
-        move |trainer: &Trainer<'_, S>| {
+        move |trainer: &Trainer<'_>| {
             Model::new(shape(settings, trainer.shape, stage), trainer.stage_seed(stage))
         }
     };

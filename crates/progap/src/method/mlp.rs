@@ -1,23 +1,58 @@
 //! A multi-layer perceptron on the features: no edge is ever touched.
 
-use progap_privacy::noise::Source;
-
+use super::catalogue::Entry;
 use super::trainer::{RowLesson, Trainer};
-use super::{Fitted, architecture};
-use crate::Result;
+use super::{Choice, Fitted, Method, Recipe, architecture};
 use crate::model::{Model, Shape};
-use crate::settings::Settings;
+use crate::settings::{Level, Settings};
 use crate::vault::Aggregates;
+use crate::{Error, Result};
+
+/// The method.
+pub(super) struct Mlp;
+
+const ENTRY: Entry = Entry {
+    method: Method::Mlp,
+    levels: &[Level::None, Level::Edge, Level::Node],
+    what: "a perceptron on the features; no edge is touched",
+    protects: "edges at epsilon 0; each node's record from all others by noisy gradients",
+    paper: "Abadi et al. 2016, Deep learning with differential privacy",
+};
+
+impl Recipe for Mlp {
+    fn entry(&self) -> &'static Entry {
+        &ENTRY
+    }
+
+    fn defaults(&self, level: Level) -> Settings {
+        Settings { method: Method::Mlp, depth: 0, layers: 2, ..Settings::plain(level) }
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        match settings.depth {
+            0 => Ok(()),
+            _ => Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0")),
+        }
+    }
+
+    fn shape(&self, settings: &Settings, sizes: (usize, usize), _: usize, _: Option<&Choice>) -> Shape {
+        shape(settings, sizes)
+    }
+
+    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
+        fit(trainer)
+    }
+}
 
 /// The shape: hidden layers, and a plain last one.
-pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> Shape {
+fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> Shape {
     Shape::Network(architecture(settings, vec![columns], classes))
 }
 
-pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
+fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
     let none = Aggregates::new();
     let begin =
-        |trainer: &Trainer<'_, S>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
+        |trainer: &Trainer<'_>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
     let mut lesson = RowLesson::new(&trainer.vault, &none);
     trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
     let accuracies = trainer.judge(&lesson)?;

@@ -7,6 +7,8 @@ pub(crate) mod edge_rand;
 mod gap;
 mod mlp;
 mod progap;
+mod recipe;
+mod registry;
 mod sage;
 pub mod trainer;
 
@@ -14,13 +16,14 @@ use std::ops::ControlFlow;
 
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Network, Norm};
-use progap_privacy::noise::Source;
+pub(crate) use recipe::{Fresh, Recipe};
+pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
 use crate::Result;
 use crate::model::{Model, Shape};
 use crate::predictor::Predictor;
-use crate::settings::{Combination, Level, Messages, Method, Nonlinearity, Settings};
+use crate::settings::{Combination, Level, Nonlinearity, Settings};
 use crate::vault::{Aggregates, Vault};
 
 /// How far training is.
@@ -62,9 +65,9 @@ impl<F: FnMut(&Progress) -> ControlFlow<()> + Send> Observer for F {
 }
 
 /// What a method leaves.
-pub(crate) struct Fitted<S: Source> {
+pub(crate) struct Fitted {
     /// The vault, with the list of what was asked.
-    pub vault: Vault<S>,
+    pub vault: Vault,
     /// What makes predictions.
     pub predictor: Predictor,
     /// Accuracies of the last model, without any protection.
@@ -75,9 +78,9 @@ pub(crate) struct Fitted<S: Source> {
     pub history: Vec<EpochRecord>,
 }
 
-impl<S: Source> Fitted<S> {
+impl Fitted {
     fn new(
-        trainer: Trainer<'_, S>,
+        trainer: Trainer<'_>,
         encoder: Option<Network>,
         aggregates: Aggregates,
         accuracies: Accuracies,
@@ -91,86 +94,31 @@ impl<S: Source> Fitted<S> {
 }
 
 /// Trains by the method of the settings, from where the trainer stands.
-pub(crate) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
-    match trainer.settings.method {
-        Method::Progap => progap::fit(trainer),
-        Method::Gap => gap::fit(trainer),
-        Method::Mlp => mlp::fit(trainer),
-        Method::Sage => sage::fit(trainer),
-        Method::EdgeRand => edge_rand::fit(trainer),
-        Method::DpGnn => dp_gnn::fit(trainer),
-    }
+pub(crate) fn fit(trainer: Trainer<'_>) -> Result<Fitted> {
+    trainer.settings.method.recipe().fit(trainer)
 }
 
 /// The number of stages: models that are trained one after the other.
 pub(crate) fn stages(settings: &Settings) -> usize {
-    match settings.method {
-        Method::Progap => settings.depth + 1,
-        Method::Gap => 2,
-        Method::Mlp | Method::Sage | Method::EdgeRand | Method::DpGnn => 1,
-    }
+    settings.method.recipe().stages(settings)
 }
 
 /// The number of noisy aggregates that are asked for.
 pub(crate) fn aggregations(settings: &Settings) -> usize {
-    match settings.method {
-        Method::Progap | Method::Gap => settings.depth,
-        Method::Mlp | Method::Sage | Method::EdgeRand | Method::DpGnn => 0,
-    }
-}
-
-/// The widths of the aggregates, for (feature columns, classes) and what was chosen.
-pub(crate) fn aggregate_widths(
-    settings: &Settings,
-    sizes: (usize, usize),
-    choice: Option<&Choice>,
-) -> Vec<usize> {
-    match settings.method {
-        Method::Progap => {
-            let width = |index| progap::width(settings, sizes.1, choice, index);
-            (0..settings.depth).map(width).collect()
-        }
-        _ => vec![settings.hidden; settings.depth],
-    }
+    settings.method.recipe().aggregations(settings)
 }
 
 /// What the run decided by what happened so far and the number of validation nodes, where its settings leave that to it.
 pub(crate) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
-    match settings.method {
-        Method::Progap => progap::choose(settings, history, val_nodes),
-        _ => None,
-    }
+    settings.method.recipe().choose(settings, history, val_nodes)
 }
 
 /// Whether this can be what a run with these settings chose.
 pub(crate) fn is_choice(settings: &Settings, choice: Option<&Choice>) -> bool {
-    let left = settings.method == Method::Progap && settings.messages == Messages::Auto;
+    let left = settings.method.recipe().leaves_a_choice(settings);
     match choice {
         None => !left,
         Some(choice) => left && choice.messages.len() == settings.depth && choice.stage <= settings.depth,
-    }
-}
-
-/// Whether nodes send what is known of their classes for the aggregate of that index.
-pub(crate) fn sends_labels(settings: &Settings, choice: Option<&Choice>, index: usize) -> bool {
-    settings.method == Method::Progap && progap::sent(settings, choice, index) == Messages::Labels
-}
-
-/// Whether what the last model reads of the graph left the vault through a mechanism, or is as private as the rows.
-pub(crate) fn aggregates_are_protected(settings: &Settings) -> bool {
-    settings.method != Method::DpGnn
-}
-
-/// Whether the first stage trains an encoder, through which the last model sees the rows.
-pub(crate) fn has_encoder(settings: &Settings) -> bool {
-    settings.method == Method::Gap
-}
-
-/// Whether the first stage knows the features alone.
-pub(crate) fn has_features_stage(settings: &Settings) -> bool {
-    match settings.method {
-        Method::Progap | Method::Gap | Method::Mlp => true,
-        Method::Sage | Method::EdgeRand | Method::DpGnn => false,
     }
 }
 
@@ -181,13 +129,7 @@ pub(crate) fn shape(
     stage: usize,
     choice: Option<&Choice>,
 ) -> Shape {
-    match settings.method {
-        Method::Progap => progap::shape(settings, sizes, stage, choice),
-        Method::Gap => gap::shape(settings, sizes, stage),
-        Method::Mlp => mlp::shape(settings, sizes),
-        Method::Sage | Method::EdgeRand => sage::shape(settings, sizes),
-        Method::DpGnn => dp_gnn::shape(settings, sizes),
-    }
+    settings.method.recipe().shape(settings, sizes, stage, choice)
 }
 
 /// The most parameters that a stage has, for (feature columns, classes).

@@ -5,15 +5,114 @@
 
 use progap_graph::Part;
 use progap_nn::Architecture;
-use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
+use super::catalogue::Entry;
 use super::trainer::{EpochRecord, RowLesson, Trainer};
-use super::{Fitted, architecture};
-use crate::Result;
+use super::{Fitted, Method, Recipe, architecture};
 use crate::model::{Model, Shape};
-use crate::settings::{Messages, Settings};
+use crate::settings::{Level, Messages, Settings};
 use crate::vault::{Aggregates, Message};
+use crate::{Error, Result};
+
+/// The method.
+pub(super) struct ProGap;
+
+const ENTRY: Entry = Entry {
+    method: Method::Progap,
+    levels: &[Level::None, Level::Edge, Level::Node],
+    what: "stages that aggregate what the stage before has learnt, once each",
+    protects: "training and predictions: edges from everyone, or each node's record from all others",
+    paper: "Sajadmanesh and Gatica-Perez 2024, ProGAP",
+};
+
+impl Recipe for ProGap {
+    fn entry(&self) -> &'static Entry {
+        &ENTRY
+    }
+
+    /// The same for every graph (docs/method.md): label messages; one aggregation at node level, where gradients cost budget
+    /// too and need it less than the aggregate does.
+    fn defaults(&self, level: Level) -> Settings {
+        let plain = Settings::plain(level);
+        match level {
+            Level::None | Level::Edge => Settings { messages: Messages::Auto, weight_decay: 0.001, ..plain },
+            Level::Node => Settings {
+                messages: Messages::Labels,
+                depth: 1,
+                batch_size: 512,
+                gradient_noise_ratio: 2.0,
+                learning_rate: 0.02,
+                ..plain
+            },
+        }
+    }
+
+    fn published(&self, level: Level) -> Settings {
+        Settings::plain(level)
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        match settings.level == Level::Node && settings.messages == Messages::Auto {
+            false => Ok(()),
+            true => Err(Error::Contradiction(
+                "validation labels are private at node level, so they cannot choose messages: give --messages labels or \
+                 embeddings",
+            )),
+        }
+    }
+
+    fn own_settings(&self) -> &'static [&'static str] {
+        &["messages", "layerwise"]
+    }
+
+    fn stages(&self, settings: &Settings) -> usize {
+        settings.depth + 1
+    }
+
+    fn aggregations(&self, settings: &Settings) -> usize {
+        settings.depth
+    }
+
+    fn shape(
+        &self,
+        settings: &Settings,
+        sizes: (usize, usize),
+        stage: usize,
+        choice: Option<&Choice>,
+    ) -> Shape {
+        shape(settings, sizes, stage, choice)
+    }
+
+    fn aggregate_widths(
+        &self,
+        settings: &Settings,
+        (_, classes): (usize, usize),
+        choice: Option<&Choice>,
+    ) -> Vec<usize> {
+        (0..settings.depth).map(|index| width(settings, classes, choice, index)).collect()
+    }
+
+    fn choose(&self, settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
+        choose(settings, history, val_nodes)
+    }
+
+    fn leaves_a_choice(&self, settings: &Settings) -> bool {
+        settings.messages == Messages::Auto
+    }
+
+    fn sends_labels(&self, settings: &Settings, choice: Option<&Choice>, index: usize) -> bool {
+        sent(settings, choice, index) == Messages::Labels
+    }
+
+    fn shares_stages(&self) -> bool {
+        true
+    }
+
+    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
+        fit(trainer)
+    }
+}
 
 /// An aggregate of labels helps if it takes away at least this share of the validation errors,
 const LEAST_HELP: f64 = 0.05;
@@ -36,7 +135,7 @@ pub struct Choice {
 }
 
 /// The choice that follows from what happened so far. What is not yet known has no part in what is done next.
-pub(super) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
+fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
     if settings.messages != Messages::Auto {
         return None;
     }
@@ -54,7 +153,7 @@ pub(super) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: us
 }
 
 /// What is sent for the aggregate of that index: as set, or as chosen.
-pub(super) fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages {
+fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages {
     match choice {
         Some(choice) => choice.messages.get(index).copied().unwrap_or(Messages::Labels),
         None => settings.messages,
@@ -62,7 +161,7 @@ pub(super) fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -
 }
 
 /// The width of the aggregate of that index.
-pub(super) fn width(settings: &Settings, classes: usize, choice: Option<&Choice>, index: usize) -> usize {
+fn width(settings: &Settings, classes: usize, choice: Option<&Choice>, index: usize) -> usize {
     match sent(settings, choice, index) {
         Messages::Embeddings => settings.hidden,
         Messages::Labels | Messages::Auto => classes,
@@ -70,7 +169,7 @@ pub(super) fn width(settings: &Settings, classes: usize, choice: Option<&Choice>
 }
 
 /// The shape of stage `stage`, for (feature columns, classes).
-pub(super) fn shape(
+fn shape(
     settings: &Settings,
     (columns, classes): (usize, usize),
     stage: usize,
@@ -81,7 +180,7 @@ pub(super) fn shape(
     Shape::Network(Architecture { normalise: true, ..architecture(settings, inputs, classes) })
 }
 
-pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
+fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
     let settings = trainer.settings;
     let val_nodes = trainer.vault.public_rows().map_or(0, |rows| rows.nodes(Part::Val).len());
     let mut aggregates = Aggregates::new();
@@ -96,7 +195,7 @@ pub(super) fn fit<S: Source>(mut trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
             };
             trainer.aggregate(&mut aggregates, message, |_, _| ())?;
         }
-        let begin = |trainer: &Trainer<'_, S>| {
+        let begin = |trainer: &Trainer<'_>| {
             let mut model = Model::new(
                 shape(settings, trainer.shape, stage, choice.as_ref()),
                 trainer.stage_seed(stage),

@@ -3,15 +3,63 @@
 
 use progap_graph::{Graph, Part};
 use progap_nn::{Batch, Optimiser, SageArchitecture, sage_epoch};
-use progap_privacy::noise::Source;
 
+use super::catalogue::Entry;
 use super::trainer::{Desk, Lesson, Trainer};
-use super::{Fitted, activation, jk, norm};
+use super::{Choice, Fitted, Method, Recipe, activation, jk, norm};
 use crate::model::{Model, Shape};
 use crate::propagate::Senders;
-use crate::settings::Settings;
+use crate::settings::{Combination, Level, Settings, within};
 use crate::vault::{Rows, Vault};
 use crate::{Error, Result};
+
+/// The method.
+pub(super) struct GraphSage;
+
+const ENTRY: Entry = Entry {
+    method: Method::Sage,
+    levels: &[Level::None],
+    what: "GraphSAGE: rows mixed with the mean of their neighbours', layer by layer",
+    protects: "nothing: it shows what is lost to noise",
+    paper: "Hamilton et al. 2017, Inductive representation learning on large graphs",
+};
+
+impl Recipe for GraphSage {
+    fn entry(&self) -> &'static Entry {
+        &ENTRY
+    }
+
+    fn defaults(&self, level: Level) -> Settings {
+        Settings { method: Method::Sage, ..Settings::plain(level) }
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        check(settings, 5)
+    }
+
+    fn shape(&self, settings: &Settings, sizes: (usize, usize), _: usize, _: Option<&Choice>) -> Shape {
+        shape(settings, sizes)
+    }
+
+    fn has_features_stage(&self) -> bool {
+        false
+    }
+
+    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
+        fit(trainer)
+    }
+}
+
+/// Refuses what no GraphSAGE of up to so many convolutions is.
+pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
+    within("depth", settings.depth as f64, 1.0, most.into())?;
+    match settings.jk {
+        Combination::Cat | Combination::Sum | Combination::Mean | Combination::Max => Ok(()),
+        _ => Err(Error::Contradiction(
+            "GraphSAGE combines its convolutions without parameters: give --jk cat, sum, mean or max",
+        )),
+    }
+}
 
 /// The shape: so many convolutions as the depth says.
 pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> Shape {
@@ -27,7 +75,7 @@ pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> 
     })
 }
 
-pub(super) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
+fn fit(trainer: Trainer<'_>) -> Result<Fitted> {
     let graph = trainer.vault.public_graph().cloned();
     fit_along(
         trainer,
@@ -36,11 +84,11 @@ pub(super) fn fit<S: Source>(trainer: Trainer<'_, S>) -> Result<Fitted<S>> {
 }
 
 /// Trains along a graph that left the vault, or was public.
-pub(super) fn fit_along<S: Source>(mut trainer: Trainer<'_, S>, graph: &Graph) -> Result<Fitted<S>> {
+pub(super) fn fit_along(mut trainer: Trainer<'_>, graph: &Graph) -> Result<Fitted> {
     let train = public_rows(&trainer.vault)?.nodes(Part::Train);
     let mut lesson = GraphLesson { senders: Senders::mean(graph), train };
     let begin =
-        |trainer: &Trainer<'_, S>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
+        |trainer: &Trainer<'_>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
     trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
     let accuracies = trainer.judge(&lesson)?;
     let near = {
@@ -51,7 +99,7 @@ pub(super) fn fit_along<S: Source>(mut trainer: Trainer<'_, S>, graph: &Graph) -
     Ok(Fitted::new(trainer, None, aggregates, accuracies))
 }
 
-fn public_rows<S: Source>(vault: &Vault<S>) -> Result<&Rows> {
+fn public_rows(vault: &Vault) -> Result<&Rows> {
     vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))
 }
 
@@ -61,10 +109,10 @@ struct GraphLesson<'g> {
     train: Vec<u32>,
 }
 
-impl<S: Source> Lesson<S> for GraphLesson<'_> {
+impl Lesson for GraphLesson<'_> {
     fn epoch(
         &mut self,
-        desk: &mut Desk<'_, S>,
+        desk: &mut Desk<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
@@ -76,7 +124,7 @@ impl<S: Source> Lesson<S> for GraphLesson<'_> {
         Ok((Some(stats.loss), Some(stats.accuracy)))
     }
 
-    fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64> {
+    fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64> {
         let rows = public_rows(vault)?;
         let (inputs, nodes) = (rows.own()?, rows.nodes(part));
         let batch = Batch::new(&inputs, rows.labels(), &nodes, rows.classes())?;

@@ -8,7 +8,7 @@
 use progap_graph::{Buffer, Graph, Part};
 use progap_nn::{Adam, Batch, Optimiser, Packed, accuracy, apply, epoch};
 use progap_privacy::Event;
-use progap_privacy::noise::{GradientGrid, RunKey, Source};
+use progap_privacy::noise::{GradientGrid, RunKey};
 use serde::{Deserialize, Serialize};
 
 use super::{Observer, Progress};
@@ -97,23 +97,23 @@ pub struct Accuracies {
 }
 
 /// What is learnt in a stage: how an epoch is made of the data, and how a model is judged.
-pub(crate) trait Lesson<S: Source> {
+pub(crate) trait Lesson {
     /// Trains for one epoch, the `done`-th of the stage; gives loss and training accuracy where they are known.
     fn epoch(
         &mut self,
-        trainer: &mut Desk<'_, S>,
+        trainer: &mut Desk<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)>;
 
     /// The accuracy on a part of the nodes, **without any protection**.
-    fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64>;
+    fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64>;
 }
 
 /// What a lesson works with.
-pub(crate) struct Desk<'d, S: Source> {
-    pub vault: &'d mut Vault<S>,
+pub(crate) struct Desk<'d> {
+    pub vault: &'d mut Vault,
     pub settings: &'d Settings,
     pub plan: &'d Plan,
     pub stage: usize,
@@ -123,12 +123,12 @@ pub(crate) struct Desk<'d, S: Source> {
     grid: &'d mut Option<GradientGrid>,
 }
 
-impl<S: Source> Desk<'_, S> {
+impl Desk<'_> {
     /// The grid for the gradients of any stage, made by the vault for the first of them. It is charged for the stage with the
     /// most parameters, so that one table of noise serves them all. [`Desk::keep_grid`] puts it back.
     pub fn take_grid(
         &mut self,
-        make: impl FnOnce(&Vault<S>, usize) -> Result<GradientGrid>,
+        make: impl FnOnce(&Vault, usize) -> Result<GradientGrid>,
     ) -> Result<GradientGrid> {
         match self.grid.take() {
             Some(grid) => Ok(grid),
@@ -149,8 +149,8 @@ impl<S: Source> Desk<'_, S> {
 }
 
 /// A run in progress.
-pub(crate) struct Trainer<'r, S: Source> {
-    pub vault: Vault<S>,
+pub(crate) struct Trainer<'r> {
+    pub vault: Vault,
     pub settings: &'r Settings,
     pub plan: &'r Plan,
     /// Feature columns and classes.
@@ -164,10 +164,10 @@ pub(crate) struct Trainer<'r, S: Source> {
     observer: &'r mut dyn Observer,
 }
 
-impl<'r, S: Source> Trainer<'r, S> {
+impl<'r> Trainer<'r> {
     #[allow(clippy::too_many_arguments, reason = "a run is made of all of these")]
     pub fn new(
-        mut vault: Vault<S>,
+        mut vault: Vault,
         settings: &'r Settings,
         plan: &'r Plan,
         shape: (usize, usize),
@@ -229,7 +229,7 @@ impl<'r, S: Source> Trainer<'r, S> {
         stage: usize,
         begin: impl FnOnce(&Self) -> Result<Model>,
         ready: impl FnOnce(&mut Model) -> Result<()>,
-        lesson: &mut dyn Lesson<S>,
+        lesson: &mut dyn Lesson,
     ) -> Result<()> {
         if stage < self.state.finished.len() {
             return Ok(());
@@ -327,7 +327,7 @@ impl<'r, S: Source> Trainer<'r, S> {
     }
 
     /// The accuracies of the last model.
-    pub fn judge(&self, lesson: &dyn Lesson<S>) -> Result<Accuracies> {
+    pub fn judge(&self, lesson: &dyn Lesson) -> Result<Accuracies> {
         let model = self.model(self.state.finished.len().wrapping_sub(1))?;
         let part = |part| lesson.accuracy(&self.vault, model, part);
         Ok(Accuracies { train: part(Part::Train)?, val: part(Part::Val)?, test: part(Part::Test)? })
@@ -345,7 +345,7 @@ impl<'r, S: Source> Trainer<'r, S> {
     }
 
     /// What remains when all is done: the vault, the models of all stages, and what happened.
-    pub fn finish(self) -> (Vault<S>, State) {
+    pub fn finish(self) -> (Vault, State) {
         (self.vault, self.state)
     }
 }
@@ -375,16 +375,16 @@ struct Copies {
 }
 
 impl<'a> RowLesson<'a> {
-    pub fn new<S: Source>(vault: &Vault<S>, aggregates: &'a Aggregates) -> Self {
+    pub fn new(vault: &Vault, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
         RowLesson { aggregates, train, copies: None }
     }
 }
 
-impl<S: Source> Lesson<S> for RowLesson<'_> {
+impl Lesson for RowLesson<'_> {
     fn epoch(
         &mut self,
-        desk: &mut Desk<'_, S>,
+        desk: &mut Desk<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
@@ -420,7 +420,7 @@ impl<S: Source> Lesson<S> for RowLesson<'_> {
         Ok((None, None))
     }
 
-    fn accuracy(&self, vault: &Vault<S>, model: &Model, part: Part) -> Result<f64> {
+    fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64> {
         let network = model.network()?;
         match self.copies.as_ref().and_then(|copies| copies.validation.as_ref()) {
             Some(packed) if part == Part::Val => {

@@ -26,7 +26,7 @@ use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::settings::Level;
 use crate::signature::SecretKey;
-use crate::{Error, Result, method};
+use crate::{Error, Result};
 
 /// What an export says of itself beside its manifest.
 pub(super) const EXPORT: &str = "export.json";
@@ -305,7 +305,7 @@ impl Place {
 
 /// What an export can still be asked, beside `verify`, `inspect` and `report`; or why not.
 pub fn missing_for_predictions(release: &Release) -> Option<&'static str> {
-    if !method::aggregates_are_protected(&release.config.settings) && !release.has_aggregates() {
+    if !release.config.settings.method.recipe().aggregates_are_protected() && !release.has_aggregates() {
         return Some(
             "what the model reads of a node's senders (private/aggregates-1.npy) is for the data owner alone and not in \
              this release: predictions need it",

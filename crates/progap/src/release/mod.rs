@@ -28,11 +28,11 @@ mod verify;
 use std::path::{Path, PathBuf};
 
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, store};
-use progap_privacy::noise::Source;
 use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use signed::{Signed, signed};
+pub(crate) use statement::same_queries;
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_promise};
 
@@ -126,12 +126,12 @@ pub struct Predictions {
     pub probabilities: Vec<f32>,
 }
 
-pub(crate) fn write<S: Source>(
+pub(crate) fn write(
     folder: &Path,
     dataset: &Dataset,
     run: &RunFile,
     plan: &Plan,
-    fitted: &Fitted<S>,
+    fitted: &Fitted,
     metrics: &Metrics,
 ) -> Result<()> {
     let node_level = run.settings.level == Level::Node;
@@ -258,7 +258,7 @@ impl Release {
             Some(bytes) => serde_json::from_slice(&bytes).in_file(&folder.join(metrics_file))?,
         };
         // Also what nothing was read of: aggregates of later stages, the page of an export.
-        listed.check_all(&bounds)?;
+        listed.check_rest(&bounds)?;
         let (folder, exported) = (folder.to_path_buf(), listed.public.export.clone());
         Ok(Release { folder, config, statement, metrics, exported, nodes, predictor, listed, bounds })
     }
@@ -324,7 +324,7 @@ impl Release {
 
     /// Whether the guarantee covers what the model says, and not the model alone.
     pub fn covers_predictions(&self) -> bool {
-        method::aggregates_are_protected(&self.config.settings)
+        self.config.settings.method.recipe().aggregates_are_protected()
     }
 
     /// What the model says about some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also

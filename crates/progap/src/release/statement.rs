@@ -1,13 +1,13 @@
 //! The privacy statement: what is promised, to whom, and how to check it.
 
 use progap_graph::{Dataset, Part};
-use progap_privacy::noise::{Provenance, Source};
+use progap_privacy::noise::Provenance;
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::method::{Choice, Fitted};
 use crate::plan::{Plan, PublicSizes};
-use crate::settings::{Bounding, DeltaRule, Level, Method, Selection, Settings};
+use crate::settings::{Bounding, DeltaRule, Level, Selection, Settings};
 use crate::units::Epsilons;
 use crate::{Error, Result, delta, method};
 
@@ -73,10 +73,10 @@ pub struct Statement {
 }
 
 impl Statement {
-    pub(super) fn new<S: Source>(
+    pub(super) fn new(
         settings: &Settings,
         plan: &Plan,
-        fitted: &Fitted<S>,
+        fitted: &Fitted,
         dataset: &Dataset,
     ) -> Result<Statement> {
         let vault = &fitted.vault;
@@ -199,13 +199,8 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     let epsilon = in_four_digits(epsilon);
     let delta = if delta == 0.0 { "0".into() } else { format!("{delta:e}") };
     let promise = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
-    if settings.method == Method::DpGnn {
-        return format!(
-            "Training alone is private; predictions are not. For every node, what everyone else can tell from the trained \
-             parameters is almost the same as if that node's record, that is its features, its label and its own list of \
-             receivers, had been left out, {promise}. A prediction reads the rows of a node's senders as they are, \
-             without noise: give it only to those who may see them. The same holds for the folder private."
-        );
+    if let Some(words) = settings.method.recipe().promise(&promise) {
+        return words;
     }
     let nothing_asked = statement.event == Event::Composed { events: vec![] };
     match (statement.unit, nothing_asked) {
@@ -264,9 +259,11 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes) -> Ve
         format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs),
         "the settings were given, not tuned on this data; tuning on it would cost more".into(),
     ];
-    match settings.level {
-        Level::None => {}
-        Level::Edge => {
+    let own = settings.method.recipe().public_at_node_level(settings, plan);
+    match (settings.level, own) {
+        (Level::None, _) => {}
+        (Level::Node, Some(own)) => public.extend(own),
+        (Level::Edge, _) => {
             public.push("features and labels of all nodes".into());
             if settings.unit_from_data && settings.touches_edges() {
                 let every = if settings.undirected { "every edge has" } else { "not every edge has" };
@@ -291,16 +288,7 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes) -> Ve
                 });
             }
         }
-        Level::Node if settings.method == Method::DpGnn => {
-            public.push(format!(
-                "at most {} edges of each sender are used, drawn from its own list; the published sampling depends on the \
-                 private degrees of receivers, this one on no other record",
-                settings.max_degree
-            ));
-            public
-                .push(format!("batches of {} training nodes and {} steps", settings.batch_size, plan.steps));
-        }
-        Level::Node => {
+        (Level::Node, None) => {
             let how = match settings.bounding {
                 Bounding::Weight => "weights of at most C / sqrt(out-degree)",
                 Bounding::Cap => "weights of at most 1 and C / sqrt(out-degree)",
@@ -329,7 +317,7 @@ pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
                 hand on)"
         .to_string();
     let mut not_covered = Vec::new();
-    if !method::aggregates_are_protected(settings) {
+    if !settings.method.recipe().aggregates_are_protected() {
         not_covered.push(
             "predictions, and the file private/aggregates-1.npy that they read: neighbours' rows as they are, without noise"
                 .to_string(),
@@ -355,6 +343,11 @@ impl Statement {
     pub(super) fn mechanisms_of_event(&self) -> Result<Vec<Mechanism>> {
         list(&self.event)
     }
+}
+
+/// Whether two event trees ask the same queries, with the same noise, as often.
+pub(crate) fn same_queries(one: &Event, other: &Event) -> Result<bool> {
+    Ok(list(one)? == list(other)?)
 }
 
 /// The mechanisms in an event tree.

@@ -8,15 +8,15 @@ use progap_privacy::noise::{Provenance, tables};
 use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
-use super::statement::{list, not_covered};
+use super::statement::not_covered;
 use super::{
     MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, STATEMENT, Statement, export,
     manifest, signed,
 };
 use crate::error::InFile;
 use crate::folder::Kind;
-use crate::plan::{Plan, PublicSizes, influence, noise_values, subgraphs};
-use crate::settings::{Level, Method, Settings};
+use crate::plan::{Plan, PublicSizes, influence, noise_values};
+use crate::settings::{Level, Settings};
 use crate::units::Epsilons;
 use crate::{Error, Result, method};
 
@@ -264,19 +264,8 @@ fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Re
     }
     let recomputed = statement.mechanisms_of_event()?;
     let listed = recomputed == statement.mechanisms;
-    match settings.method {
-        Method::EdgeRand => {
-            let plan = Plan::new(settings, sizes)?;
-            let ok = listed && recomputed == list(&plan.event)?;
-            let detail = "1 noisy number of edges, 1 response for each possible edge";
-            return Ok(Finding::checked(what, detail, ok));
-        }
-        Method::DpGnn => {
-            let (steps, ok) = subgraph_steps(&statement.event, settings, sizes)?;
-            let detail = format!("{steps} noisy gradient steps over nodes with their senders");
-            return Ok(Finding::checked(what, detail, listed && ok));
-        }
-        _ => {}
+    if let Some((asked, ok)) = settings.method.recipe().expects(&statement.event, settings, sizes)? {
+        return Ok(Finding::checked(what, asked, listed && ok));
     }
     let aggregations: u64 = recomputed.iter().filter(|m| m.sampling_rate == 1.0).map(|m| m.count).sum();
     let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
@@ -334,24 +323,6 @@ fn both_units(statement: &Statement, settings: &Settings, sizes: PublicSizes) ->
     )))
 }
 
-/// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.
-fn subgraph_steps(event: &Event, settings: &Settings, sizes: PublicSizes) -> Result<(u64, bool)> {
-    let Event::Composed { events } = event else { return Ok((0, false)) };
-    let [Event::SelfComposed { event, count }] = &events[..] else { return Ok((0, false)) };
-    let Event::SampledWithoutReplacement { population, batch_size, max_terms, term_sensitivity, .. } =
-        **event
-    else {
-        return Ok((0, false));
-    };
-    let (training, planned) = subgraphs(settings, sizes)?;
-    let ok = population == sizes.train_nodes as u64
-        && batch_size == training.batch_size
-        && *count == training.steps()
-        && max_terms == planned.max_terms()
-        && term_sensitivity >= planned.term_sensitivity();
-    Ok((*count, ok))
-}
-
 /// Checks the recorded events against the promise: they are no more than the plan that the promise is of, or cost no more by
 /// the tightest accountant that is proven.
 ///
@@ -364,10 +335,10 @@ pub(super) fn check_promise(statement: &Statement, settings: &Settings, plan: &P
     let of_the_plan = claimed == plan.epsilon && delta == plan.delta;
     let holds = (of_the_plan && event.is_within(&plan.event)) || {
         let nothing_asked = matches!(event, Event::Composed { events } if events.is_empty());
-        let found = match settings.method {
+        let found = match settings.method.recipe().is_pure() {
             _ if nothing_asked => 0.0,
-            Method::EdgeRand => event.pure_epsilon().unwrap_or(f64::INFINITY),
-            _ => Best.epsilon(event, tables::provable(delta))?.value,
+            true => event.pure_epsilon().unwrap_or(f64::INFINITY),
+            false => Best.epsilon(event, tables::provable(delta))?.value,
         };
         found <= claimed * (1.0 + 1e-9)
     };
@@ -405,11 +376,11 @@ fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> R
     if let Event::Composed { events } = &statement.event
         && events.is_empty()
     {
-        let ok = claimed == 0.0 && method::aggregations(settings) == 0 && settings.method != Method::EdgeRand;
+        let ok = claimed == 0.0 && !settings.touches_edges();
         return Ok(vec![Finding::checked("epsilon", "no query was made", ok)]);
     }
     let asked = settings.epsilon.unwrap_or(0.0);
-    if settings.method == Method::EdgeRand {
+    if settings.method.recipe().is_pure() {
         return pure(&statement.event, claimed, delta, asked);
     }
     let provable = tables::provable(delta);

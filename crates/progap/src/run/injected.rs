@@ -84,7 +84,7 @@ fn train_given(
     settings: &Settings,
     path: &Path,
     answers: &Answers,
-    meddle: impl FnOnce(&mut Vault<Reproducible>),
+    meddle: impl FnOnce(&mut Vault),
 ) -> Result<Release> {
     let plan = prepare(dataset, settings)?;
     let mut folder =
@@ -118,7 +118,8 @@ fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers
         return Answers::Graph(vault.noisy_graph(settings, &plan, None).expect("a noisy graph"));
     }
     let sizes = (dataset.features().columns(), dataset.classes());
-    let widths = method::aggregate_widths(settings, sizes, release.statement.choice.as_ref());
+    let widths =
+        settings.method.recipe().aggregate_widths(settings, sizes, release.statement.choice.as_ref());
     let read = |(index, width): (usize, usize)| {
         let file = release.folder.join(crate::predictor::aggregate_name(settings, index + 1));
         files::parse_matrix(&file, &std::fs::read(&file).expect("read"), dataset.nodes(), width)
@@ -216,7 +217,7 @@ fn a_query_more_than_was_planned_leaves_no_release() {
         let nothing = Answers::Aggregates(vec![]);
         train_given(&data, &settings, &keep.path().join("right"), &nothing, |_| ()).expect("a release");
         let folder = keep.path().join("wrong");
-        let once_more = |vault: &mut Vault<_>| {
+        let once_more = |vault: &mut Vault| {
             let mut events = vault.events().to_vec();
             let last = events.last().cloned().expect("a query");
             events.push(last);

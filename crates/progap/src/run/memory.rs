@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use progap_graph::{Buffer, Dataset, Graph};
-use progap_privacy::noise::{Randomness, RunKey, Source};
+use progap_privacy::noise::{AnySource, Randomness, RunKey};
 use serde_json::Value;
 
 use super::{metrics, prepare, random_bytes};
@@ -18,7 +18,7 @@ use crate::method::trainer::{Keeper, State, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::Metrics;
-use crate::settings::{Level, Method, Settings};
+use crate::settings::{Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -126,24 +126,32 @@ pub fn fit_in_memory(
     match settings.seed {
         Some(seed) => {
             let keeper = Memory::new(shared, fingerprint, settings, &plan);
-            fit(dataset, settings, &plan, seed, keeper, Randomness::from_seed(seed), observer)
+            fit(dataset, settings, &plan, seed, keeper, Randomness::from_seed(seed).erase(), observer)
         }
         None => {
             let key = RunKey::from_os()?;
             // Initial values show in a model: they have a seed of their own, not one that tells of the key.
             let model_seed = u64::from_le_bytes(random_bytes()?);
-            fit(dataset, settings, &plan, model_seed, Memory::alone(), Randomness::from_key(key), observer)
+            fit(
+                dataset,
+                settings,
+                &plan,
+                model_seed,
+                Memory::alone(),
+                Randomness::from_key(key).erase(),
+                observer,
+            )
         }
     }
 }
 
-fn fit<S: Source>(
+fn fit(
     dataset: &Dataset,
     settings: &Settings,
     plan: &Plan,
     seed: u64,
     mut memory: Memory<'_>,
-    randomness: Randomness<S>,
+    randomness: Randomness<AnySource>,
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
     let shape = (dataset.features().columns(), dataset.classes());
@@ -188,7 +196,7 @@ impl<'s> Memory<'s> {
 
     fn new(shared: &'s Shared, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
         // Without any aggregation there is one stage only, and nothing in it need be like that of deeper runs.
-        if settings.method != Method::Progap || settings.depth == 0 {
+        if !settings.method.recipe().shares_stages() || settings.depth == 0 {
             return Memory::alone();
         }
         let common = format!("{fingerprint} {}", without(settings, &ONLY_IN_NOISE));
@@ -257,6 +265,7 @@ mod tests {
     use progap_graph::synth::SocialNetwork;
 
     use super::*;
+    use crate::settings::Method;
 
     /// A run that begins from the stages of another one comes to the same accuracies and the same history.
     #[test]

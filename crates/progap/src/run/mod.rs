@@ -23,7 +23,7 @@ mod progress;
 use std::path::Path;
 
 use progap_graph::{Dataset, Part};
-use progap_privacy::noise::{Randomness, RunKey, Source};
+use progap_privacy::noise::{AnySource, Randomness, RunKey};
 
 pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
@@ -37,7 +37,7 @@ use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Level, Messages, Method, Settings};
+use crate::settings::{Level, Messages, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, delta};
 
@@ -157,7 +157,8 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
             )));
         }
     }
-    let labels = settings.method == Method::Progap && settings.messages != Messages::Embeddings;
+    let labels = settings.method.recipe().own_settings().contains(&"messages")
+        && settings.messages != Messages::Embeddings;
     if labels && settings.depth > 0 && dataset.classes() > progap_graph::aggregate::MAX_WIDTH {
         return Err(Error::Unsuitable(format!(
             "label messages have one number per class, at most {}, and there are {}: use --messages embeddings",
@@ -185,17 +186,17 @@ fn go_here(
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     match (folder.run.settings.seed, folder.take_key()) {
-        (Some(seed), None) => go_with(dataset, folder, plan, Randomness::from_seed(seed), observer),
-        (None, Some(key)) => go_with(dataset, folder, plan, Randomness::from_key(key), observer),
+        (Some(seed), None) => go_with(dataset, folder, plan, Randomness::from_seed(seed).erase(), observer),
+        (None, Some(key)) => go_with(dataset, folder, plan, Randomness::from_key(key).erase(), observer),
         _ => Err(Error::Contradiction("a run has a seed or a key, and never both")),
     }
 }
 
-fn go_with<S: Source>(
+fn go_with(
     dataset: Dataset,
     mut folder: RunFolder,
     plan: Plan,
-    randomness: Randomness<S>,
+    randomness: Randomness<AnySource>,
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     let settings = folder.run.settings.clone();
@@ -214,7 +215,7 @@ fn go_with<S: Source>(
     Release::open(&folder.path)
 }
 
-fn metrics<S: Source>(fitted: &Fitted<S>, settings: &Settings) -> Metrics {
+fn metrics(fitted: &Fitted, settings: &Settings) -> Metrics {
     Metrics {
         test_accuracy: fitted.accuracies.test,
         val_accuracy: fitted.accuracies.val,
@@ -224,7 +225,7 @@ fn metrics<S: Source>(fitted: &Fitted<S>, settings: &Settings) -> Metrics {
             .stage_accuracies
             .first()
             .copied()
-            .filter(|_| method::has_features_stage(settings)),
+            .filter(|_| settings.method.recipe().has_features_stage()),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     }

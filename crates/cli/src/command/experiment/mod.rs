@@ -15,7 +15,7 @@ use progap::experiment::{
     self, Change, CustomFile, DataSpec, Job, Library, Name, Options, Outcome as CellOutcome, Queue, Store,
     Tuning,
 };
-use progap::method::catalogue::METHODS;
+use progap::method::catalogue::methods;
 use progap::run::Shared;
 use progap::settings::{Level, Method};
 use serde_json::{Value, json};
@@ -206,7 +206,7 @@ enum Preset {
 }
 
 fn parse_method(text: &str) -> Result<Method, String> {
-    let names = || METHODS.iter().map(|entry| entry.method.to_string()).collect::<Vec<_>>().join(", ");
+    let names = || methods().map(|entry| entry.method.to_string()).collect::<Vec<_>>().join(", ");
     serde_json::from_value(json!(text)).map_err(|_| format!("there are the methods {}", names()))
 }
 

@@ -86,7 +86,7 @@ fn settings_without_trace(release: &Release) -> Vec<&'static str> {
     let widths_tell = settings.hidden != release.nodes().classes() && settings.depth > 0;
     let silent = settings.method != Method::Progap || (settings.messages != Messages::Auto && !widths_tell);
     add(silent, "config.toml: settings.messages");
-    add(!method::has_encoder(settings), "config.toml: settings.encoder_layers");
+    add(!settings.method.recipe().has_encoder(), "config.toml: settings.encoder_layers");
     let node = settings.level == Level::Node;
     for field in [
         "config.toml: settings.batch_size",

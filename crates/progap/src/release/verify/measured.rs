@@ -21,11 +21,11 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     let shaped = (columns == stated || left_out) && stated > 0;
     // Opening compared the model and what it reads with these sizes; later aggregates are compared here.
     let choice = release.statement.choice.as_ref();
-    let widths = method::aggregate_widths(settings, (stated, nodes.classes()), choice);
+    let widths = settings.method.recipe().aggregate_widths(settings, (stated, nodes.classes()), choice);
     let mut finite = release.predictor.is_finite();
     for (index, width) in widths.into_iter().enumerate().skip(release.predictor.aggregates.len()) {
         let name = aggregate_name(settings, index + 1);
-        if method::aggregates_are_protected(settings) {
+        if settings.method.recipe().aggregates_are_protected() {
             let bytes = release.listed.read(&name, release.bounds.of(&name))?;
             let values = files::parse_matrix(&release.folder.join(&name), &bytes, nodes.nodes(), width)?;
             finite &= values.iter().all(|value| value.is_finite());
@@ -123,8 +123,11 @@ pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -
     };
     let same = |one: f64, other: f64| one == other || (one.is_nan() && other.is_nan());
     let stage = metrics.stage_test_accuracies.get(released).copied().unwrap_or(f64::NAN);
-    let first =
-        metrics.stage_test_accuracies.first().copied().filter(|_| method::has_features_stage(settings));
+    let first = metrics
+        .stage_test_accuracies
+        .first()
+        .copied()
+        .filter(|_| settings.method.recipe().has_features_stage());
     let fits = metrics.stage_test_accuracies.len() == stages
         && same(stage, metrics.test_accuracy)
         && same(kept, metrics.val_accuracy)

@@ -1,0 +1,183 @@
+//! What the product must know of a method: one file each says it, and the [registry](super::registry) lists them.
+
+use progap_privacy::Event;
+use progap_privacy::accountant::Accountant;
+use progap_privacy::noise::{AnySource, Randomness};
+
+use progap_graph::Dataset;
+
+use super::catalogue::Entry;
+use super::trainer::{EpochRecord, Trainer};
+use super::{Choice, Fitted};
+use crate::audit::evidence::Trial;
+use crate::audit::mechanism;
+use crate::model::Shape;
+use crate::plan::{Plan, PublicSizes};
+use crate::settings::{Level, Settings};
+use crate::{Error, Result};
+
+/// Fresh randomness, as often as an audit needs it.
+pub(crate) type Fresh<'f> = &'f dyn Fn() -> Randomness<AnySource>;
+
+/// A method. What most methods have in common is the default.
+pub(crate) trait Recipe: Sync {
+    /// What a reader wants to know of it.
+    fn entry(&self) -> &'static Entry;
+
+    // Settings.
+
+    /// The recommended settings at a level.
+    fn defaults(&self, level: Level) -> Settings;
+
+    /// The published settings at a level, but for accounting and degree bounds.
+    fn published(&self, level: Level) -> Settings {
+        self.defaults(level)
+    }
+
+    /// Refuses settings that this method cannot train with.
+    fn check(&self, _settings: &Settings) -> Result<()> {
+        Ok(())
+    }
+
+    /// Which settings it alone has: elsewhere they decide nothing.
+    fn own_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    // Queries.
+
+    /// The number of stages: models that are trained one after the other.
+    fn stages(&self, _settings: &Settings) -> usize {
+        1
+    }
+
+    /// The number of noisy aggregates that are asked for.
+    fn aggregations(&self, _settings: &Settings) -> usize {
+        0
+    }
+
+    /// Whether a run asks anything of the edges.
+    fn touches_edges(&self, settings: &Settings) -> bool {
+        self.aggregations(settings) > 0
+    }
+
+    /// Whether its guarantee has a delta of zero.
+    fn is_pure(&self) -> bool {
+        false
+    }
+
+    /// Whether batches hold nodes with their senders.
+    fn reads_senders(&self) -> bool {
+        false
+    }
+
+    /// The noise, and everything that will be asked.
+    fn plan(&self, accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        Plan::of_sums(accountant, settings, sizes)
+    }
+
+    /// What verify finds in the recorded events: how much was asked, in words, and whether that is what the settings ask. `None`
+    /// where sums and gradients are counted.
+    fn expects(
+        &self,
+        _event: &Event,
+        _settings: &Settings,
+        _sizes: PublicSizes,
+    ) -> Result<Option<(String, bool)>> {
+        Ok(None)
+    }
+
+    // The model.
+
+    /// The shape of the model that a stage trains, for (feature columns, classes) and what was chosen.
+    fn shape(
+        &self,
+        settings: &Settings,
+        sizes: (usize, usize),
+        stage: usize,
+        choice: Option<&Choice>,
+    ) -> Shape;
+
+    /// The widths of the aggregates, for (feature columns, classes) and what was chosen.
+    fn aggregate_widths(
+        &self,
+        settings: &Settings,
+        _sizes: (usize, usize),
+        _choice: Option<&Choice>,
+    ) -> Vec<usize> {
+        vec![settings.hidden; settings.depth]
+    }
+
+    /// What the run decided by what happened so far and the number of validation nodes, where its settings leave that to it.
+    fn choose(&self, _settings: &Settings, _history: &[EpochRecord], _val_nodes: usize) -> Option<Choice> {
+        None
+    }
+
+    /// Whether the settings leave a choice to the run.
+    fn leaves_a_choice(&self, _settings: &Settings) -> bool {
+        false
+    }
+
+    /// Whether nodes send what is known of their classes for the aggregate of that index.
+    fn sends_labels(&self, _settings: &Settings, _choice: Option<&Choice>, _index: usize) -> bool {
+        false
+    }
+
+    /// Whether the first stage trains an encoder, through which the last model sees the rows.
+    fn has_encoder(&self) -> bool {
+        false
+    }
+
+    /// Whether the first stage knows the features alone.
+    fn has_features_stage(&self) -> bool {
+        true
+    }
+
+    /// Whether stages of a run can serve another run that is deeper.
+    fn shares_stages(&self) -> bool {
+        false
+    }
+
+    /// Trains, from where the trainer stands.
+    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted>;
+
+    // The statement and the audit.
+
+    /// Whether what the last model reads of the graph left the vault through a mechanism, or is as private as the rows.
+    fn aggregates_are_protected(&self) -> bool {
+        true
+    }
+
+    /// The promise in words, where it is another than that of the unit; `numbers` are its epsilon and delta.
+    fn promise(&self, _numbers: &str) -> Option<String> {
+        None
+    }
+
+    /// What is public at node level beside sizes and settings, where it is other than the bound on senders and the batches.
+    fn public_at_node_level(&self, _settings: &Settings, _plan: &Plan) -> Option<Vec<String>> {
+        None
+    }
+
+    /// Attacks the queries of a run with canaries.
+    fn audit(
+        &self,
+        dataset: &Dataset,
+        settings: &Settings,
+        plan: &Plan,
+        canaries: Option<usize>,
+        fresh: Fresh<'_>,
+    ) -> Result<Vec<Trial>> {
+        mechanism::audit_sums(dataset, settings, plan, canaries, fresh)
+    }
+
+    /// Refuses private tuning where the choice is not accounted for.
+    fn check_tuning(&self) -> Result<()> {
+        match self.is_pure() || !self.aggregates_are_protected() {
+            false => Ok(()),
+            true => Err(Error::Unsuitable(format!(
+                "private tuning is not there for {}: leave it out with --methods, or use --tuning none",
+                self.entry().method
+            ))),
+        }
+    }
+}
