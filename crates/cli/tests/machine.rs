@@ -269,3 +269,23 @@ fn a_run_that_is_resumed_while_it_begins_is_not_lost() {
         assert_eq!(charges(at, "budget.db").len(), round + 1, "one charge for each run");
     }
 }
+
+/// Where the data owner keeps things is nobody else's business: no public file names a folder of theirs.
+#[test]
+fn a_release_names_no_folder_of_its_owner() {
+    let place = workplace();
+    let at = place.path();
+    let ids: String = (0..1400).map(|node| format!("{node}\n")).collect();
+    std::fs::write(at.join("keep.txt"), ids).expect("written");
+    let (data, keep) = (at.join("g.progap"), at.join("keep.txt"));
+    let mut training = command(at);
+    training.arg("train").arg(&data).arg("--keep-nodes").arg(&keep);
+    training.args(["--quiet", "--epochs", "1", "--hidden", "8", "--out", "r"]);
+    outcome(training.output().expect("progap runs")).ok();
+    let folder = at.to_string_lossy().into_owned();
+    let named = contents(&at.join("r"));
+    assert!(String::from_utf8_lossy(&named["config.toml"]).contains("keep.txt"));
+    for (name, bytes) in named {
+        assert!(!String::from_utf8_lossy(&bytes).contains(&folder), "{name} names {folder}");
+    }
+}
