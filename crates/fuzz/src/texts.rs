@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use progap::experiment::{CustomFile, DataSpec, Options, Tuning, changed};
+use progap::experiment::{CustomFile, DataSpec, Options, changed};
 use progap::release::Statement;
 use progap::signature::{PublicKey, SecretKey};
 use progap::{Level, Settings};
@@ -71,17 +71,8 @@ pub fn signature(content: &[u8]) {
 /// Comparisons from a file.
 pub fn experiment(content: &[u8]) {
     let Ok(file) = CustomFile::parse(&String::from_utf8_lossy(content)) else { return };
-    let options = Options {
-        data: vec![DataSpec { name: "demo".into(), content: json!({}), place: json!({}) }],
-        runs: 1,
-        methods: None,
-        levels: None,
-        epsilons: None,
-        depths: None,
-        tuning: Tuning::None,
-        paper: false,
-        changes: vec![],
-    };
+    let options =
+        Options::new(vec![DataSpec { name: "demo".into(), content: json!({}), place: json!({}) }], 1);
     let _ = file.experiment(&options);
 }
 

@@ -1,5 +1,7 @@
 //! Which settings decide anything: a setting that a run ignores is refused where somebody asked for it by name.
 
+use std::borrow::Cow;
+
 use crate::method::{self, catalogue};
 use crate::settings::{Level, Method, Settings};
 
@@ -13,7 +15,15 @@ use crate::settings::{Level, Method, Settings};
 /// assert_eq!(why, "it belongs to --level node");
 /// assert_eq!(without_effect(&Settings::new(Level::Node), "clip"), None);
 /// ```
-pub fn without_effect(settings: &Settings, name: &str) -> Option<&'static str> {
+pub fn without_effect(settings: &Settings, name: &str) -> Option<Cow<'static, str>> {
+    match owner(settings.method, name) {
+        Some(owner) => Some(format!("it belongs to --method {owner}").into()),
+        None => of_no_use(settings, name).map(Cow::Borrowed),
+    }
+}
+
+/// As [`without_effect`], for settings that the method has.
+fn of_no_use(settings: &Settings, name: &str) -> Option<&'static str> {
     const NODE: Option<&str> = Some("it belongs to --level node");
     let method = settings.method;
     let node = settings.level == Level::Node;
@@ -33,10 +43,6 @@ pub fn without_effect(settings: &Settings, name: &str) -> Option<&'static str> {
         "gradient_noise_ratio" if !aggregates => {
             Some("it divides noise between aggregations and gradients, and this run has no noisy aggregation")
         }
-        name if belongs_elsewhere(method, name) => Some(match name {
-            "encoder_layers" => "it belongs to --method gap",
-            _ => "it belongs to --method progap",
-        }),
         "messages" | "layerwise" if settings.depth == 0 => Some("it needs a --depth of at least 1"),
         "accounting" if settings.level == Level::None => Some("at --level none nothing is accounted for"),
         "accounting" if method.recipe().is_pure() => {
@@ -49,10 +55,10 @@ pub fn without_effect(settings: &Settings, name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a setting is another method's own.
-fn belongs_elsewhere(method: Method, name: &str) -> bool {
-    let owns = |method: Method| method.recipe().own_settings().contains(&name);
-    !owns(method) && Method::ALL.iter().any(|&other| owns(other))
+/// The method whose own setting it is, if it is not that of this one.
+fn owner(method: Method, name: &str) -> Option<Method> {
+    let owns = |method: &Method| method.recipe().own_settings().contains(&name);
+    Method::ALL.iter().copied().find(owns).filter(|_| !owns(&method))
 }
 
 #[cfg(test)]
@@ -104,7 +110,7 @@ mod tests {
     #[test]
     fn a_setting_of_another_method_or_level_is_named() {
         let says = |settings: &Settings, name: &str, part: &str| {
-            let why = without_effect(settings, name).unwrap_or("it has an effect");
+            let why = without_effect(settings, name).unwrap_or("it has an effect".into());
             assert!(why.contains(part), "{name}: {why}");
         };
         let progap = Settings::new(Level::Edge);

@@ -249,10 +249,12 @@ fn checksum(mut file: &File, at_most: u64) -> std::io::Result<String> {
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(files::hex(&hasher.finalize())),
-            length => hasher.update(&piece[..length]),
+            length => {
+                hasher.update(&piece[..length]);
+                read += length as u64;
+            }
         }
-        read += piece.len() as u64;
-        if read > at_most.saturating_add(2 * piece.len() as u64) {
+        if read > at_most {
             return Err(std::io::Error::other("it grew while it was read"));
         }
     }
@@ -403,7 +405,7 @@ mod tests {
             ("link", "it is a link"),
             ("way/file", "it is a link"),
             ("sub/root", "it is a link"),
-            ("sub/root/etc/hostname", "plain names"),
+            ("sub/root/a/file", "plain names"),
             ("pipe", "not a file"),
             ("sub", "is a folder"),
             ("gone", "no such file"),

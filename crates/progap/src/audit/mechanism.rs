@@ -6,7 +6,7 @@ use progap_privacy::Event;
 use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
-use crate::method::Fresh;
+use crate::method::Target;
 use crate::plan::{Plan, automatic_delta};
 use crate::settings::{Bounding, Level, Settings};
 use crate::vault::{Aggregate, Message, Rows, Vault};
@@ -284,17 +284,13 @@ pub fn audit<S: Source>(
     canaries: Option<usize>,
     fresh: impl Fn() -> Randomness<S>,
 ) -> Result<Vec<Trial>> {
-    settings.method.recipe().audit(dataset, settings, plan, canaries, &|| fresh().erase())
+    let target = Target { dataset, settings, plan, canaries, fresh: &|| fresh().erase() };
+    settings.method.recipe().audit(&target)
 }
 
 /// Audits noisy aggregates, and at node level noisy sums of gradients.
-pub(crate) fn audit_sums(
-    dataset: &Dataset,
-    settings: &Settings,
-    plan: &Plan,
-    canaries: Option<usize>,
-    fresh: Fresh<'_>,
-) -> Result<Vec<Trial>> {
+pub(crate) fn audit_sums(target: &Target<'_>) -> Result<Vec<Trial>> {
+    let Target { dataset, settings, plan, canaries, fresh } = *target;
     let mut trials = Vec::new();
     let rounds = method::aggregations(settings);
     if rounds > 0 {

@@ -174,17 +174,7 @@ mod tests {
 
     fn options() -> Options {
         let data = DataSpec { name: "demo".into(), content: json!("demo"), place: Value::Null };
-        Options {
-            data: vec![data],
-            runs: 2,
-            methods: None,
-            levels: None,
-            epsilons: None,
-            depths: None,
-            tuning: Tuning::None,
-            paper: false,
-            changes: vec![],
-        }
+        Options::new(vec![data], 2)
     }
 
     #[test]

@@ -57,6 +57,23 @@ pub struct Options {
     pub changes: Vec<Change>,
 }
 
+impl Options {
+    /// So many runs on some data sets of what an experiment usually compares, with fixed settings.
+    pub fn new(data: Vec<DataSpec>, runs: u64) -> Options {
+        Options {
+            data,
+            runs,
+            methods: None,
+            levels: None,
+            epsilons: None,
+            depths: None,
+            tuning: Tuning::None,
+            paper: false,
+            changes: vec![],
+        }
+    }
+}
+
 /// One figure of an experiment: several settings to choose from, each run several times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
@@ -431,17 +448,7 @@ mod tests {
 
     pub(crate) fn options(tuning: Tuning) -> Options {
         let data = DataSpec { name: "demo".into(), content: json!("demo"), place: Value::Null };
-        Options {
-            data: vec![data],
-            runs: 10,
-            methods: None,
-            levels: None,
-            epsilons: None,
-            depths: None,
-            tuning,
-            paper: false,
-            changes: vec![],
-        }
+        Options { tuning, ..Options::new(vec![data], 10) }
     }
 
     fn only(method: Method, level: Level, tuning: Tuning) -> Options {

@@ -1,14 +1,14 @@
 //! DP-GNN (Daigavane et al. 2021): one convolution, trained by noisy sums of clipped gradients over nodes with their
 //! senders. The parameters are private; **predictions are not**: they read the senders' rows as they are.
 
-use progap_graph::{Dataset, Part};
+use progap_graph::Part;
 use progap_nn::{Optimiser, SageArchitecture};
 use progap_privacy::Event;
 use progap_privacy::accountant::Accountant;
 
 use super::catalogue::Entry;
 use super::trainer::{Desk, Lesson, Trainer};
-use super::{Choice, Fitted, Fresh, Method, Recipe, sage};
+use super::{Choice, Fitted, Method, Recipe, Target, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::subgraph as attack;
 use crate::model::{Model, Shape};
@@ -74,16 +74,28 @@ impl Recipe for DpGnn {
         Ok(Some((format!("{steps} noisy gradient steps over nodes with their senders"), ok)))
     }
 
+    /// The shape: GraphSAGE with one convolution.
     fn shape(&self, settings: &Settings, sizes: (usize, usize), _: usize, _: Option<&Choice>) -> Shape {
-        shape(settings, sizes)
+        let Shape::Sage(architecture) = sage::shape(settings, sizes) else {
+            unreachable!("it is a GraphSAGE")
+        };
+        Shape::Sage(SageArchitecture { convolutions: 1, ..architecture })
     }
 
     fn has_features_stage(&self) -> bool {
         false
     }
 
-    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
-        fit(trainer)
+    fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
+        let begin = |trainer: &Trainer<'_>| {
+            Model::new(self.shape(trainer.settings, trainer.shape, 0, None), trainer.stage_seed(0))
+        };
+        let mut lesson = SubgraphLesson;
+        trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
+        let accuracies = trainer.judge(&lesson)?;
+        let near = trainer.vault.unprotected_aggregates(trainer.model(0)?.sage()?)?;
+        let aggregates = trainer.keep(near, trainer.settings.hidden)?;
+        Ok(Fitted::new(trainer, None, aggregates, accuracies))
     }
 
     fn aggregates_are_protected(&self) -> bool {
@@ -110,22 +122,9 @@ impl Recipe for DpGnn {
         ])
     }
 
-    fn audit(
-        &self,
-        _: &Dataset,
-        settings: &Settings,
-        plan: &Plan,
-        canaries: Option<usize>,
-        fresh: Fresh<'_>,
-    ) -> Result<Vec<Trial>> {
-        attack::audit(settings, plan, canaries, fresh)
+    fn audit(&self, target: &Target<'_>) -> Result<Vec<Trial>> {
+        attack::audit(target)
     }
-}
-
-/// The shape: GraphSAGE with one convolution.
-fn shape(settings: &Settings, sizes: (usize, usize)) -> Shape {
-    let Shape::Sage(architecture) = sage::shape(settings, sizes) else { unreachable!("it is a GraphSAGE") };
-    Shape::Sage(SageArchitecture { convolutions: 1, ..architecture })
 }
 
 /// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.
@@ -144,17 +143,6 @@ fn steps(event: &Event, settings: &Settings, sizes: PublicSizes) -> Result<(u64,
         && max_terms == planned.max_terms()
         && term_sensitivity >= planned.term_sensitivity();
     Ok((*count, ok))
-}
-
-fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
-    let begin =
-        |trainer: &Trainer<'_>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
-    let mut lesson = SubgraphLesson;
-    trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
-    let accuracies = trainer.judge(&lesson)?;
-    let near = trainer.vault.unprotected_aggregates(trainer.model(0)?.sage()?)?;
-    let aggregates = trainer.keep(near, trainer.settings.hidden)?;
-    Ok(Fitted::new(trainer, None, aggregates, accuracies))
 }
 
 /// A GraphSAGE over batches of nodes, each with its senders, all of it private.

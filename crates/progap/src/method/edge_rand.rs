@@ -1,14 +1,13 @@
 //! Randomised response on every possible edge, then GraphSAGE on the answer (Wu et al. 2022): all that follows the noisy
 //! graph is post-processing.
 
-use progap_graph::Dataset;
 use progap_privacy::accountant::Accountant;
 use progap_privacy::noise::{RoundedLaplace, Scale, SparseResponse};
 use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
 use super::trainer::Trainer;
-use super::{Choice, Fitted, Fresh, Method, Recipe, sage};
+use super::{Choice, Fitted, Method, Recipe, Target, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::response as attack;
 use crate::model::Shape;
@@ -80,19 +79,13 @@ impl Recipe for EdgeRand {
         false
     }
 
-    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
-        fit(trainer)
+    fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
+        let graph = trainer.noisy_graph(memory::available())?;
+        sage::fit_along(trainer, &graph)
     }
 
-    fn audit(
-        &self,
-        _: &Dataset,
-        settings: &Settings,
-        plan: &Plan,
-        canaries: Option<usize>,
-        fresh: Fresh<'_>,
-    ) -> Result<Vec<Trial>> {
-        attack::audit(settings, plan, canaries, fresh)
+    fn audit(&self, target: &Target<'_>) -> Result<Vec<Trial>> {
+        attack::audit(target)
     }
 }
 
@@ -108,9 +101,4 @@ fn response(epsilon: f64) -> Result<(Response, Event)> {
     let epsilon = f64::min((1.0 - COUNT_SHARE) * epsilon, SparseResponse::MAX_EPSILON);
     let event = Event::composed(vec![count.event(1.0)?, SparseResponse::event(epsilon)?])?;
     Ok((Response { count, epsilon }, event))
-}
-
-fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
-    let graph = trainer.noisy_graph(memory::available())?;
-    sage::fit_along(trainer, &graph)
 }

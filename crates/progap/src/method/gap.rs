@@ -44,55 +44,54 @@ impl Recipe for Gap {
         settings.depth
     }
 
-    fn shape(&self, settings: &Settings, sizes: (usize, usize), stage: usize, _: Option<&Choice>) -> Shape {
-        shape(settings, sizes, stage)
+    /// The shape of the encoder (stage 0) and of the classifier (stage 1). As published: last layers are linear and no more,
+    /// so that what is aggregated can point anywhere; norm and activation follow the division by the length. At node level
+    /// there is no norm.
+    fn shape(
+        &self,
+        settings: &Settings,
+        (columns, classes): (usize, usize),
+        stage: usize,
+        _: Option<&Choice>,
+    ) -> Shape {
+        let (inputs, layers) = match stage {
+            0 => (vec![columns], settings.encoder_layers),
+            _ => (vec![settings.hidden; settings.depth + 1], settings.layers),
+        };
+        let norm = if settings.level == Level::Node { Norm::None } else { Norm::Batch };
+        Shape::Network(Architecture {
+            layers,
+            norm,
+            normalise: true,
+            closing: Closing::Combination,
+            ..architecture(settings, inputs, classes)
+        })
     }
 
     fn has_encoder(&self) -> bool {
         true
     }
 
-    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
-        fit(trainer)
-    }
-}
-
-/// The shape of the encoder (stage 0) and of the classifier (stage 1). As published: last layers are linear and no more,
-/// so that what is aggregated can point anywhere; norm and activation follow the division by the length. At node level
-/// there is no norm.
-fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> Shape {
-    let (inputs, layers) = match stage {
-        0 => (vec![columns], settings.encoder_layers),
-        _ => (vec![settings.hidden; settings.depth + 1], settings.layers),
-    };
-    let norm = if settings.level == Level::Node { Norm::None } else { Norm::Batch };
-    Shape::Network(Architecture {
-        layers,
-        norm,
-        normalise: true,
-        closing: Closing::Combination,
-        ..architecture(settings, inputs, classes)
-    })
-}
-
-fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
-    let settings = trainer.settings;
-    let begin = |stage| {
-        move |trainer: &Trainer<'_>| {
-            Model::new(shape(settings, trainer.shape, stage), trainer.stage_seed(stage))
+    fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
+        let settings = trainer.settings;
+        let begin = |stage| {
+            move |trainer: &Trainer<'_>| {
+                Model::new(self.shape(settings, trainer.shape, stage, None), trainer.stage_seed(stage))
+            }
+        };
+        let mut aggregates = Aggregates::new();
+        let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
+        trainer.train(0, begin(0), |_| Ok(()), &mut lesson)?;
+        let encoder: Network = trainer.model(0)?.network()?.clone();
+        trainer.vault.encode(&encoder)?;
+        for hop in 0..settings.depth {
+            let each_row =
+                |values: &mut [f32], width: usize| values.chunks_exact_mut(width).for_each(normalise);
+            trainer.aggregate(&mut aggregates, Message::Input(hop), each_row)?;
         }
-    };
-    let mut aggregates = Aggregates::new();
-    let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
-    trainer.train(0, begin(0), |_| Ok(()), &mut lesson)?;
-    let encoder: Network = trainer.model(0)?.network()?.clone();
-    trainer.vault.encode(&encoder)?;
-    for hop in 0..settings.depth {
-        let each_row = |values: &mut [f32], width: usize| values.chunks_exact_mut(width).for_each(normalise);
-        trainer.aggregate(&mut aggregates, Message::Input(hop), each_row)?;
+        let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
+        trainer.train(1, begin(1), |_| Ok(()), &mut lesson)?;
+        let accuracies = trainer.judge(&lesson)?;
+        Ok(Fitted::new(trainer, Some(encoder), aggregates, accuracies))
     }
-    let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
-    trainer.train(1, begin(1), |_| Ok(()), &mut lesson)?;
-    let accuracies = trainer.judge(&lesson)?;
-    Ok(Fitted::new(trainer, Some(encoder), aggregates, accuracies))
 }

@@ -35,26 +35,25 @@ impl Recipe for Mlp {
         }
     }
 
-    fn shape(&self, settings: &Settings, sizes: (usize, usize), _: usize, _: Option<&Choice>) -> Shape {
-        shape(settings, sizes)
+    /// The shape: hidden layers, and a plain last one.
+    fn shape(
+        &self,
+        settings: &Settings,
+        (columns, classes): (usize, usize),
+        _: usize,
+        _: Option<&Choice>,
+    ) -> Shape {
+        Shape::Network(architecture(settings, vec![columns], classes))
     }
 
-    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
-        fit(trainer)
+    fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
+        let none = Aggregates::new();
+        let begin = |trainer: &Trainer<'_>| {
+            Model::new(self.shape(trainer.settings, trainer.shape, 0, None), trainer.stage_seed(0))
+        };
+        let mut lesson = RowLesson::new(&trainer.vault, &none);
+        trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
+        let accuracies = trainer.judge(&lesson)?;
+        Ok(Fitted::new(trainer, None, vec![], accuracies))
     }
-}
-
-/// The shape: hidden layers, and a plain last one.
-fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> Shape {
-    Shape::Network(architecture(settings, vec![columns], classes))
-}
-
-fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
-    let none = Aggregates::new();
-    let begin =
-        |trainer: &Trainer<'_>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
-    let mut lesson = RowLesson::new(&trainer.vault, &none);
-    trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
-    let accuracies = trainer.judge(&lesson)?;
-    Ok(Fitted::new(trainer, None, vec![], accuracies))
 }

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Network, Norm};
-pub(crate) use recipe::{Fresh, Recipe};
+pub(crate) use recipe::{Recipe, Target};
 pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 

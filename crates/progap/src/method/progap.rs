@@ -77,11 +77,13 @@ impl Recipe for ProGap {
     fn shape(
         &self,
         settings: &Settings,
-        sizes: (usize, usize),
+        (columns, classes): (usize, usize),
         stage: usize,
         choice: Option<&Choice>,
     ) -> Shape {
-        shape(settings, sizes, stage, choice)
+        let aggregates = (0..stage).map(|index| width(settings, classes, choice, index));
+        let inputs = std::iter::once(columns).chain(aggregates).collect();
+        Shape::Network(Architecture { normalise: true, ..architecture(settings, inputs, classes) })
     }
 
     fn aggregate_widths(
@@ -109,8 +111,46 @@ impl Recipe for ProGap {
         true
     }
 
-    fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
-        fit(trainer)
+    fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
+        let settings = trainer.settings;
+        let val_nodes = trainer.vault.public_rows().map_or(0, |rows| rows.nodes(Part::Val).len());
+        let mut aggregates = Aggregates::new();
+        for stage in 0..=settings.depth {
+            let choice = choose(settings, trainer.history(), val_nodes);
+            if stage > 0 {
+                let before = trainer.model(stage - 1)?.clone();
+                let (network, branch) = (before.network()?, stage - 1);
+                let message = match sent(settings, choice.as_ref(), stage - 1) {
+                    Messages::Embeddings => Message::Embedding { network, branch },
+                    Messages::Labels | Messages::Auto => Message::Class { network },
+                };
+                trainer.aggregate(&mut aggregates, message, |_, _| ())?;
+            }
+            let begin = |trainer: &Trainer<'_>| {
+                let mut model = Model::new(
+                    self.shape(settings, trainer.shape, stage, choice.as_ref()),
+                    trainer.stage_seed(stage),
+                )?;
+                if stage > 0 {
+                    model.network_mut()?.copy_branches(trainer.model(stage - 1)?.network()?, stage)?;
+                }
+                Ok(model)
+            };
+            let ready = |model: &mut Model| {
+                for branch in 0..stage {
+                    model.network_mut()?.freeze(branch, settings.layerwise)?;
+                }
+                Ok(())
+            };
+            let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
+            trainer.train(stage, begin, ready, &mut lesson)?;
+        }
+        if let Some(choice) = choose(settings, trainer.history(), val_nodes) {
+            trainer.release_stage(choice.stage);
+            aggregates.truncate(choice.stage);
+        }
+        let accuracies = trainer.judge(&RowLesson::new(&trainer.vault, &aggregates))?;
+        Ok(Fitted::new(trainer, None, aggregates, accuracies))
     }
 }
 
@@ -166,60 +206,6 @@ fn width(settings: &Settings, classes: usize, choice: Option<&Choice>, index: us
         Messages::Embeddings => settings.hidden,
         Messages::Labels | Messages::Auto => classes,
     }
-}
-
-/// The shape of stage `stage`, for (feature columns, classes).
-fn shape(
-    settings: &Settings,
-    (columns, classes): (usize, usize),
-    stage: usize,
-    choice: Option<&Choice>,
-) -> Shape {
-    let aggregates = (0..stage).map(|index| width(settings, classes, choice, index));
-    let inputs = std::iter::once(columns).chain(aggregates).collect();
-    Shape::Network(Architecture { normalise: true, ..architecture(settings, inputs, classes) })
-}
-
-fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
-    let settings = trainer.settings;
-    let val_nodes = trainer.vault.public_rows().map_or(0, |rows| rows.nodes(Part::Val).len());
-    let mut aggregates = Aggregates::new();
-    for stage in 0..=settings.depth {
-        let choice = choose(settings, trainer.history(), val_nodes);
-        if stage > 0 {
-            let before = trainer.model(stage - 1)?.clone();
-            let (network, branch) = (before.network()?, stage - 1);
-            let message = match sent(settings, choice.as_ref(), stage - 1) {
-                Messages::Embeddings => Message::Embedding { network, branch },
-                Messages::Labels | Messages::Auto => Message::Class { network },
-            };
-            trainer.aggregate(&mut aggregates, message, |_, _| ())?;
-        }
-        let begin = |trainer: &Trainer<'_>| {
-            let mut model = Model::new(
-                shape(settings, trainer.shape, stage, choice.as_ref()),
-                trainer.stage_seed(stage),
-            )?;
-            if stage > 0 {
-                model.network_mut()?.copy_branches(trainer.model(stage - 1)?.network()?, stage)?;
-            }
-            Ok(model)
-        };
-        let ready = |model: &mut Model| {
-            for branch in 0..stage {
-                model.network_mut()?.freeze(branch, settings.layerwise)?;
-            }
-            Ok(())
-        };
-        let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
-        trainer.train(stage, begin, ready, &mut lesson)?;
-    }
-    if let Some(choice) = choose(settings, trainer.history(), val_nodes) {
-        trainer.release_stage(choice.stage);
-        aggregates.truncate(choice.stage);
-    }
-    let accuracies = trainer.judge(&RowLesson::new(&trainer.vault, &aggregates))?;
-    Ok(Fitted::new(trainer, None, aggregates, accuracies))
 }
 
 #[cfg(test)]

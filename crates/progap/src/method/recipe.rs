@@ -16,8 +16,15 @@ use crate::plan::{Plan, PublicSizes};
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
 
-/// Fresh randomness, as often as an audit needs it.
-pub(crate) type Fresh<'f> = &'f dyn Fn() -> Randomness<AnySource>;
+/// What an audit attacks, and how hard.
+pub(crate) struct Target<'t> {
+    pub dataset: &'t Dataset,
+    pub settings: &'t Settings,
+    pub plan: &'t Plan,
+    pub canaries: Option<usize>,
+    /// Fresh randomness, as often as it is needed.
+    pub fresh: &'t dyn Fn() -> Randomness<AnySource>,
+}
 
 /// A method. What most methods have in common is the default.
 pub(crate) trait Recipe: Sync {
@@ -159,15 +166,8 @@ pub(crate) trait Recipe: Sync {
     }
 
     /// Attacks the queries of a run with canaries.
-    fn audit(
-        &self,
-        dataset: &Dataset,
-        settings: &Settings,
-        plan: &Plan,
-        canaries: Option<usize>,
-        fresh: Fresh<'_>,
-    ) -> Result<Vec<Trial>> {
-        mechanism::audit_sums(dataset, settings, plan, canaries, fresh)
+    fn audit(&self, target: &Target<'_>) -> Result<Vec<Trial>> {
+        mechanism::audit_sums(target)
     }
 
     /// Refuses private tuning where the choice is not accounted for.

@@ -46,7 +46,11 @@ impl Recipe for GraphSage {
     }
 
     fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted> {
-        fit(trainer)
+        let graph = trainer.vault.public_graph().cloned();
+        fit_along(
+            trainer,
+            &graph.ok_or(Error::Contradiction("the method sage sees the graph: use --level none"))?,
+        )
     }
 }
 
@@ -73,14 +77,6 @@ pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> 
         jk: jk(settings),
         ..SageArchitecture::new(columns, classes)
     })
-}
-
-fn fit(trainer: Trainer<'_>) -> Result<Fitted> {
-    let graph = trainer.vault.public_graph().cloned();
-    fit_along(
-        trainer,
-        &graph.ok_or(Error::Contradiction("the method sage sees the graph: use --level none"))?,
-    )
 }
 
 /// Trains along a graph that left the vault, or was public.

@@ -37,7 +37,7 @@ use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Level, Messages, Settings};
+use crate::settings::{Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, delta};
 
@@ -157,9 +157,11 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
             )));
         }
     }
-    let labels = settings.method.recipe().own_settings().contains(&"messages")
-        && settings.messages != Messages::Embeddings;
-    if labels && settings.depth > 0 && dataset.classes() > progap_graph::aggregate::MAX_WIDTH {
+    let recipe = settings.method.recipe();
+    let widths = recipe.aggregate_widths(settings, (dataset.features().columns(), dataset.classes()), None);
+    if recipe.aggregations(settings) > 0
+        && widths.iter().any(|&width| width > progap_graph::aggregate::MAX_WIDTH)
+    {
         return Err(Error::Unsuitable(format!(
             "label messages have one number per class, at most {}, and there are {}: use --messages embeddings",
             progap_graph::aggregate::MAX_WIDTH,
