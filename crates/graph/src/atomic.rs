@@ -12,6 +12,8 @@ use crate::error::InFile;
 
 /// How the names of files begin that are not finished.
 const PREFIX: &str = ".progap-";
+/// How much is written at a time.
+const BUFFER: usize = 1 << 20;
 
 /// A file that is written beside its target and takes the target's name only when it is complete.
 ///
@@ -28,16 +30,21 @@ impl AtomicFile {
     pub fn create(target: &Path) -> Result<Self> {
         match folder_of(target).ends_with("private") {
             true => Self::create_private(target),
-            false => Self::with_mode(target, 0o666),
+            false => Self::with_mode(target, 0o666, BUFFER),
         }
     }
 
     /// Starts a file that only its owner can read, from its first byte on.
     pub fn create_private(target: &Path) -> Result<Self> {
-        Self::with_mode(target, 0o600)
+        Self::with_mode(target, 0o600, BUFFER)
     }
 
-    fn with_mode(target: &Path, mode: u32) -> Result<Self> {
+    /// As [`AtomicFile::create_private`], for a secret that is written in one piece: no buffer keeps a copy of it.
+    pub fn create_secret(target: &Path) -> Result<Self> {
+        Self::with_mode(target, 0o600, 0)
+    }
+
+    fn with_mode(target: &Path, mode: u32, buffer: usize) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX);
         #[cfg(unix)]
@@ -47,7 +54,7 @@ impl AtomicFile {
         let file = builder.tempfile_in(folder_of(target));
         // The name of the temporary file tells the user nothing.
         let (file, path) = file.map_err(|e| io::Error::from(e.kind())).in_file(target)?.into_parts();
-        let writer = BufWriter::with_capacity(1 << 20, file);
+        let writer = BufWriter::with_capacity(buffer, file);
         Ok(AtomicFile { target: target.to_path_buf(), path, writer })
     }
 
@@ -58,24 +65,33 @@ impl AtomicFile {
 
     /// Syncs the content to disk and gives it its name.
     pub fn commit(self) -> Result<()> {
-        self.finish(|_| Ok(())).map(drop)
+        self.finish(|_| Ok(()), true).map(drop)
+    }
+
+    /// As [`AtomicFile::commit`], unless something has the name already: that is an error, and stays as it is.
+    pub fn commit_new(self) -> Result<()> {
+        self.finish(|_| Ok(()), false).map(drop)
     }
 
     /// As [`AtomicFile::commit`]; the file is locked before it has its name and stays so while what is returned lives. Where the
     /// file system knows no locks there is none.
     pub fn commit_locked(self) -> Result<File> {
-        self.finish(|file| match file.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(()),
-        })
+        self.finish(
+            |file| match file.try_lock() {
+                Err(std::fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+                Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(()),
+            },
+            true,
+        )
     }
 
-    fn finish(self, before: impl FnOnce(&File) -> io::Result<()>) -> Result<File> {
+    fn finish(self, before: impl FnOnce(&File) -> io::Result<()>, replace: bool) -> Result<File> {
         let AtomicFile { target, path, writer } = self;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error).in_file(&target)?;
         before(&file).in_file(&target)?;
         file.sync_all().in_file(&target)?;
-        path.persist(&target).map_err(|e| e.error).in_file(&target)?;
+        let named = if replace { path.persist(&target) } else { path.persist_noclobber(&target) };
+        named.map_err(|e| e.error).in_file(&target)?;
         // The new name itself must survive a power cut.
         #[cfg(unix)]
         File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).in_file(&target)?;
@@ -138,5 +154,17 @@ mod tests {
         file.write_all(b"new").unwrap();
         file.commit().unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_new_file_takes_no_name_that_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a");
+        AtomicFile::create(&target).unwrap().commit_new().unwrap();
+        let mut second = AtomicFile::create(&target).unwrap();
+        second.write_all(b"other").unwrap();
+        assert!(second.commit_new().is_err());
+        assert_eq!(std::fs::read(&target).unwrap(), b"");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
     }
 }

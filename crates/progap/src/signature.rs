@@ -16,6 +16,7 @@ use ed25519_dalek::pkcs8::{
     DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey, KeypairBytes,
 };
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use progap_graph::AtomicFile;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::InFile;
@@ -115,8 +116,9 @@ impl SecretKey {
         let mut pair = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
         let pem = pair.to_pkcs8_pem(LineEnding::LF);
         pair.secret_key.zeroize();
-        write_new(&files.secret, pem.in_file(&files.secret)?.as_bytes(), 0o600, replace)?;
-        write_new(&files.public, self.public().pem().as_bytes(), 0o666, replace)
+        let (secret, public) = (&files.secret, &files.public);
+        write(AtomicFile::create_secret(secret)?, secret, pem.in_file(secret)?.as_bytes(), replace)?;
+        write(AtomicFile::create(public)?, public, self.public().pem().as_bytes(), replace)
     }
 
     /// The public half.
@@ -237,32 +239,10 @@ fn exists(file: &Path) -> Error {
     )
 }
 
-/// Writes a file beside its target, without a buffer that would keep a copy, and gives it its name.
-fn write_new(file: &Path, content: &[u8], mode: u32, replace: bool) -> Result<()> {
-    let folder = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".progap-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
-    #[cfg(not(unix))]
-    let _ = mode;
-    // The name of the temporary file tells the user nothing.
-    let made = builder.tempfile_in(folder).map_err(|e| std::io::Error::from(e.kind()));
-    let mut made = made.in_file(file)?;
-    made.as_file_mut().write_all(content).in_file(file)?;
-    made.as_file().sync_all().in_file(file)?;
-    let named = if replace { made.persist(file) } else { made.persist_noclobber(file) };
-    named.map_err(|e| match e.error.kind() {
-        std::io::ErrorKind::AlreadyExists => exists(file),
-        _ => Error::file(file, e.error),
-    })?;
-    // The new name itself must survive a power cut.
-    #[cfg(unix)]
-    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).in_file(file)?;
-    Ok(())
+/// Writes a file, whole or not at all; one that is there is replaced only if that was asked for.
+fn write(mut file: AtomicFile, path: &Path, content: &[u8], replace: bool) -> Result<()> {
+    file.write_all(content).in_file(path)?;
+    Ok(if replace { file.commit() } else { file.commit_new() }?)
 }
 
 #[cfg(test)]

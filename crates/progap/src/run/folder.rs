@@ -10,9 +10,9 @@ use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
 use super::Account;
-use super::progress::{KEY, Progress, hex};
+use super::progress::{KEY, Progress};
 use crate::error::InFile;
-use crate::files::{self, Tensors};
+use crate::files::{self, Tensors, hex};
 use crate::folder::{Folder, Kind, SMALL};
 use crate::method;
 use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};

@@ -11,9 +11,10 @@ use std::path::Path;
 use progap_graph::AtomicFile;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
 
 use crate::error::InFile;
-use crate::files;
+use crate::files::{self, hex};
 use crate::folder::{Folder, SMALL};
 use crate::{Error, Result};
 
@@ -106,9 +107,9 @@ impl Progress {
             return Err(Error::Contradiction("a run has a key from its beginning to its end, or none"));
         }
         let mut text = serde_json::to_vec_pretty(&self.content(key)).in_file(&path)?;
-        let mut file = AtomicFile::create_private(&path)?;
+        let mut file = AtomicFile::create_secret(&path)?;
         file.write_all(&text).in_file(&path)?;
-        text.fill(0);
+        text.zeroize();
         Ok(file.commit()?)
     }
 
@@ -173,10 +174,6 @@ fn sealer_without_key(run_id: &str) -> RunKey {
     let mut bytes = [0; RunKey::BYTES];
     bytes.iter_mut().zip(run_id.bytes()).for_each(|(place, byte)| *place = byte);
     RunKey::from_bytes(&bytes)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<[u8; RunKey::BYTES]> {
