@@ -16,7 +16,7 @@ fn targets(text: &str) -> impl Iterator<Item = &str> {
 fn every_relative_link_leads_to_a_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut checked, mut broken) = (0, vec![]);
-    for folder in ["", "docs", "docs/decisions"] {
+    for folder in ["", "docs", "docs/decisions", "docs/results"] {
         for document in documents(&root.join(folder)) {
             let text = std::fs::read_to_string(&document).expect("text");
             for target in targets(&text) {

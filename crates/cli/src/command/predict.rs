@@ -1,5 +1,6 @@
 //! `progap predict`: classes and probabilities from a release, without the graph.
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -122,18 +123,23 @@ fn positions(release: &Release, nodes: &str) -> Result<Vec<u32>, Box<dyn std::er
     Ok(list.lines().map(str::trim).filter(|id| !id.is_empty()).map(find).collect::<Result<_, _>>()?)
 }
 
-fn write_csv(release: &Release, predictions: &Predictions, out: &mut impl Write) -> Outcome {
+fn write_csv(release: &Release, predictions: &Predictions, out: impl Write) -> Outcome {
     let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
-    let header: Vec<String> = names.iter().map(|name| quoted(&format!("p({name})"))).collect();
-    writeln!(out, "id,class,{}", header.join(","))?;
+    let mut writer = csv::Writer::from_writer(out);
+    let probabilities = names.iter().map(|name| format!("p({name})"));
+    writer.write_record(["id", "class"].map(String::from).into_iter().chain(probabilities))?;
+    let mut number = String::new();
     for (node, class, row) in rows(predictions, names.len()) {
-        write!(out, "{},{}", quoted(&ids.name(node as usize)), quoted(&names[class as usize]))?;
+        writer.write_field(&*ids.name(node as usize))?;
+        writer.write_field(&names[class as usize])?;
         for p in row {
-            write!(out, ",{p}")?;
+            number.clear();
+            write!(number, "{p}")?;
+            writer.write_field(&number)?;
         }
-        writeln!(out)?;
+        writer.write_record(None::<&[u8]>)?;
     }
-    Ok(())
+    Ok(writer.flush()?)
 }
 
 fn write_json(release: &Release, predictions: &Predictions, out: &mut impl Write) -> Outcome {
@@ -177,13 +183,4 @@ fn rows(predictions: &Predictions, classes: usize) -> impl Iterator<Item = (u32,
         .zip(&predictions.classes)
         .zip(rows)
         .map(|((&node, &class), row)| (node, class, row))
-}
-
-/// A field of a CSV file.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
-    }
 }

@@ -3,7 +3,7 @@
 use super::axis::{Ruler, write};
 use super::frame::{self, Area, Entry, Sign, VALUES};
 use super::lines::{draw_references, references, within};
-use super::picture::{Anchor, Ink, Picture, fitting, text_width};
+use super::picture::{Anchor, Picture, Role, fitting, text_width};
 use crate::report::{Axis, Bars};
 
 pub fn draw(picture: &mut Picture, title: &str, bars: &Bars) {
@@ -18,7 +18,7 @@ pub fn draw(picture: &mut Picture, title: &str, bars: &Bars) {
     let y = Ruler::new(&Axis { scale: crate::report::Scale::Linear, ..bars.y.clone() }, values, 5);
     let entry = |(number, series): (usize, &crate::report::BarSeries)| Entry {
         name: series.name.clone(),
-        ink: Ink::Series(number),
+        role: Role::Series(number),
         sign: Sign::Bar(number),
     };
     let mut entries: Vec<Entry> = bars.series.iter().enumerate().map(entry).collect();
@@ -45,19 +45,19 @@ pub fn draw(picture: &mut Picture, title: &str, bars: &Bars) {
             picture.rectangle(
                 (left + 0.04 * bar, height),
                 (left + 0.96 * bar, base),
-                Ink::Series(number),
+                Role::Series(number),
                 0.75,
             );
             if let Some((low, high)) = value.interval {
-                frame::whisker(picture, middle, (y.at(y.clamp(low)), y.at(y.clamp(high))), Ink::Text);
+                frame::whisker(picture, middle, (y.at(y.clamp(low)), y.at(y.clamp(high))), Role::Text);
             }
             if bars.series.len() > 1 && bar > 9.0 {
-                picture.mark((middle, base - 8.0), number, 3.0, Ink::Ground);
+                picture.mark((middle, base - 8.0), number, 3.0, Role::Ground);
             }
         }
     }
     draw_references(picture, area, &y, &bars.references);
-    picture.line(vec![(area.left, area.bottom), (area.right, area.bottom)], Ink::Text, 1.2, &[]);
+    picture.line(vec![(area.left, area.bottom), (area.right, area.bottom)], Role::Text, 1.2, &[]);
 
     let widest = bars.groups.iter().map(|name| text_width(name, VALUES)).fold(0.0, f32::max);
     let (turned, room) = (widest > group - 4.0, 96.0f32.min(widest));
@@ -65,9 +65,9 @@ pub fn draw(picture: &mut Picture, title: &str, bars: &Bars) {
         let middle = area.left + (place as f32 + 0.5) * group;
         if turned {
             let name = fitting(name, VALUES, 96.0);
-            picture.turned((middle + 4.0, area.bottom + 12.0), VALUES, Anchor::End, 45.0, Ink::Muted, name);
+            picture.turned((middle + 4.0, area.bottom + 12.0), VALUES, Anchor::End, 45.0, Role::Muted, name);
         } else {
-            picture.text((middle, area.bottom + 18.0), VALUES, Anchor::Middle, Ink::Muted, name);
+            picture.text((middle, area.bottom + 18.0), VALUES, Anchor::Middle, Role::Muted, name);
         }
     }
     let labels = if turned { 16.0 + 0.72 * room } else { 22.0 };
@@ -79,7 +79,7 @@ pub fn draw(picture: &mut Picture, title: &str, bars: &Bars) {
             let interval = value.interval.map(|interval| within(interval, &bars.y)).unwrap_or_default();
             let group = bars.groups.get(place).map_or("", String::as_str);
             let text = format!("{}, {group}: {}{interval}", series.name, write(value.value, bars.y.number));
-            picture.spot((middle, y.at(y.clamp(value.value))), number, text);
+            picture.tooltip((middle, y.at(y.clamp(value.value))), number, text);
         }
     }
 }

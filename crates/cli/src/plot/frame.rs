@@ -1,7 +1,7 @@
 //! What figures have in common: a title, a legend, two axes.
 
 use super::axis::Ruler;
-use super::picture::{Anchor, At, DASHES, DOTS, Ink, Picture, fitting, text_width};
+use super::picture::{Anchor, At, DASHES, DOTS, Picture, Role, fitting, text_width};
 
 /// The size of ordinary words.
 pub const WORDS: f32 = 12.5;
@@ -28,7 +28,7 @@ pub struct Area {
 /// A line of the legend.
 pub struct Entry {
     pub name: String,
-    pub ink: Ink,
+    pub role: Role,
     pub sign: Sign,
 }
 
@@ -48,7 +48,13 @@ pub enum Sign {
 pub fn head(picture: &mut Picture, title: &str, entries: &[Entry]) -> f32 {
     let mut top = 8.0;
     if !title.is_empty() {
-        picture.text((8.0, 24.0), 15.0, Anchor::Start, Ink::Text, fitting(title, 15.0, picture.width - 16.0));
+        picture.text(
+            (8.0, 24.0),
+            15.0,
+            Anchor::Start,
+            Role::Text,
+            fitting(title, 15.0, picture.width - 16.0),
+        );
         top = 38.0;
     }
     if entries.is_empty() {
@@ -63,7 +69,7 @@ pub fn head(picture: &mut Picture, title: &str, entries: &[Entry]) -> f32 {
             (x, y) = (8.0, y + step);
         }
         draw_sign(picture, (x, y), sample, entry);
-        picture.text((x + sample + 6.0, y + 4.0), WORDS, Anchor::Start, Ink::Text, name);
+        picture.text((x + sample + 6.0, y + 4.0), WORDS, Anchor::Start, Role::Text, name);
         x += length + gap;
     }
     y + 20.0
@@ -73,14 +79,14 @@ fn draw_sign(picture: &mut Picture, (x, y): At, length: f32, entry: &Entry) {
     let ends = vec![(x, y), (x + length, y)];
     match entry.sign {
         Sign::Line(style) => {
-            picture.line(ends, entry.ink, 2.2, DASHES[style % DASHES.len()]);
-            picture.mark((x + 0.5 * length, y), style, 3.8, entry.ink);
+            picture.line(ends, entry.role, 2.2, DASHES[style % DASHES.len()]);
+            picture.mark((x + 0.5 * length, y), style, 3.8, entry.role);
         }
-        Sign::Point(style) => picture.mark((x + 0.5 * length, y), style, 5.0, entry.ink),
-        Sign::Dotted => picture.line(ends, entry.ink, 1.8, DOTS),
+        Sign::Point(style) => picture.mark((x + 0.5 * length, y), style, 5.0, entry.role),
+        Sign::Dotted => picture.line(ends, entry.role, 1.8, DOTS),
         Sign::Bar(style) => {
-            picture.rectangle((x + 6.0, y - 6.0), (x + length, y + 6.0), entry.ink, 0.75);
-            picture.mark((x + 0.5 * length + 3.0, y), style, 3.2, Ink::Ground);
+            picture.rectangle((x + 6.0, y - 6.0), (x + length, y + 6.0), entry.role, 0.75);
+            picture.mark((x + 0.5 * length + 3.0, y), style, 3.2, Role::Ground);
         }
     }
 }
@@ -95,24 +101,24 @@ pub fn left_margin(y: &Ruler) -> f32 {
 pub fn draw_y(picture: &mut Picture, area: Area, y: &Ruler, label: &str) {
     for (value, text) in y.ticks.iter().filter(|(value, _)| y.holds(*value)) {
         let at = y.at(*value);
-        picture.line(vec![(area.left, at), (area.right, at)], Ink::Grid, 1.0, &[]);
-        picture.text((area.left - 7.0, at + 4.0), VALUES, Anchor::End, Ink::Muted, text);
+        picture.line(vec![(area.left, at), (area.right, at)], Role::Grid, 1.0, &[]);
+        picture.text((area.left - 7.0, at + 4.0), VALUES, Anchor::End, Role::Muted, text);
     }
     let middle = 0.5 * (area.top + area.bottom);
     let label = fitting(label, WORDS, area.bottom - area.top + 30.0);
-    picture.turned((17.0, middle), WORDS, Anchor::Middle, 90.0, Ink::Text, label);
+    picture.turned((17.0, middle), WORDS, Anchor::Middle, 90.0, Role::Text, label);
 }
 
 /// Draws the values and the name of the axis below, and the line it stands on; says where that ends.
 pub fn draw_x(picture: &mut Picture, area: Area, x: &Ruler, label: &str) -> f32 {
-    picture.line(vec![(area.left, area.bottom), (area.right, area.bottom)], Ink::Text, 1.2, &[]);
+    picture.line(vec![(area.left, area.bottom), (area.right, area.bottom)], Role::Text, 1.2, &[]);
     let mut free = f32::NEG_INFINITY;
     for (value, text) in x.ticks.iter().filter(|(value, _)| x.holds(*value)) {
         let at = x.at(*value);
-        picture.line(vec![(at, area.bottom), (at, area.bottom + 4.0)], Ink::Text, 1.0, &[]);
+        picture.line(vec![(at, area.bottom), (at, area.bottom + 4.0)], Role::Text, 1.0, &[]);
         let half = 0.5 * text_width(text, VALUES);
         if at - half > free {
-            picture.text((at, area.bottom + 18.0), VALUES, Anchor::Middle, Ink::Muted, text);
+            picture.text((at, area.bottom + 18.0), VALUES, Anchor::Middle, Role::Muted, text);
             free = at + half + 4.0;
         }
     }
@@ -123,14 +129,14 @@ pub fn draw_x(picture: &mut Picture, area: Area, x: &Ruler, label: &str) -> f32 
 pub fn below(picture: &mut Picture, area: Area, at: f32, label: &str) -> f32 {
     let middle = 0.5 * (area.left + area.right);
     let label = fitting(label, WORDS, picture.width - 16.0);
-    picture.text((middle, at), WORDS, Anchor::Middle, Ink::Text, label);
+    picture.text((middle, at), WORDS, Anchor::Middle, Role::Text, label);
     at + 10.0
 }
 
 /// An upright interval with feet.
-pub fn whisker(picture: &mut Picture, x: f32, (low, high): (f32, f32), ink: Ink) {
-    picture.line(vec![(x, low), (x, high)], ink, 1.4, &[]);
+pub fn whisker(picture: &mut Picture, x: f32, (low, high): (f32, f32), role: Role) {
+    picture.line(vec![(x, low), (x, high)], role, 1.4, &[]);
     for y in [low, high] {
-        picture.line(vec![(x - 3.5, y), (x + 3.5, y)], ink, 1.4, &[]);
+        picture.line(vec![(x - 3.5, y), (x + 3.5, y)], role, 1.4, &[]);
     }
 }

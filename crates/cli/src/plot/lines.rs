@@ -2,7 +2,7 @@
 
 use super::axis::{Ruler, write};
 use super::frame::{self, Area, Entry, Sign, VALUES};
-use super::picture::{Anchor, DASHES, DOTS, Ink, Picture, text_width};
+use super::picture::{Anchor, DASHES, DOTS, Picture, Role, text_width};
 use crate::report::{Axis, Border, Lines, Point, Reference, Series};
 
 /// With more points than this, only some of them get a marker.
@@ -52,7 +52,7 @@ pub fn draw(picture: &mut Picture, title: &str, lines: &Lines) {
         let stride = series.points.len().div_ceil(TOO_MANY).max(1);
         let visible = |point: &&Point| x.holds(point.x) && y.holds(point.y);
         for point in series.points.iter().step_by(stride).filter(visible) {
-            picture.spot((x.at(point.x), y.at(point.y)), number, said(lines, series, point));
+            picture.tooltip((x.at(point.x), y.at(point.y)), number, said(lines, series, point));
         }
     }
 }
@@ -69,27 +69,27 @@ fn extent(lines: &Lines) -> Option<(f64, f64)> {
 
 fn series_entry((number, series): (usize, &Series)) -> Entry {
     let sign = if series.points.len() == 1 { Sign::Point(number) } else { Sign::Line(number) };
-    Entry { name: series.name.clone(), ink: Ink::Series(number), sign }
+    Entry { name: series.name.clone(), role: Role::Series(number), sign }
 }
 
 /// Level lines in the legend, with their values.
 pub fn references<'a>(lines: &'a [Reference], y: &'a Axis) -> impl Iterator<Item = Entry> + 'a {
     lines.iter().map(|line| Entry {
         name: format!("{}: {}", line.name, write(line.value, y.number)),
-        ink: reference_ink(line),
+        role: reference_role(line),
         sign: Sign::Dotted,
     })
 }
 
-fn reference_ink(line: &Reference) -> Ink {
-    line.series.map_or(Ink::Text, Ink::Series)
+fn reference_role(line: &Reference) -> Role {
+    line.series.map_or(Role::Text, Role::Series)
 }
 
 /// Level lines in the plotting area.
 pub fn draw_references(picture: &mut Picture, area: Area, y: &Ruler, lines: &[Reference]) {
     for line in lines.iter().filter(|line| y.holds(line.value)) {
         let at = y.at(line.value);
-        picture.line(vec![(area.left, at), (area.right, at)], reference_ink(line), 1.8, DOTS);
+        picture.line(vec![(area.left, at), (area.right, at)], reference_role(line), 1.8, DOTS);
     }
 }
 
@@ -100,8 +100,14 @@ fn draw_borders(picture: &mut Picture, area: Area, x: &Ruler, borders: &[Border]
         // Where the name does not fit, its last word does: "2" of "stage 2".
         let last = border.name.rsplit(' ').next().unwrap_or_default();
         let name = [border.name.as_str(), last].into_iter().find(|name| text_width(name, VALUES) <= room);
-        picture.line(vec![(at, area.top - 14.0), (at, area.bottom)], Ink::Muted, 1.0, &[4.0, 3.0]);
-        picture.text((at + 4.0, area.top - 5.0), VALUES, Anchor::Start, Ink::Muted, name.unwrap_or_default());
+        picture.line(vec![(at, area.top - 14.0), (at, area.bottom)], Role::Muted, 1.0, &[4.0, 3.0]);
+        picture.text(
+            (at + 4.0, area.top - 5.0),
+            VALUES,
+            Anchor::Start,
+            Role::Muted,
+            name.unwrap_or_default(),
+        );
     }
 }
 
@@ -116,13 +122,13 @@ fn draw_band(picture: &mut Picture, x: &Ruler, y: &Ruler, number: usize, series:
                 picture,
                 at(point, low).0,
                 (at(point, low).1, at(point, high).1),
-                Ink::Series(number),
+                Role::Series(number),
             );
             continue;
         }
         let upper = run.iter().map(|point| at(point, interval(point).1));
         let lower = run.iter().rev().map(|point| at(point, interval(point).0));
-        picture.area(upper.chain(lower).collect(), Ink::Series(number), 0.16);
+        picture.area(upper.chain(lower).collect(), Role::Series(number), 0.16);
     }
 }
 
@@ -132,14 +138,19 @@ fn draw_line(picture: &mut Picture, x: &Ruler, y: &Ruler, number: usize, series:
     let width = if series.points.len() > MANY { 1.8 } else { 2.2 };
     // A line breaks where a value is missing.
     for run in series.points.split(|point| !visible(point)).filter(|run| run.len() > 1) {
-        picture.line(run.iter().map(at).collect(), Ink::Series(number), width, DASHES[number % DASHES.len()]);
+        picture.line(
+            run.iter().map(at).collect(),
+            Role::Series(number),
+            width,
+            DASHES[number % DASHES.len()],
+        );
     }
     let stride = if series.points.len() > MANY { series.points.len().div_ceil(10) } else { 1 };
     // Markers of different lines do not lie on each other.
     let first = if stride == 1 { 0 } else { number * stride / 4 % stride };
     for point in series.points.iter().skip(first).step_by(stride).filter(|point| visible(point)) {
         let size = if series.points.len() == 1 { 5.0 } else { 3.8 };
-        picture.mark(at(point), number, size, Ink::Series(number));
+        picture.mark(at(point), number, size, Role::Series(number));
     }
 }
 

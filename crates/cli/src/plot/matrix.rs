@@ -1,7 +1,7 @@
 //! How often each class was taken for each.
 
 use super::frame::{self, Area, VALUES, WORDS};
-use super::picture::{Anchor, Ink, Picture, fitting, text_width};
+use super::picture::{Anchor, Picture, Role, fitting, text_width};
 use crate::report::Matrix;
 use crate::ui;
 
@@ -21,12 +21,19 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
     let stride = (13.0 / size).ceil().max(1.0) as usize;
     for (place, name) in matrix.names.iter().enumerate().step_by(stride) {
         let (cut, at) = (fitting(name, VALUES, names), (place as f32 + 0.5) * size);
-        picture.text((left - 7.0, top + at + 4.0), VALUES, Anchor::End, Ink::Muted, &cut);
+        picture.text((left - 7.0, top + at + 4.0), VALUES, Anchor::End, Role::Muted, &cut);
         if turned {
-            picture.turned((left + at + 4.0, area.bottom + 12.0), VALUES, Anchor::End, 60.0, Ink::Muted, cut);
+            picture.turned(
+                (left + at + 4.0, area.bottom + 12.0),
+                VALUES,
+                Anchor::End,
+                60.0,
+                Role::Muted,
+                cut,
+            );
             labels = 18.0 + 0.87 * names;
         } else {
-            picture.text((left + at, area.bottom + 16.0), VALUES, Anchor::Middle, Ink::Muted, cut);
+            picture.text((left + at, area.bottom + 16.0), VALUES, Anchor::Middle, Role::Muted, cut);
             labels = 20.0;
         }
     }
@@ -36,7 +43,7 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
         WORDS,
         Anchor::Middle,
         90.0,
-        Ink::Text,
+        Role::Text,
         &matrix.row_label,
     );
     picture.height = frame::below(picture, area, area.bottom + labels + 16.0, &matrix.column_label);
@@ -55,11 +62,11 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
             let corner = (left + column as f32 * size, top + row as f32 * size);
             let gap = if size > 12.0 { 1.0 } else { 0.0 };
             let opposite = (corner.0 + size - gap, corner.1 + size - gap);
-            picture.rectangle(corner, opposite, Ink::Heat, (0.06 + 0.94 * share) as f32);
+            picture.rectangle(corner, opposite, Role::Heat, (0.06 + 0.94 * share) as f32);
             let text = ui::count(count as usize);
             if legible {
                 let middle = (corner.0 + 0.5 * size, corner.1 + 0.5 * size + 4.0);
-                picture.text(middle, VALUES, Anchor::Middle, Ink::Text, text);
+                picture.text(middle, VALUES, Anchor::Middle, Role::Text, text);
             }
         }
     }
@@ -76,7 +83,7 @@ pub fn draw(picture: &mut Picture, title: &str, matrix: &Matrix) {
                 name(column),
                 ui::count(count as usize)
             );
-            picture.spot(middle, row, text);
+            picture.tooltip(middle, row, text);
         }
     }
 }

@@ -17,8 +17,8 @@ use std::io::Write;
 use std::path::Path;
 
 pub use axis::write as write_number;
-pub use picture::{Colour, Ink, Picture, SERIES};
-pub use svg::{Dress, encode as svg, escape, variable};
+pub use picture::{Colour, Picture, Role, SERIES};
+pub use svg::{SvgTarget, encode as svg, escape, escaped, variable};
 
 use crate::report::Plot;
 
@@ -62,7 +62,7 @@ impl Picture {
     /// Writes the picture; an older file of that name stays until the new one is complete.
     pub fn write(&self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         let bytes = match Format::of(path)? {
-            Format::Svg => svg::encode(self, Dress::File).into_bytes(),
+            Format::Svg => svg::encode(self, SvgTarget::File).into_bytes(),
             Format::Png => png::encode(self)?,
         };
         let cannot =
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn svg_escapes_and_says_everything() {
-        let text = svg(&draw(&Plot::Lines(lines()), "<title>", WIDE), Dress::File);
+        let text = svg(&draw(&Plot::Lines(lines()), "<title>", WIDE), SvgTarget::File);
         assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
         for word in [
             "a &lt; b &amp; &quot;c&quot;",
@@ -134,10 +134,10 @@ mod tests {
             assert!(text.contains(&format!(">{word}<")), "{word}");
         }
         assert!(text.contains("<title>one, a &lt; b &amp; &quot;c&quot; 3: 1.5 (0 to 12)</title>"), "{text}");
-        let page = svg(&draw(&Plot::Lines(lines()), "", WIDE), Dress::Page { label: "\"quoted\"" });
+        let page = svg(&draw(&Plot::Lines(lines()), "", WIDE), SvgTarget::Page { label: "\"quoted\"" });
         assert!(page.contains("aria-label=\"&quot;quoted&quot;\""));
         assert_eq!(page.matches("tabindex=\"0\"").count(), 1, "one stop of the tab key");
-        assert_eq!(page.matches("class=\"spot\"").count(), 24, "every point can be reached");
+        assert_eq!(page.matches("class=\"tooltip\"").count(), 24, "every point can be reached");
     }
 
     #[test]
@@ -154,7 +154,9 @@ mod tests {
                         Shape::Line { points, .. } | Shape::Area { points, .. } => {
                             assert!(points.iter().all(inside), "{shape:?} at {width}");
                         }
-                        Shape::Mark { at, .. } | Shape::Spot { at, .. } => assert!(inside(at), "{shape:?}"),
+                        Shape::Mark { at, .. } | Shape::Tooltip { at, .. } => {
+                            assert!(inside(at), "{shape:?}")
+                        }
                         Shape::Text { at, size, anchor, turn, text, .. } => {
                             let length = text_width(text, *size);
                             let start = match anchor {
@@ -171,10 +173,10 @@ mod tests {
                         }
                     }
                 }
-                let encoded = svg(&picture, Dress::File);
+                let encoded = svg(&picture, SvgTarget::File);
                 assert!(!encoded.contains("NaN") && !encoded.contains("inf,"), "{encoded}");
                 let image = tiny_skia::Pixmap::decode_png(&png::encode(&picture).unwrap()).unwrap();
-                let picture::Colour(r, g, b) = Ink::Text.colour();
+                let picture::Colour(r, g, b) = Role::Text.colour();
                 assert!(image.pixels().iter().any(|p| (p.red(), p.green(), p.blue()) == (r, g, b)));
             }
         }
@@ -185,7 +187,7 @@ mod tests {
         let mut plot = lines();
         plot.series[0].points[3].y = f64::INFINITY;
         plot.series[1].points.iter_mut().for_each(|point| point.y = f64::NAN);
-        let text = svg(&draw(&Plot::Lines(plot.clone()), "", NARROW), Dress::File);
+        let text = svg(&draw(&Plot::Lines(plot.clone()), "", NARROW), SvgTarget::File);
         assert!(!text.contains("NaN") && !text.contains("inf"));
         plot.series.clear();
         assert!(png::encode(&draw(&Plot::Lines(plot), "", NARROW)).is_ok());

@@ -1,4 +1,4 @@
-//! A picture: strokes, areas and texts in pixels, in inks whose colours are chosen when it is copied out.
+//! A picture: strokes, areas and texts in pixels. Each has a role; colours are chosen when the picture is encoded.
 
 use std::sync::OnceLock;
 
@@ -7,9 +7,9 @@ use ttf_parser::Face;
 /// Plots look the same on a machine without any font.
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
 
-/// What something is drawn in.
+/// What something in a picture is, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ink {
+pub enum Role {
     /// Axes and words.
     Text,
     /// Words of less weight.
@@ -56,16 +56,16 @@ pub const DOTS: &[f32] = &[1.5, 3.5];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Colour(pub u8, pub u8, pub u8);
 
-impl Ink {
+impl Role {
     /// The colour on white paper.
     pub fn colour(self) -> Colour {
         match self {
-            Ink::Text => Colour(0x22, 0x22, 0x22),
-            Ink::Muted => Colour(0x5A, 0x5F, 0x66),
-            Ink::Grid => Colour(0xDD, 0xDF, 0xE2),
-            Ink::Ground => Colour(0xFF, 0xFF, 0xFF),
-            Ink::Series(number) => SERIES[number % SERIES.len()],
-            Ink::Heat => SERIES[5],
+            Role::Text => Colour(0x22, 0x22, 0x22),
+            Role::Muted => Colour(0x5A, 0x5F, 0x66),
+            Role::Grid => Colour(0xDD, 0xDF, 0xE2),
+            Role::Ground => Colour(0xFF, 0xFF, 0xFF),
+            Role::Series(number) => SERIES[number % SERIES.len()],
+            Role::Heat => SERIES[5],
         }
     }
 }
@@ -88,15 +88,15 @@ pub type At = (f32, f32);
 #[derive(Debug)]
 pub enum Shape {
     /// A line through points.
-    Line { points: Vec<At>, ink: Ink, width: f32, dashes: &'static [f32] },
+    Line { points: Vec<At>, role: Role, width: f32, dashes: &'static [f32] },
     /// A filled polygon.
-    Area { points: Vec<At>, ink: Ink, opacity: f32 },
+    Area { points: Vec<At>, role: Role, opacity: f32 },
     /// A marker of one of several kinds.
-    Mark { at: At, kind: usize, size: f32, ink: Ink },
+    Mark { at: At, kind: usize, size: f32, role: Role },
     /// A text, turned to the left by some degrees.
-    Text { at: At, size: f32, anchor: Anchor, turn: f32, ink: Ink, text: String },
-    /// A place that says its exact value when it is pointed at. Nothing is drawn there.
-    Spot { at: At, lane: usize, text: String },
+    Text { at: At, size: f32, anchor: Anchor, turn: f32, role: Role, text: String },
+    /// A place that shows its exact value when pointed at. Nothing is drawn there.
+    Tooltip { at: At, lane: usize, text: String },
 }
 
 /// Shapes on the ground.
@@ -113,25 +113,25 @@ impl Picture {
         Picture { width, height: 0.0, shapes: Vec::new() }
     }
 
-    pub fn line(&mut self, points: Vec<At>, ink: Ink, width: f32, dashes: &'static [f32]) {
-        self.shapes.push(Shape::Line { points, ink, width, dashes });
+    pub fn line(&mut self, points: Vec<At>, role: Role, width: f32, dashes: &'static [f32]) {
+        self.shapes.push(Shape::Line { points, role, width, dashes });
     }
 
-    pub fn area(&mut self, points: Vec<At>, ink: Ink, opacity: f32) {
-        self.shapes.push(Shape::Area { points, ink, opacity });
+    pub fn area(&mut self, points: Vec<At>, role: Role, opacity: f32) {
+        self.shapes.push(Shape::Area { points, role, opacity });
     }
 
     /// A filled rectangle between two corners.
-    pub fn rectangle(&mut self, (x1, y1): At, (x2, y2): At, ink: Ink, opacity: f32) {
-        self.area(vec![(x1, y1), (x2, y1), (x2, y2), (x1, y2)], ink, opacity);
+    pub fn rectangle(&mut self, (x1, y1): At, (x2, y2): At, role: Role, opacity: f32) {
+        self.area(vec![(x1, y1), (x2, y1), (x2, y2), (x1, y2)], role, opacity);
     }
 
-    pub fn mark(&mut self, at: At, kind: usize, size: f32, ink: Ink) {
-        self.shapes.push(Shape::Mark { at, kind, size, ink });
+    pub fn mark(&mut self, at: At, kind: usize, size: f32, role: Role) {
+        self.shapes.push(Shape::Mark { at, kind, size, role });
     }
 
-    pub fn text(&mut self, at: At, size: f32, anchor: Anchor, ink: Ink, text: impl Into<String>) {
-        self.turned(at, size, anchor, 0.0, ink, text);
+    pub fn text(&mut self, at: At, size: f32, anchor: Anchor, role: Role, text: impl Into<String>) {
+        self.turned(at, size, anchor, 0.0, role, text);
     }
 
     pub fn turned(
@@ -140,14 +140,14 @@ impl Picture {
         size: f32,
         anchor: Anchor,
         turn: f32,
-        ink: Ink,
+        role: Role,
         text: impl Into<String>,
     ) {
-        self.shapes.push(Shape::Text { at, size, anchor, turn, ink, text: text.into() });
+        self.shapes.push(Shape::Text { at, size, anchor, turn, role, text: text.into() });
     }
 
-    pub fn spot(&mut self, at: At, lane: usize, text: impl Into<String>) {
-        self.shapes.push(Shape::Spot { at, lane, text: text.into() });
+    pub fn tooltip(&mut self, at: At, lane: usize, text: impl Into<String>) {
+        self.shapes.push(Shape::Tooltip { at, lane, text: text.into() });
     }
 }
 

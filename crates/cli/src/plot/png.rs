@@ -3,7 +3,7 @@
 use tiny_skia::{FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 use ttf_parser::{Face, OutlineBuilder};
 
-use super::picture::{Anchor, Colour, Ink, Picture, Shape, corners, face};
+use super::picture::{Anchor, Colour, Picture, Role, Shape, corners, face};
 
 const SCALE: f32 = 2.0;
 
@@ -15,28 +15,28 @@ pub fn encode(picture: &Picture) -> Result<Vec<u8>, String> {
     let zoom = Transform::from_scale(SCALE, SCALE);
     for shape in &picture.shapes {
         match shape {
-            Shape::Line { points, ink, width, dashes } => {
+            Shape::Line { points, role, width, dashes } => {
                 let dash = StrokeDash::new(dashes.to_vec(), 0.0);
                 let stroke = Stroke { width: *width, line_join: LineJoin::Round, dash, ..Stroke::default() };
                 if let Some(path) = path(points.iter().copied(), false) {
-                    image.stroke_path(&path, &paint(*ink, 1.0), &stroke, zoom, None);
+                    image.stroke_path(&path, &paint(*role, 1.0), &stroke, zoom, None);
                 }
             }
-            Shape::Area { points, ink, opacity } => {
+            Shape::Area { points, role, opacity } => {
                 if let Some(path) = path(points.iter().copied(), true) {
-                    image.fill_path(&path, &paint(*ink, *opacity), FillRule::Winding, zoom, None);
+                    image.fill_path(&path, &paint(*role, *opacity), FillRule::Winding, zoom, None);
                 }
             }
-            Shape::Mark { at: (x, y), kind, size, ink } => {
+            Shape::Mark { at: (x, y), kind, size, role } => {
                 let path = match corners(*kind) {
                     [] => PathBuilder::from_circle(*x, *y, *size),
                     corners => path(corners.iter().map(|(dx, dy)| (x + size * dx, y + size * dy)), true),
                 };
                 if let Some(path) = path {
-                    image.fill_path(&path, &paint(*ink, 1.0), FillRule::Winding, zoom, None);
+                    image.fill_path(&path, &paint(*role, 1.0), FillRule::Winding, zoom, None);
                 }
             }
-            Shape::Text { at, size, anchor, turn, ink, text } => {
+            Shape::Text { at, size, anchor, turn, role, text } => {
                 let (outline, length) = outline(face(), text, *size);
                 let back = match anchor {
                     Anchor::Start => 0.0,
@@ -45,11 +45,11 @@ pub fn encode(picture: &Picture) -> Result<Vec<u8>, String> {
                 };
                 let place = zoom.pre_translate(at.0, at.1).pre_rotate(-turn).pre_translate(back, 0.0);
                 if let Some(path) = outline {
-                    image.fill_path(&path, &paint(*ink, 1.0), FillRule::Winding, place, None);
+                    image.fill_path(&path, &paint(*role, 1.0), FillRule::Winding, place, None);
                 }
             }
             // A file of pixels cannot be pointed at.
-            Shape::Spot { .. } => {}
+            Shape::Tooltip { .. } => {}
         }
     }
     image.encode_png().map_err(|error| error.to_string())
@@ -66,8 +66,8 @@ fn path(points: impl Iterator<Item = (f32, f32)>, closed: bool) -> Option<Path> 
     line.finish()
 }
 
-fn paint(ink: Ink, opacity: f32) -> Paint<'static> {
-    let Colour(r, g, b) = ink.colour();
+fn paint(role: Role, opacity: f32) -> Paint<'static> {
+    let Colour(r, g, b) = role.colour();
     let mut paint = Paint { anti_alias: true, ..Paint::default() };
     paint.set_color_rgba8(r, g, b, (255.0 * opacity).round() as u8);
     paint

@@ -126,6 +126,6 @@ mod tests {
                         1,stage 0,0.1,0,1,–,,,0.9\n\
                         2,stage 0,0.2,0,1,0.2,0,1,0.9\n\
                         3,stage 1,–,,,0.3,0,1,0.9\n";
-        assert_eq!(figure.table().csv(), expected);
+        assert_eq!(figure.table().csv().unwrap(), expected);
     }
 }

@@ -269,7 +269,7 @@ pub struct Reference {
     pub name: String,
     /// Its height.
     pub value: f64,
-    /// The line, by position, whose colour it takes; ink where it belongs to none.
+    /// The line, by position, whose colour it takes; the text colour where it belongs to none.
     pub series: Option<usize>,
 }
 

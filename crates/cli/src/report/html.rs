@@ -1,7 +1,7 @@
 //! A report as one page that needs nothing else: no network, no other file.
 
 use super::content::{Block, Cell, Figure, Report, Table, Tone};
-use crate::plot::{self, Dress, Ink, SERIES, escape, variable};
+use crate::plot::{self, Role, SERIES, SvgTarget, escape, variable};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -47,9 +47,9 @@ pub fn render(report: &Report) -> String {
 /// The colours of a light and of a dark page; paper is always light.
 fn colours() -> String {
     let hex = |plot::Colour(r, g, b): plot::Colour| format!("#{r:02x}{g:02x}{b:02x}");
-    let inks = [Ink::Text, Ink::Muted, Ink::Grid, Ink::Ground, Ink::Heat];
-    let inks = inks.into_iter().chain((0..SERIES.len()).map(Ink::Series));
-    let light: String = inks.map(|ink| format!("{}:{};", variable(ink), hex(ink.colour()))).collect();
+    let roles = [Role::Text, Role::Muted, Role::Grid, Role::Ground, Role::Heat];
+    let roles = roles.into_iter().chain((0..SERIES.len()).map(Role::Series));
+    let light: String = roles.map(|role| format!("{}:{};", variable(role), hex(role.colour()))).collect();
     let light = format!("{light}--link:#00598c;--tint:#f2f4f7;--caution:#fdf1e7;color-scheme:light;");
     // The hues of the light page, bright enough for a dark ground.
     const DARK: &str = "--text:#e7e9ec;--muted:#a6adb6;--grid:#363c44;--ground:#14171b;--heat:#005f96;\
@@ -138,7 +138,7 @@ fn render_text(cell: &Cell) -> String {
 /// A figure in the widths it is needed in, its caption, and its numbers as a table.
 fn render_figure(figure: &Figure, panel: bool) -> String {
     let picture = |class: &str, width: f32| {
-        let svg = plot::svg(&plot::draw(&figure.plot, "", width), Dress::Page { label: &figure.alt });
+        let svg = plot::svg(&plot::draw(&figure.plot, "", width), SvgTarget::Page { label: &figure.alt });
         format!("<div class=\"{class}\">{svg}</div>\n")
     };
     let wide = if panel { String::new() } else { picture("wide", plot::WIDE) };

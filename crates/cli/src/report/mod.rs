@@ -129,7 +129,7 @@ fn check_ids(report: &Report) -> Result<(), String> {
 }
 
 fn write_table(table: &Table, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let texts = [table.csv(), table.markdown(), table.latex()];
+    let texts = [table.csv()?, table.markdown(), table.latex()];
     for (ending, text) in TABLE_ENDINGS.into_iter().zip(texts) {
         write_text(&folder.join(TABLES).join(format!("{}.{ending}", table.id)), &text)?;
     }

@@ -19,7 +19,7 @@
     apply(theme);
   });
 
-  // Exact values: at the pointer, and at the spot that the keys lead to.
+  // Exact values: at the pointer, and at the tooltip that the keys lead to.
   const tip = document.getElementById("tip");
   let shown = null;
   const hide = () => {
@@ -27,39 +27,39 @@
     shown = null;
     tip.hidden = true;
   };
-  const show = (spot) => {
-    if (spot === shown) return;
+  const show = (tooltip) => {
+    if (tooltip === shown) return;
     hide();
-    shown = spot;
-    spot.classList.add("on");
-    tip.textContent = spot.getAttribute("aria-label");
+    shown = tooltip;
+    tooltip.classList.add("on");
+    tip.textContent = tooltip.getAttribute("aria-label");
     tip.hidden = false;
-    const box = spot.getBoundingClientRect();
+    const box = tooltip.getBoundingClientRect();
     const left = box.left + box.width / 2 - tip.offsetWidth / 2;
     const top = box.top - tip.offsetHeight - 6;
     const room = root.clientWidth - tip.offsetWidth - 6;
     tip.style.left = `${Math.max(6, Math.min(left, room)) + scrollX}px`;
     tip.style.top = `${(top < 4 ? box.bottom + 6 : top) + scrollY}px`;
   };
-  const centre = (spot) => {
-    const box = spot.getBoundingClientRect();
+  const centre = (tooltip) => {
+    const box = tooltip.getBoundingClientRect();
     return [box.left + box.width / 2, box.top + box.height / 2];
   };
-  const nearest = (spots, x, y) => {
+  const nearest = (tooltips, x, y) => {
     let best = null, distance = Infinity;
-    for (const spot of spots) {
-      const [sx, sy] = centre(spot);
+    for (const tooltip of tooltips) {
+      const [sx, sy] = centre(tooltip);
       const d = Math.hypot(sx - x, sy - y);
-      if (d < distance) [best, distance] = [spot, d];
+      if (d < distance) [best, distance] = [tooltip, d];
     }
     return [best, distance];
   };
   for (const svg of document.querySelectorAll("figure svg")) {
-    const spots = [...svg.querySelectorAll(".spot")];
-    if (!spots.length) continue;
+    const tooltips = [...svg.querySelectorAll(".tooltip")];
+    if (!tooltips.length) continue;
     const point = (event) => {
-      const [spot, distance] = nearest(spots, event.clientX, event.clientY);
-      if (distance < 36) show(spot); else hide();
+      const [tooltip, distance] = nearest(tooltips, event.clientX, event.clientY);
+      if (distance < 36) show(tooltip); else hide();
     };
     svg.addEventListener("pointermove", point);
     svg.addEventListener("pointerdown", point);
@@ -68,12 +68,12 @@
     svg.addEventListener("focusout", hide);
     svg.addEventListener("keydown", (event) => {
       const here = event.target;
-      const lane = spots.filter((spot) => spot.dataset.lane === here.dataset.lane);
-      const lanes = [...new Set(spots.map((spot) => spot.dataset.lane))];
+      const lane = tooltips.filter((tooltip) => tooltip.dataset.lane === here.dataset.lane);
+      const lanes = [...new Set(tooltips.map((tooltip) => tooltip.dataset.lane))];
       const at = lane.indexOf(here);
       const beside = (step) => {
         const name = lanes[lanes.indexOf(here.dataset.lane) + step];
-        const other = spots.filter((spot) => spot.dataset.lane === name);
+        const other = tooltips.filter((tooltip) => tooltip.dataset.lane === name);
         return other.length ? nearest(other, centre(here)[0], centre(other[0])[1])[0] : null;
       };
       const next = {
@@ -84,11 +84,11 @@
       if (event.key === "Escape") hide();
       if (!next) return;
       event.preventDefault();
-      const spot = next();
-      if (!spot) return;
+      const tooltip = next();
+      if (!tooltip) return;
       here.tabIndex = -1;
-      spot.tabIndex = 0;
-      spot.focus();
+      tooltip.tabIndex = 0;
+      tooltip.focus();
     });
   }
 })();

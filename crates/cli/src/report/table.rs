@@ -1,6 +1,7 @@
 //! Tables as text for other programs: CSV, Markdown, LaTeX.
 
 use super::content::{Cell, Table};
+use crate::plot::escaped;
 
 impl Table {
     /// Whether a column holds numbers, which are aligned on the right.
@@ -11,30 +12,31 @@ impl Table {
     }
 
     /// As CSV (RFC 4180). Numbers keep all their digits; intervals have columns of their own.
-    pub fn csv(&self) -> String {
+    pub fn csv(&self) -> Result<String, Box<dyn std::error::Error>> {
         let has_interval = |column: usize| {
             self.rows.iter().any(|row| row.get(column).is_some_and(|cell| cell.interval.is_some()))
         };
         let mut header = Vec::new();
         for (column, name) in self.columns.iter().enumerate() {
-            header.push(csv_field(name));
+            header.push(name.clone());
             if has_interval(column) {
-                header.extend(["low", "high"].map(|end| csv_field(&format!("{name} ({end})"))));
+                header.extend(["low", "high"].map(|end| format!("{name} ({end})")));
             }
         }
-        let mut out = header.join(",") + "\n";
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&header)?;
         for row in &self.rows {
             let mut fields = Vec::new();
             for (column, cell) in row.iter().enumerate() {
-                fields.push(cell.value.map_or_else(|| csv_field(&cell.text), |value| value.to_string()));
+                fields.push(cell.value.map_or_else(|| cell.text.clone(), |value| value.to_string()));
                 if has_interval(column) {
                     let ends = cell.interval.map(|(low, high)| [low.to_string(), high.to_string()]);
                     fields.extend(ends.unwrap_or_default());
                 }
             }
-            out += &(fields.join(",") + "\n");
+            writer.write_record(&fields)?;
         }
-        out
+        Ok(String::from_utf8(writer.into_inner()?)?)
     }
 
     /// As a Markdown table, without its caption.
@@ -77,59 +79,57 @@ impl Table {
     }
 }
 
-/// A field of a CSV file.
-fn csv_field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
-    }
-}
-
 /// A text in which Markdown sees nothing but text, on one line.
 pub fn markdown_text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '\\' | '|' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '!' => escaped.extend(['\\', c]),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    escaped(text, |c| match c {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '\\' => Some(r"\\"),
+        '|' => Some(r"\|"),
+        '`' => Some(r"\`"),
+        '*' => Some(r"\*"),
+        '_' => Some(r"\_"),
+        '[' => Some(r"\["),
+        ']' => Some(r"\]"),
+        '#' => Some(r"\#"),
+        '~' => Some(r"\~"),
+        '!' => Some(r"\!"),
+        c if c.is_control() => Some(" "),
+        _ => None,
+    })
 }
 
 /// A text in which LaTeX sees nothing but text.
 fn latex_text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => escaped += "\\textbackslash{}",
-            '~' => escaped += "\\textasciitilde{}",
-            '^' => escaped += "\\textasciicircum{}",
-            '<' => escaped += "\\textless{}",
-            '>' => escaped += "\\textgreater{}",
-            '|' => escaped += "\\textbar{}",
-            '"' => escaped += "\\textquotedbl{}",
-            '{' | '}' | '$' | '&' | '#' | '%' | '_' => escaped.extend(['\\', c]),
-            '±' => escaped += "$\\pm$",
-            '×' => escaped += "$\\times$",
-            '∞' => escaped += "$\\infty$",
-            'ε' => escaped += "$\\varepsilon$",
-            'δ' => escaped += "$\\delta$",
-            '−' => escaped += "$-$",
-            '≤' => escaped += "$\\le$",
-            '≥' => escaped += "$\\ge$",
-            '–' => escaped += "--",
-            '…' => escaped += "\\dots{}",
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    escaped(text, |c| match c {
+        '\\' => Some(r"\textbackslash{}"),
+        '~' => Some(r"\textasciitilde{}"),
+        '^' => Some(r"\textasciicircum{}"),
+        '<' => Some(r"\textless{}"),
+        '>' => Some(r"\textgreater{}"),
+        '|' => Some(r"\textbar{}"),
+        '"' => Some(r"\textquotedbl{}"),
+        '{' => Some(r"\{"),
+        '}' => Some(r"\}"),
+        '$' => Some(r"\$"),
+        '&' => Some(r"\&"),
+        '#' => Some(r"\#"),
+        '%' => Some(r"\%"),
+        '_' => Some(r"\_"),
+        '±' => Some(r"$\pm$"),
+        '×' => Some(r"$\times$"),
+        '∞' => Some(r"$\infty$"),
+        'ε' => Some(r"$\varepsilon$"),
+        'δ' => Some(r"$\delta$"),
+        '−' => Some("$-$"),
+        '≤' => Some(r"$\le$"),
+        '≥' => Some(r"$\ge$"),
+        '–' => Some("--"),
+        '…' => Some(r"\dots{}"),
+        c if c.is_control() => Some(" "),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
         let expected = "\"class, \"\"name\"\"\",a|b,accuracy,accuracy (low),accuracy (high)\n\
                         \"<x>\n*y*\",12345,0.5,0.25,0.75\n\
                         a\\b_$^,–,0.3333333333333333,,\n";
-        assert_eq!(sample().csv(), expected);
+        assert_eq!(sample().csv().unwrap(), expected);
     }
 
     #[test]

@@ -42,7 +42,10 @@ pub fn warn(text: &str) {
 
 /// Whether the reader of our output went away, as `head` does.
 pub fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    let broken = |e: &(dyn std::error::Error + 'static)| {
+        e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    };
+    std::iter::successors(Some(error), |e| e.source()).any(broken)
 }
 
 /// A titled list of names and values.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::grid::{Change, changed, combinations, setting_name};
-use super::suite::{Cell, Experiment, Name, Options};
+use super::suite::{Cell, Experiment, Name, Options, Preset};
 use super::tuning::Tuning;
 use crate::error::InFile;
 use crate::settings::{Level, Settings};
@@ -101,6 +101,10 @@ impl CustomFile {
         if options.tuning != Tuning::None {
             return Err(Error::Contradiction("a comparison of one's own compares settings and tunes none"));
         }
+        if options.preset == Preset::Both {
+            return Err(Error::Contradiction("a comparison of one's own starts from one preset"));
+        }
+        let paper = self.paper || options.preset == Preset::Paper;
         let axes: Vec<(String, Vec<Value>)> = self
             .vary
             .iter()
@@ -113,7 +117,7 @@ impl CustomFile {
                 let all: Vec<Change> = base.iter().chain(&options.changes).chain(&chosen).cloned().collect();
                 let described =
                     || chosen.iter().map(|(name, v)| format!("{name} = {}", plain(v))).collect::<Vec<_>>();
-                let settings = settings(&all, self.paper || options.paper).map_err(|error| {
+                let settings = settings(&all, paper).map_err(|error| {
                     Error::Unsuitable(format!("with {}: {error}", described().join(", ")))
                 })?;
                 let hidden = |name: &str| ["method", "level", "epsilon"].contains(&name);

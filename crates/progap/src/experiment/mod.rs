@@ -38,6 +38,6 @@ pub use library::{Library, Loaded};
 pub use outcome::{Budget, Outcome, outcome};
 pub use queue::{Notice, Queue, Tally};
 pub use store::{Curve, Finished, Merged, Store, Stored};
-pub use suite::{Cell, Experiment, Name, Options};
+pub use suite::{Cell, Experiment, Name, Options, PRESET, Preset};
 pub use timing::{Clock, work};
 pub use tuning::Tuning;

@@ -34,6 +34,18 @@ pub enum Name {
     Custom,
 }
 
+/// The settings that runs start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Preset {
+    /// Our defaults.
+    #[default]
+    Default,
+    /// The published accounting, sampling and settings.
+    Paper,
+    /// One beside the other.
+    Both,
+}
+
 /// What can be asked of an experiment; what is not given is as in the paper.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -51,8 +63,8 @@ pub struct Options {
     pub depths: Option<Vec<usize>>,
     /// How settings are chosen.
     pub tuning: Tuning,
-    /// Published accounting and sampling instead of our defaults.
-    pub paper: bool,
+    /// The settings to start from.
+    pub preset: Preset,
     /// Settings for all runs.
     pub changes: Vec<Change>,
 }
@@ -68,7 +80,7 @@ impl Options {
             epsilons: None,
             depths: None,
             tuning: Tuning::None,
-            paper: false,
+            preset: Preset::Default,
             changes: vec![],
         }
     }
@@ -129,6 +141,9 @@ fn additions() -> Vec<(Vec<Level>, &'static str, Vec<Change>)> {
     ];
     all.into_iter().filter(|(_, _, changes)| changes.iter().all(|(name, _)| known.contains(name))).collect()
 }
+
+/// What tells cells apart where both presets stand side by side.
+pub const PRESET: &str = "preset";
 
 /// The first row of `ablation`.
 const DEFAULTS: &str = "defaults";
@@ -220,6 +235,9 @@ impl Maker<'_> {
         if self.options.data.is_empty() {
             return Err(Error::Contradiction("there is nothing to run: name a data set"));
         }
+        if self.options.preset == Preset::Both && !matches!(self.name, Name::Table2 | Name::Tradeoff) {
+            return Err(Error::Contradiction("only table2 and tradeoff show both presets side by side"));
+        }
         for (name, _) in &self.options.changes {
             match setting_name(name)?.as_str() {
                 "method" => return Err(Error::Contradiction("methods are chosen with --methods")),
@@ -280,21 +298,24 @@ impl Maker<'_> {
     /// The variants of a cell at a level: names and values, settings, and the depth where it is fixed.
     fn variants(&self, level: Level) -> Vec<Variant> {
         let depth = |depth: usize| ("depth".to_string(), depth.to_string());
+        let at_depth = |k| Variant { labels: vec![depth(k)], depth: Some(k), ..self.plain_variant() };
         match self.name {
-            Name::Table2 | Name::Tradeoff | Name::Custom => vec![Variant::default()],
-            Name::Convergence => {
-                let one = |k| Variant { labels: vec![depth(k)], depth: Some(k), changes: vec![] };
-                self.depths(&[5]).into_iter().map(one).collect()
+            Name::Tradeoff | Name::Table2 if self.options.preset == Preset::Both => {
+                let labelled = |name: &str, paper| {
+                    let labels = vec![(PRESET.to_string(), name.to_string())];
+                    Variant { labels, paper, ..Variant::default() }
+                };
+                vec![labelled("default", false), labelled("paper", true)]
             }
-            Name::Depth => {
-                let one = |k| Variant { labels: vec![depth(k)], depth: Some(k), changes: vec![] };
-                self.depths(&[1, 2, 3, 4, 5]).into_iter().map(one).collect()
-            }
+            Name::Table2 | Name::Tradeoff | Name::Custom => vec![self.plain_variant()],
+            Name::Convergence => self.depths(&[5]).into_iter().map(at_depth).collect(),
+            Name::Depth => self.depths(&[1, 2, 3, 4, 5]).into_iter().map(at_depth).collect(),
             Name::Layerwise => {
                 let one = |k: usize, name: &str, layerwise: bool| Variant {
                     labels: vec![depth(k), ("training".into(), name.into())],
                     depth: Some(k),
                     changes: vec![("layerwise".into(), json!(layerwise))],
+                    ..self.plain_variant()
                 };
                 let both = |k| [one(k, "progressive", false), one(k, "layerwise", true)];
                 self.depths(&[5]).into_iter().flat_map(both).collect()
@@ -303,12 +324,17 @@ impl Maker<'_> {
                 let additions = additions().into_iter().filter(|(levels, _, _)| levels.contains(&level));
                 let one = |(_, name, changes): (_, &str, _)| Variant {
                     labels: vec![("additions".into(), name.into())],
-                    depth: None,
                     changes,
+                    ..self.plain_variant()
                 };
                 additions.map(one).collect()
             }
         }
+    }
+
+    /// A variant that has no name.
+    fn plain_variant(&self) -> Variant {
+        Variant { paper: self.options.preset == Preset::Paper, ..Variant::default() }
     }
 
     fn add_data_set(&self, data: &DataSpec, cells: &mut Vec<Cell>, left_out: &mut Vec<String>) -> Result<()> {
@@ -317,10 +343,11 @@ impl Maker<'_> {
             for method in self.methods().into_iter().filter(|&method| entry(method).levels.contains(&level)) {
                 for epsilon in self.epsilons(level) {
                     for variant in self.variants(level) {
-                        let optional = self.name == Name::Ablation && !variant.changes.is_empty();
+                        let optional = self.name == Name::Ablation && !variant.changes.is_empty()
+                            || self.options.preset == Preset::Both && variant.paper;
                         let label = variant.labels.iter().map(|(_, value)| value.clone()).collect::<String>();
                         match self.cell(data, method, level, epsilon, variant) {
-                            // An addition need not exist for every method, or change anything.
+                            // An addition need not exist for every method, or change anything; nor need a preset.
                             Err(why) if optional => {
                                 let why = format!("{label}, for {method} at level {level}: {why}");
                                 if !left_out.contains(&why) {
@@ -344,7 +371,8 @@ impl Maker<'_> {
             // The dotted line: what the first method reaches without privacy.
             let first = self.methods().first().copied().unwrap_or(Method::Progap);
             if entry(first).levels.contains(&Level::None) {
-                cells.push(self.cell(data, first, Level::None, None, Variant::default())?);
+                let variant = self.variants(Level::None).into_iter().next().unwrap_or_default();
+                cells.push(self.cell(data, first, Level::None, None, variant)?);
             }
         }
         Ok(())
@@ -358,8 +386,7 @@ impl Maker<'_> {
         epsilon: Option<f64>,
         variant: Variant,
     ) -> Result<Cell> {
-        let usual =
-            if self.options.paper { Settings::paper(method, level) } else { Settings::of(method, level) };
+        let usual = if variant.paper { Settings::paper(method, level) } else { Settings::of(method, level) };
         // Figures stand beside published ones, which are for directed edges.
         let usual = usual.with_published_promise();
         let usual = if level == Level::Node { with_published_sizes(usual, &data.name) } else { usual };
@@ -434,6 +461,8 @@ struct Variant {
     labels: Vec<(String, String)>,
     depth: Option<usize>,
     changes: Vec<Change>,
+    /// Whether it starts from the published settings.
+    paper: bool,
 }
 
 /// Whether a method asks nothing of the graph, whatever its budget.
@@ -480,6 +509,29 @@ mod tests {
         assert_eq!(count(Name::Convergence), 2);
         assert_eq!(count(Name::Layerwise), 3 * 2);
         assert!(count(Name::Ablation) >= 2 + 4);
+    }
+
+    #[test]
+    fn both_presets_stand_side_by_side_where_they_differ() {
+        let methods = Some(vec![Method::Progap, Method::Mlp]);
+        let both = Options { preset: Preset::Both, methods, ..options(Tuning::None) };
+        let both = Options { levels: Some(vec![Level::Edge]), epsilons: Some(vec![1.0, 2.0]), ..both };
+        let cells = Experiment::new(Name::Tradeoff, &both).expect("an experiment").cells;
+        let preset = |cell: &Cell| cell.variant[0].1.clone();
+        let of = |method| cells.iter().filter(move |c| c.method == method && c.level == Level::Edge);
+        assert_eq!(
+            of(Method::Progap).map(preset).collect::<Vec<_>>(),
+            ["default", "paper", "default", "paper"]
+        );
+        let progap: Vec<&Cell> = of(Method::Progap).collect();
+        assert_ne!(progap[0].candidates, progap[1].candidates);
+        assert_eq!(
+            of(Method::Mlp).map(preset).collect::<Vec<_>>(),
+            ["default"],
+            "the same with both presets"
+        );
+        let refused = Experiment::new(Name::Depth, &both).expect_err("refused").to_string();
+        assert!(refused.contains("only table2 and tradeoff"), "{refused}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What an experiment shows, in sentences that are made of its figures: does the paper's claim hold here?
 
-use progap::experiment::{self, Name, Outcome, mean, mean_interval};
+use progap::experiment::{self, Name, Outcome, PRESET, mean, mean_interval};
 use progap::settings::{Level, Method};
 
 type Pair<'o> = (&'o experiment::Cell, &'o Outcome);
@@ -9,17 +9,24 @@ type Pair<'o> = (&'o experiment::Cell, &'o Outcome);
 pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<String> {
     let pairs: Vec<Pair<'_>> = outcomes.iter().map(|(cell, outcome)| (*cell, outcome)).collect();
     let claims = match name {
-        Name::Table2 | Name::Tradeoff => vec![compare(
-            "ProGAP is more accurate than GAP",
-            &pairs,
-            |cell| cell.method == Method::Progap,
-            |cell| cell.method == Method::Gap,
-        )],
+        Name::Table2 | Name::Tradeoff => vec![
+            compare("The defaults are more accurate than the published settings", &pairs, |a, b| {
+                let presets = (variant(a, PRESET), variant(b, PRESET));
+                a.method == b.method && presets == (Some("default"), Some("paper"))
+            }),
+            compare("ProGAP is more accurate than GAP", &pairs, |a, b| {
+                let same = variant(a, PRESET) == variant(b, PRESET);
+                (a.method, b.method) == (Method::Progap, Method::Gap) && same
+            }),
+        ],
         Name::Layerwise => vec![compare(
             "Progressive training is at least as accurate as layerwise training",
             &pairs,
-            |cell| variant(cell, "training") == Some("progressive"),
-            |cell| variant(cell, "training") == Some("layerwise"),
+            |a, b| {
+                let trainings = (variant(a, "training"), variant(b, "training"));
+                let same = variant(a, "depth") == variant(b, "depth");
+                trainings == (Some("progressive"), Some("layerwise")) && same
+            },
         )],
         Name::Depth => vec![deeper(&pairs)],
         Name::Convergence | Name::Ablation | Name::Custom => vec![],
@@ -41,17 +48,16 @@ fn place(cell: &experiment::Cell) -> String {
     format!("{}, {level}{budget}", cell.data.name)
 }
 
-/// One side against the other wherever both were run, split by split.
+/// Cells against their rivals wherever both were run, split by split.
 fn compare(
     claim: &str,
     pairs: &[Pair<'_>],
-    left: impl Fn(&experiment::Cell) -> bool,
-    right: impl Fn(&experiment::Cell) -> bool,
+    is_rival: impl Fn(&experiment::Cell, &experiment::Cell) -> bool,
 ) -> Option<String> {
     let (mut better, mut clearly, mut worse, mut all) = (0, 0, Vec::new(), 0);
-    for (cell, outcome) in pairs.iter().filter(|(cell, _)| left(cell)) {
+    for (cell, outcome) in pairs {
         let same = |other: &&Pair<'_>| {
-            right(other.0)
+            is_rival(cell, other.0)
                 && other.0.data.name == cell.data.name
                 && (other.0.level, other.0.epsilon) == (cell.level, cell.epsilon)
         };
@@ -162,6 +168,23 @@ mod tests {
         assert!(text.contains("so in 1 of 2 comparisons, in 1 of them beyond chance"), "{text}");
         assert!(text.contains("school, edge level at epsilon 2 (-5.0 points, within chance)"), "{text}");
         assert!(told(Name::Ablation, &cells).is_empty());
+    }
+
+    #[test]
+    fn presets_are_compared_method_by_method() {
+        let preset = |method, name, values: &[f64]| (cell(method, 1.0, &[(PRESET, name)]), values.to_vec());
+        let cells = [
+            preset(Method::Progap, "default", &[0.8, 0.9]),
+            preset(Method::Progap, "paper", &[0.7, 0.6]),
+            preset(Method::Gap, "default", &[0.6, 0.7]),
+            preset(Method::Gap, "paper", &[0.65, 0.75]),
+        ];
+        let [presets, methods] = told(Name::Tradeoff, &cells).try_into().expect("two claims");
+        assert!(
+            presets.starts_with("The defaults") && presets.contains("so in 1 of 2 comparisons"),
+            "{presets}"
+        );
+        assert!(methods.contains("so in 1 of 2 comparisons") && methods.contains("-5.0 points"), "{methods}");
     }
 
     #[test]

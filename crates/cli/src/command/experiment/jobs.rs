@@ -7,7 +7,7 @@ use clap::Args;
 use progap::experiment::{Job, Library, Queue, Store};
 use progap::run::Shared;
 
-use super::load;
+use super::sources::load;
 use crate::command::Outcome;
 use crate::output::refuse_releases;
 use crate::ui;

@@ -1,39 +1,35 @@
 //! `progap experiment`: the paper's tables and figures, and comparisons of one's own.
 
+mod accuracy;
 mod collect;
 mod content;
+mod figures;
 mod findings;
+mod folder;
 mod jobs;
 mod plan;
+mod run;
+mod sources;
 mod watch;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use progap::experiment::{
-    self, Change, CustomFile, DataSpec, Job, Library, Name, Options, Outcome as CellOutcome, Queue, Store,
-    Tuning,
-};
+use progap::experiment::{self, Change, CustomFile, DataSpec, Name, Options, Store, Tuning};
 use progap::method::catalogue::methods;
-use progap::run::Shared;
 use progap::settings::{Level, Method};
 use serde_json::{Value, json};
 
+pub use self::folder::{is_folder, kept_report};
 pub use self::jobs::shell_word;
 
-use self::plan::Plan;
-use self::watch::Watch;
+use self::folder::{RESULTS, claim, write_report};
+use self::run::Common;
+use self::sources::{short_names, spec};
 use super::Outcome;
-use crate::output::{Force, Inputs, refuse_releases};
-use crate::report;
+use crate::output::{Force, refuse_releases};
 use crate::source::{DataFolder, Source};
-use crate::{stop, ui};
-
-/// The file of the results, in the folder of an experiment.
-const RESULTS: &str = "results.sqlite";
-/// What the experiment says, for `progap report`.
-const REPORT: &str = "report.json";
+use crate::ui;
 
 /// Run an experiment of the paper, or a comparison of your own
 ///
@@ -44,7 +40,7 @@ const REPORT: &str = "report.json";
 Examples:
   progap experiment table2                                methods side by side, on the built-in network
   progap experiment table2 --data-sets fb:Berkeley13 --tuning grid --levels edge --methods progap
-  progap experiment tradeoff --data-sets facebook,reddit  accuracy against epsilon
+  progap experiment tradeoff --preset both                accuracy against epsilon, beside the published settings
   progap experiment custom mine.toml                      settings of your own, side by side
   progap experiment depth --jobs-file jobs.txt            one command per line, for a cluster
   progap experiment merge experiments/depth parts/*.sqlite
@@ -108,34 +104,6 @@ pub struct Run {
     changes: Vec<Change>,
     #[command(flatten)]
     common: Common,
-}
-
-/// How an experiment is run and where its results go.
-#[derive(Args)]
-struct Common {
-    /// Folder for results, tables and figures [default: experiments/NAME]
-    #[arg(long, short = 'o', value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Results file, to be shared by several experiments [default: results.sqlite in the folder]
-    #[arg(long, value_name = "FILE")]
-    store: Option<PathBuf>,
-    /// Runs at the same time, each on one core [default: all cores]
-    #[arg(long, short = 'j', value_name = "N")]
-    jobs: Option<usize>,
-    /// Write the runs that are left as one shell command per line, and run nothing
-    #[arg(long, value_name = "FILE")]
-    jobs_file: Option<PathBuf>,
-    #[command(flatten)]
-    force: Force,
-    /// Print how much there is to do, and run nothing
-    #[arg(long)]
-    plan: bool,
-    /// Print one JSON object per line while it runs
-    #[arg(long)]
-    json: bool,
-    /// Print nothing but errors
-    #[arg(long, short, conflicts_with = "json")]
-    quiet: bool,
 }
 
 /// Sizes of data sets.
@@ -203,6 +171,18 @@ enum Preset {
     Default,
     /// The published accounting, sampling and settings
     Paper,
+    /// One beside the other, in table2 and tradeoff
+    Both,
+}
+
+impl From<Preset> for experiment::Preset {
+    fn from(preset: Preset) -> Self {
+        match preset {
+            Preset::Default => experiment::Preset::Default,
+            Preset::Paper => experiment::Preset::Paper,
+            Preset::Both => experiment::Preset::Both,
+        }
+    }
 }
 
 fn parse_method(text: &str) -> Result<Method, String> {
@@ -247,7 +227,7 @@ impl Run {
         let options = self.options(vec![], None)?;
         let experiment = experiment::Experiment::new(name, &options)?;
         let title = content::title(name);
-        self.common.go(&experiment, title, &content::file_name(name), &options)
+        self.common.run(&experiment, title, &content::file_name(name), &options)
     }
 
     /// The options, with data sets and runs of a file where none are given as arguments.
@@ -273,7 +253,7 @@ impl Run {
                 TuningName::Grid => Tuning::Grid,
                 TuningName::Private => Tuning::Private,
             },
-            paper: self.preset == Preset::Paper,
+            preset: self.preset.into(),
             changes: self.changes.clone(),
         })
     }
@@ -300,7 +280,7 @@ impl Custom {
         let options = self.run.options(sources, file.runs)?;
         let experiment = file.experiment(&options);
         let experiment = experiment.map_err(|error| format!("{}: {error}", self.file.display()))?;
-        self.run.common.go(&experiment, &file.name, &plain_name(&file.name), &options)
+        self.run.common.run(&experiment, &file.name, &plain_name(&file.name), &options)
     }
 }
 
@@ -310,168 +290,9 @@ fn plain_name(name: &str) -> String {
     name.trim_matches('-').to_lowercase()
 }
 
-impl Common {
-    /// Does what is left of an experiment, and shows all of it.
-    fn go(
-        &self,
-        experiment: &experiment::Experiment,
-        title: &str,
-        folder: &str,
-        options: &Options,
-    ) -> Outcome {
-        let stop = stop::on_ctrl_c()?;
-        let out = self.out.clone().unwrap_or_else(|| Path::new("experiments").join(folder));
-        own_folder(&out, self.force)?;
-        if let Some(file) = &self.jobs_file {
-            self.force.file(file, &Inputs::default())?;
-        }
-        let path = self.store.clone().unwrap_or_else(|| out.join(RESULTS));
-        let mut store = Store::open(&path)?;
-        let results = store.all()?;
-        let jobs = experiment.jobs()?;
-        let all = jobs.len();
-        let is_done = |job: &Job| results.get(&job.key()).is_some_and(|stored| stored.outcome.is_ok());
-        let left: Vec<Job> = jobs.into_iter().filter(|job| !is_done(job)).collect();
-        let workers = self.workers();
-        let mut watch = Watch::new(experiment, &results, all, left.len(), workers, self.json, self.quiet);
-        let plan = Plan { title, experiment, all, left: &left, workers, clock: watch.clock() };
-        if self.json {
-            ui::print(&plan.json().to_string())?;
-        } else if !self.quiet {
-            ui::print(&plan.text())?;
-        }
-        if let Some(file) = &self.jobs_file {
-            return jobs::write(file, &left, &path);
-        }
-        if self.plan {
-            return Ok(());
-        }
-        if !left.is_empty() {
-            self.run_jobs(&left, &mut store, workers, &mut watch, stop)?;
-        }
-        let results = store.all()?;
-        let outcomes: Vec<(_, CellOutcome)> = experiment
-            .cells
-            .iter()
-            .map(|cell| Ok((cell, experiment::outcome(experiment, cell, &results)?)))
-            .collect::<progap::Result<_>>()?;
-        let report = content::report(title, experiment, &outcomes, options);
-        self.finish(&report, &out, &outcomes)
-    }
-
-    fn workers(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.unwrap_or_else(cores).max(1)
-    }
-
-    fn run_jobs(
-        &self,
-        left: &[Job],
-        store: &mut Store,
-        workers: usize,
-        watch: &mut Watch,
-        stop: &AtomicBool,
-    ) -> Outcome {
-        let library = Library::new(load);
-        // A data set that is not here, or not the same any more, is said before anything runs.
-        let mut seen: Vec<&DataSpec> = Vec::new();
-        for job in left {
-            if seen.contains(&&job.data) {
-                continue;
-            }
-            seen.push(&job.data);
-            let _spinner = ui::spinner(format!("loading {}", job.data.name));
-            let loaded = library.get(&job.data, job.split)?;
-            if let Some(before) = store.fingerprint(job)?.filter(|before| *before != loaded.fingerprint) {
-                return Err(format!(
-                    "the data set {} has changed since the results in {} were computed (fingerprint {}, then {before}): \
-                     name another folder with --out",
-                    job.data.name,
-                    store.path().display(),
-                    loaded.fingerprint
-                )
-                .into());
-            }
-        }
-        let shared = Shared::default();
-        let queue = Queue { jobs: left, workers, library: &library, shared: &shared, stop };
-        let tally = queue.run(store, &mut |notice| watch.notice(notice))?;
-        watch.end();
-        if tally.left > 0 {
-            return Err(format!(
-                "stopped: {} runs were stored, {} are left; the same command goes on",
-                tally.finished, tally.left
-            )
-            .into());
-        }
-        Ok(())
-    }
-
-    fn finish(
-        &self,
-        report: &report::Report,
-        out: &Path,
-        outcomes: &[(&experiment::Cell, CellOutcome)],
-    ) -> Outcome {
-        let page = write_report(report, out)?;
-        if self.json {
-            return ui::print(&watch::end_event(outcomes, &page).to_string());
-        }
-        if self.quiet {
-            return Ok(());
-        }
-        ui::print(&content::terminal(report))?;
-        ui::print(&format!("\nwritten to {}", out.display()))
-    }
-}
-
-/// Writes what an experiment says: for people, and for `progap report`.
-fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
-    let file = out.join(REPORT);
-    let beside = out.join("report.json.partial");
-    let text = serde_json::to_string_pretty(report)?;
-    std::fs::write(&beside, text)
-        .and_then(|()| std::fs::rename(&beside, &file))
-        .map_err(|e| format!("{}: {e}", file.display()))?;
-    report::write(report, out)
-}
-
-/// Refuses a folder that holds something other than an experiment. In its own folder an experiment goes on, and shows itself
-/// anew: that is how it is used.
-fn own_folder(out: &Path, force: Force) -> Result<()> {
-    match is_folder(out) || out.join(RESULTS).is_file() {
-        true => refuse_releases(out)?,
-        false => force.folder(out, &[], &Inputs::default())?,
-    }
-    Ok(())
-}
-
-/// Whether a folder is that of an experiment that was shown.
-pub fn is_folder(folder: &Path) -> bool {
-    folder.join(REPORT).is_file()
-}
-
-/// What the experiment in a folder says, if there is one.
-pub fn kept_report(folder: &Path) -> Result<Option<report::Report>> {
-    let file = folder.join(REPORT);
-    if !is_folder(folder) {
-        if folder.join(RESULTS).is_file() {
-            let problem = "the experiment has not come to its end; run it again to go on";
-            return Err(format!("{}: {problem}", folder.display()).into());
-        }
-        return Ok(None);
-    }
-    let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let report = serde_json::from_str(&text).map_err(|e| {
-        format!("{}: {e}; run the experiment again, which repeats no run, to write it anew", file.display())
-    })?;
-    Ok(Some(report))
-}
-
 impl Table1 {
     fn run(self) -> Outcome {
-        own_folder(&self.out, self.force)?;
+        claim(&self.out, self.force)?;
         let names = if self.data_sets.is_empty() { vec!["demo".to_string()] } else { self.data_sets };
         let sources: Vec<Source> =
             names.iter().map(|name| Source::of(name).in_folder(&self.folder)).collect();
@@ -508,38 +329,4 @@ impl Merge {
             ui::count(merged.known)
         ))
     }
-}
-
-/// What data sets are called in tables: files by their names, without folder and ending, unless two would be the same.
-fn short_names(sources: &[Source]) -> Vec<String> {
-    let short = |source: &Source| {
-        let path = Path::new(source.name());
-        let is_path = path.components().count() > 1 || path.extension().is_some();
-        let stem = path.file_stem().filter(|_| is_path).and_then(|stem| stem.to_str());
-        stem.unwrap_or(source.name()).to_string()
-    };
-    let names: Vec<String> = sources.iter().map(short).collect();
-    let is_unique = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
-    let one = |(source, name): (&Source, &String)| {
-        if is_unique(name) { name.clone() } else { source.name().to_string() }
-    };
-    sources.iter().zip(&names).map(one).collect()
-}
-
-/// A data set as jobs name it: what decides its content, and where it lies here.
-fn spec(source: &Source, name: String) -> Result<DataSpec> {
-    let mut content = serde_json::to_value(source)?;
-    let place = content.as_object_mut().and_then(|fields| fields.remove("folder")).unwrap_or(Value::Null);
-    Ok(DataSpec { name, content, place })
-}
-
-/// Loads the data set of a job.
-fn load(spec: &DataSpec, split: u64) -> progap::Result<progap_graph::Dataset> {
-    let mut all = spec.content.clone();
-    if let Some(fields) = all.as_object_mut().filter(|_| !spec.place.is_null()) {
-        fields.insert("folder".into(), spec.place.clone());
-    }
-    let source: Source = serde_json::from_value(all)
-        .map_err(|e| progap::Error::Unsuitable(format!("the data set {}: {e}", spec.name)))?;
-    Ok(source.with_seed(split).load_split()?)
 }

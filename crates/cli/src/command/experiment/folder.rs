@@ -1,0 +1,56 @@
+//! The folder of an experiment: results, and the report made of them.
+
+use std::path::{Path, PathBuf};
+
+use super::Result;
+use crate::output::{Force, Inputs, refuse_releases};
+use crate::report;
+
+/// The file of the results.
+pub const RESULTS: &str = "results.sqlite";
+/// What the experiment says, for `progap report`.
+const REPORT: &str = "report.json";
+
+/// Writes what an experiment says: for people, and for `progap report`.
+pub fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let file = out.join(REPORT);
+    let beside = out.join("report.json.partial");
+    let text = serde_json::to_string_pretty(report)?;
+    std::fs::write(&beside, text)
+        .and_then(|()| std::fs::rename(&beside, &file))
+        .map_err(|e| format!("{}: {e}", file.display()))?;
+    report::write(report, out)
+}
+
+/// Refuses a folder that holds something other than an experiment. In its own folder an experiment goes on, and shows itself
+/// anew: that is how it is used.
+pub fn claim(out: &Path, force: Force) -> Result<()> {
+    match is_folder(out) || out.join(RESULTS).is_file() {
+        true => refuse_releases(out)?,
+        false => force.folder(out, &[], &Inputs::default())?,
+    }
+    Ok(())
+}
+
+/// Whether a folder is that of an experiment that was shown.
+pub fn is_folder(folder: &Path) -> bool {
+    folder.join(REPORT).is_file()
+}
+
+/// What the experiment in a folder says, if there is one.
+pub fn kept_report(folder: &Path) -> Result<Option<report::Report>> {
+    let file = folder.join(REPORT);
+    if !is_folder(folder) {
+        if folder.join(RESULTS).is_file() {
+            let problem = "the experiment has not come to its end; run it again to go on";
+            return Err(format!("{}: {problem}", folder.display()).into());
+        }
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let report = serde_json::from_str(&text).map_err(|e| {
+        format!("{}: {e}; run the experiment again, which repeats no run, to write it anew", file.display())
+    })?;
+    Ok(Some(report))
+}
