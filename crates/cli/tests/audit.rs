@@ -48,14 +48,14 @@ fn a_release_is_audited_with_its_own_settings_and_data() {
         report["findings"][0]["what"].as_str().is_some_and(|what| what.contains("friendship")),
         "{report}"
     );
-    // The verdict names what the release itself promises.
+    // The verdict names what the release itself guarantees.
     let statement = std::fs::read_to_string(place.path().join("r/privacy.json")).expect("a statement");
     let statement: serde_json::Value = serde_json::from_str(&statement).expect("JSON");
     for key in ["unit", "epsilon", "delta"] {
         assert_eq!(report["release"][key], statement[key], "{key}");
     }
     let epsilon =
-        format!("the release promises epsilon {:.4}", statement["epsilon"].as_f64().expect("a number"));
+        format!("the release guarantees epsilon {:.4}", statement["epsilon"].as_f64().expect("a number"));
     let verdict = report["verdict"].as_str().expect("a verdict");
     assert!(verdict.contains(&epsilon) && verdict.contains("unit edge-undirected"), "{verdict}");
     let claimed = report["findings"][0]["claimed"].as_f64().expect("a claim");

@@ -33,7 +33,7 @@ Examples:
   progap audit --parts mechanism --canaries 1000000       a sharper look at the noise alone
 
 The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is \
-for the data's holder alone, and no ledger is charged.")]
+for the data owner alone, and no ledger is charged.")]
 pub struct Audit {
     #[command(flatten)]
     choices: Choices,
@@ -78,35 +78,35 @@ struct Report {
     confidence: f64,
     refuted: bool,
     verdict: String,
-    /// What the release that was named promises.
-    release: Option<Promise>,
+    /// What the release that was named guarantees.
+    release: Option<Guarantee>,
     findings: Vec<Finding>,
     link_inference: Vec<attack::Outcome>,
     membership_inference: Option<attack::Outcome>,
 }
 
-/// What a release promises, by its own statement.
+/// What a release guarantees, by its own statement.
 #[derive(Serialize)]
-struct Promise {
+struct Guarantee {
     private: bool,
     unit: Option<Unit>,
     epsilon: Option<f64>,
     delta: Option<f64>,
 }
 
-impl Promise {
-    fn of(statement: &Statement) -> Promise {
+impl Guarantee {
+    fn of(statement: &Statement) -> Guarantee {
         let Statement { private, unit, epsilon, delta, .. } = statement;
-        Promise { private: *private, unit: *unit, epsilon: *epsilon, delta: *delta }
+        Guarantee { private: *private, unit: *unit, epsilon: *epsilon, delta: *delta }
     }
 
     fn in_words(&self) -> String {
         let (Some(epsilon), Some(delta), Some(unit)) = (self.epsilon, self.delta, self.unit) else {
-            return "the release promises nothing".into();
+            return "the release guarantees nothing".into();
         };
-        let promises =
-            if self.private { "promises" } else { "has seeded noise and promises nothing; by its settings" };
-        format!("the release {promises} epsilon {epsilon:.4} at delta {delta:e}, unit {unit}")
+        let guarantees =
+            if self.private { "guarantees" } else { "has seeded noise and guarantees nothing; by its settings" };
+        format!("the release {guarantees} epsilon {epsilon:.4} at delta {delta:e}, unit {unit}")
     }
 }
 
@@ -146,7 +146,7 @@ impl Audit {
             std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
         }
         let opened = folder.as_deref().map(Release::open).transpose()?;
-        let promise = opened.as_ref().map(|release| Promise::of(&release.statement));
+        let guarantee = opened.as_ref().map(|release| Guarantee::of(&release.statement));
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
@@ -188,8 +188,8 @@ impl Audit {
             level: settings.level,
             confidence: self.confidence,
             refuted: findings.iter().any(|finding| finding.refuted),
-            verdict: verdict(&findings, self.confidence, promise.as_ref()),
-            release: promise,
+            verdict: verdict(&findings, self.confidence, guarantee.as_ref()),
+            release: guarantee,
             findings,
             link_inference: links.iter().map(Attack::outcome).collect::<Result<_, _>>()?,
             membership_inference: members.as_ref().map(Attack::outcome).transpose()?,
@@ -221,10 +221,10 @@ fn conclusion(refuted: bool) -> Outcome {
     if refuted { Err("the claim is refuted: do not rely on this guarantee".into()) } else { Ok(()) }
 }
 
-/// The result in one sentence: what the release that was named promises, and the test that came closest to its claim.
-fn verdict(findings: &[Finding], confidence: f64, promise: Option<&Promise>) -> String {
+/// The result in one sentence: what the release that was named guarantees, and the test that came closest to its claim.
+fn verdict(findings: &[Finding], confidence: f64, guarantee: Option<&Guarantee>) -> String {
     let found = closest(findings, confidence);
-    promise.map_or(found.clone(), |promise| format!("{}; {found}", promise.in_words()))
+    guarantee.map_or(found.clone(), |guarantee| format!("{}; {found}", guarantee.in_words()))
 }
 
 fn closest(findings: &[Finding], confidence: f64) -> String {
@@ -377,12 +377,12 @@ mod tests {
                 .starts_with("nothing is claimed; measured at least 9.00")
         );
         assert_eq!(verdict(&[], 0.95, None), "no claim was tested");
-        let promise =
-            |private| Promise { private, unit: Some(Unit::Edge), epsilon: Some(1.0), delta: Some(1e-7) };
+        let guarantee =
+            |private| Guarantee { private, unit: Some(Unit::Edge), epsilon: Some(1.0), delta: Some(1e-7) };
         let words =
-            "the release promises epsilon 1.0000 at delta 1e-7, unit edge; claimed at most 1.00, measured";
-        assert!(verdict(&fine, 0.95, Some(&promise(true))).starts_with(words));
-        assert!(verdict(&fine, 0.95, Some(&promise(false))).contains("promises nothing"));
+            "the release guarantees epsilon 1.0000 at delta 1e-7, unit edge; claimed at most 1.00, measured";
+        assert!(verdict(&fine, 0.95, Some(&guarantee(true))).starts_with(words));
+        assert!(verdict(&fine, 0.95, Some(&guarantee(false))).contains("guarantees nothing"));
         assert!(
             conclusion(true).is_err_and(|e| e.to_string().contains("refuted")) && conclusion(false).is_ok()
         );

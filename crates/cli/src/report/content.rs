@@ -56,7 +56,7 @@ pub enum Block {
 /// How a notice is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tone {
-    /// A promise that holds.
+    /// A guarantee that holds.
     Good,
     /// Something to take care of.
     Caution,

@@ -60,10 +60,10 @@ const OWNERS: &str = "The data owner alone: figures that the guarantee does not 
 pub(super) fn titled(release: &Release, sections: Vec<Section>) -> Report {
     let (settings, statement) = (&release.config.settings, &release.statement);
     let epsilon = statement.epsilon.filter(|_| statement.private);
-    let promise = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
+    let guarantee = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
     Report {
         title: format!("{} on {}", settings.method, release.config.dataset),
-        subtitle: format!("A release of progap: level {}, {promise}", settings.level),
+        subtitle: format!("A release of progap: level {}, {guarantee}", settings.level),
         sections,
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn fact(name: &str, value: impl Into<String>) -> (String, String) {
     (name.into(), value.into())
 }
 
-/// What is promised, in words and in numbers.
+/// The guarantee, in words and in numbers.
 pub(super) fn guarantee(release: &Release) -> Section {
     let statement = &release.statement;
     let tone = if statement.private { Tone::Good } else { Tone::Caution };

@@ -1,4 +1,4 @@
-//! Several experiments in one document, such as docs/results.md.
+//! Several experiments in one document, such as docs/results/tables.md.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

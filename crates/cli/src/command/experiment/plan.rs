@@ -26,7 +26,7 @@ pub fn tuning_warning(experiment: &Experiment) -> Option<&'static str> {
         Tuning::None => None,
         Tuning::Grid => Some(
             "Settings are chosen among many runs on the same private data, as in the paper, and that choice is not part of \
-             the epsilon that is shown: a release that is tuned like this promises less. `--tuning private` states what a \
+             the epsilon that is shown: a release tuned like this guarantees less. `--tuning private` states what a \
              choice would cost; `--tuning none` makes none.",
         ),
         Tuning::Private => Some(
