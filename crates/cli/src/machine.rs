@@ -51,7 +51,7 @@ pub fn start_threads(threads: Option<u16>) {
     }
     if ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().is_ok() {
         print_error(
-            "note: the system refuses to start threads (see `ulimit -u`): going on with one, more slowly",
+            "note: the system refuses to start threads (see `ulimit -u`): continuing with one, more slowly",
         );
     }
 }

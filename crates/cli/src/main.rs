@@ -31,7 +31,7 @@ Examples:
   progap predict releases/demo-edge-1       classes and probabilities, without the graph
   progap verify releases/demo-edge-1        recompute the guarantee
   progap report releases/demo-edge-1        a page with the guarantee, tables and figures
-  progap export releases/demo-edge-1 out    what may leave the house, with a hash
+  progap export releases/demo-edge-1 out    a copy that may be shared, with a hash
   progap key new me                         a key that signs exports (`progap export --sign me.key`)
   progap audit releases/demo-edge-1         attack it: is the guarantee kept?
   progap inspect demo                       a synthetic social network, nothing to download
@@ -109,7 +109,7 @@ fn main() -> ExitCode {
 fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     if !progap_graph::read::table::catches_panics() {
         print_error(&format!(
-            "error: a mistake in progap itself ({panic}); please report it with what you did"
+            "error: a mistake in progap itself ({panic}); please report it with the command you ran"
         ));
     }
 }

@@ -43,15 +43,15 @@ impl Force {
         refuse_releases(path)?;
         let Ok(there) = path.symlink_metadata() else { return Ok(()) };
         if inputs.has(path) {
-            return Err(format!("{}: it is what is read: name another file to write", path.display()));
+            return Err(format!("{}: this file is an input: choose another output file", path.display()));
         }
         if there.is_dir() {
-            return Err(format!("{}: it is a folder: name a file to write", path.display()));
+            return Err(format!("{}: this is a folder: give a file name", path.display()));
         }
         match self.force {
             true => Ok(()),
             false => Err(format!(
-                "{}: it exists already: name another file, or replace it with --force",
+                "{}: it already exists: choose another name, or replace it with --force",
                 path.display()
             )),
         }
@@ -66,14 +66,17 @@ impl Force {
         }
         let read = inputs.0.iter().any(|input| same(path, input));
         if read || files.iter().any(|name| inputs.has(&path.join(name))) {
-            return Err(format!("{}: it holds what is read: name another folder to write", path.display()));
+            return Err(format!(
+                "{}: this folder holds an input: choose another output folder",
+                path.display()
+            ));
         }
         let mut entries = std::fs::read_dir(path)
-            .map_err(|e| format!("{}: it is not a folder that can be written to ({e})", path.display()))?;
+            .map_err(|e| format!("{}: cannot write into this folder ({e})", path.display()))?;
         match entries.next().is_none() || self.force {
             true => Ok(()),
             false => Err(format!(
-                "{}: the folder is not empty: name another one, or replace what is in it with --force",
+                "{}: the folder is not empty: choose another one, or replace its contents with --force",
                 path.display()
             )),
         }
@@ -88,12 +91,12 @@ pub fn refuse_releases(path: &Path) -> Result<(), String> {
         let what = if has("manifest.json") && has("privacy.json") {
             "a release"
         } else if has("aggregates") && (has("run.json") || has("secret.key")) {
-            "a run that is not finished"
+            "an unfinished run"
         } else {
             continue;
         };
         return Err(format!(
-            "{}: it would lie in {what}, {}, where nothing else belongs: name another place",
+            "{}: this is inside {what}, {}, where nothing else belongs: choose another place",
             path.display(),
             folder.display()
         ));

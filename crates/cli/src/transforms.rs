@@ -14,20 +14,20 @@ pub struct Transforms {
     #[arg(long, value_name = "FILE", help_heading = "Transforms")]
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_nodes: Option<PathBuf>,
-    /// Split at random even where the data has a split of its own
+    /// Split at random, even if the data has its own split
     #[arg(long, help_heading = "Transforms")]
     pub resplit: bool,
-    /// Keep the classes that have at least so many nodes
+    /// Keep classes with at least this many nodes
     #[arg(long, value_name = "N", help_heading = "Transforms")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_class_count: Option<usize>,
-    /// Keep one of each set of equal edges
+    /// Drop duplicate edges
     #[arg(long, help_heading = "Transforms")]
     deduplicate: bool,
-    /// Remove the edges from a node to itself
+    /// Remove self-loops
     #[arg(long, help_heading = "Transforms")]
     remove_self_loops: bool,
-    /// Remove the nodes without edges
+    /// Remove nodes without edges
     #[arg(long, help_heading = "Transforms")]
     remove_isolated: bool,
 }

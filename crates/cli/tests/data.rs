@@ -140,7 +140,7 @@ fn files_that_are_here_are_verified_and_not_downloaded() {
         "1",
     ];
     let message = progap_in(folder.path(), &fetch).ok();
-    assert!(message.contains("here already, verified"), "{message}");
+    assert!(message.contains("already here, verified"), "{message}");
     let list = progap_in(folder.path(), &["data", "list", "--json", "--data-dir", "."]).json();
     let present: Vec<_> = list.as_array().expect("a list").iter().filter(|e| e["present"] == true).collect();
     let names: Vec<_> = present.iter().map(|entry| entry["name"].as_str().expect("a name")).collect();

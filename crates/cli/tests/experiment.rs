@@ -115,7 +115,7 @@ fn ctrl_c_stops_and_the_store_has_one_writer() {
     assert!(signal.success());
     let output = child.wait_with_output().expect("it ended");
     let message = String::from_utf8_lossy(&output.stderr).to_string();
-    assert!(!output.status.success() && message.contains("the same command goes on"), "{message}");
+    assert!(!output.status.success() && message.contains("run the same command to continue"), "{message}");
 }
 
 #[test]

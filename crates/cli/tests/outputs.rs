@@ -35,7 +35,7 @@ fn what_is_read_is_never_replaced() {
     for case in cases {
         for force in [&[][..], &["--force"]] {
             progap_in(at, &[&["data", "convert"], &case[..], force].concat())
-                .refused(&["read", "name another"]);
+                .refused(&["input", "choose another"]);
         }
     }
     assert!(contents(at) == before, "something was written");

@@ -157,7 +157,7 @@ fn bad_requests_are_one_sentence() {
     let place = workplace();
     train(place.path(), "1", &[]);
     progap_in(place.path(), &["report", "nowhere"]).refused(&["nowhere", "no release"]);
-    progap_in(place.path(), &["report", "r", "--out", "r/page"]).refused(&["r/page", "in a release"]);
+    progap_in(place.path(), &["report", "r", "--out", "r/page"]).refused(&["r/page", "inside a release"]);
     progap_in(place.path(), &["report", "r", "--data", "<i>net"]).refused(&["--data", "node level"]);
     std::fs::remove_file(place.path().join("r/private/cost.json")).expect("taken out");
     progap_in(place.path(), &["verify", "r"]).ok();

@@ -104,8 +104,11 @@ impl Guarantee {
         let (Some(epsilon), Some(delta), Some(unit)) = (self.epsilon, self.delta, self.unit) else {
             return "the release guarantees nothing".into();
         };
-        let guarantees =
-            if self.private { "guarantees" } else { "has seeded noise and guarantees nothing; by its settings" };
+        let guarantees = if self.private {
+            "guarantees"
+        } else {
+            "has seeded noise and guarantees nothing; by its settings"
+        };
         format!("the release {guarantees} epsilon {epsilon:.4} at delta {delta:e}, unit {unit}")
     }
 }

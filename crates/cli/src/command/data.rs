@@ -15,7 +15,7 @@ use crate::output::{Force, Inputs};
 use crate::source::{DataFolder, Source};
 use crate::ui::{self, Download, bytes, count};
 
-/// List, download, convert and make data sets
+/// List, download, convert and generate data sets
 #[derive(Subcommand)]
 pub enum Data {
     List(List),
@@ -36,7 +36,7 @@ impl Data {
     }
 }
 
-/// Show the data sets that have a name, where they come from and whether they are here
+/// List data sets by name: where they come from, and whether they are here
 #[derive(Args)]
 pub struct List {
     #[command(flatten)]
@@ -168,7 +168,7 @@ fn listed<'a>(entry: &'a Entry, presence: &Presence) -> Listed<'a> {
     }
 }
 
-/// Download a data set; goes on where it stopped, and verifies what it gets
+/// Download a data set; resumes where it stopped, and verifies every file
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -180,10 +180,10 @@ pub struct Fetch {
     name: String,
     #[command(flatten)]
     folder: DataFolder,
-    /// Another address that has the same files by their names
+    /// Another server that has the same files under the same names
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// How often to try without getting any further
+    /// Attempts without progress before giving up
     #[arg(long, value_name = "N", default_value_t = FetchOptions::default().attempts)]
     attempts: u32,
 }
@@ -208,7 +208,7 @@ impl Fetch {
         }
         let new = fetched.iter().filter(|file| file.downloaded).count();
         let lines = fetched.iter().map(|file| {
-            let how = if file.downloaded { "downloaded and verified" } else { "here already, verified" };
+            let how = if file.downloaded { "downloaded and verified" } else { "already here, verified" };
             format!("{}: {how}", file.path.display())
         });
         let lines: Vec<_> = if fetched.len() > 10 {
@@ -337,7 +337,7 @@ impl Output {
     }
 }
 
-/// Make a synthetic social network of any size, up to 2 million nodes and 100 million edges
+/// Generate a synthetic social network of up to 2 million nodes and 100 million edges
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -346,25 +346,25 @@ Examples:
 pub struct Synth {
     #[command(flatten)]
     output: Output,
-    /// How many nodes
+    /// Number of nodes
     #[arg(long, default_value_t = 20_000)]
     nodes: usize,
-    /// How many directed edges, about; an undirected edge counts twice
+    /// Approximate number of directed edges; an undirected edge counts twice
     #[arg(long, default_value_t = 1_300_000)]
     edges: usize,
-    /// How many classes
+    /// Number of classes
     #[arg(long, default_value_t = 6)]
     classes: usize,
     /// Share of edges between nodes of one class
     #[arg(long)]
     homophily: Option<f64>,
-    /// How many communities (such as schools) most edges stay in
+    /// Number of communities (such as schools) that most edges stay in
     #[arg(long, default_value_t = 1)]
     communities: usize,
-    /// How many one-hot feature columns, about
+    /// Approximate number of one-hot feature columns
     #[arg(long)]
     features: Option<usize>,
-    /// The seed; the same seed gives the same graph
+    /// Seed; the same seed gives the same graph
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -385,7 +385,7 @@ impl Synth {
             network = network.feature_count(features);
         }
         let dataset = {
-            let _spinner = ui::spinner(format!("making {} edges", count(self.edges)));
+            let _spinner = ui::spinner(format!("generating {} edges", count(self.edges)));
             network.generate()?
         };
         self.output.save(&dataset, writer)

@@ -1,4 +1,4 @@
-//! `progap export`: what may leave the house.
+//! `progap export`: a copy of a release that may be shared.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::output::refuse_releases;
 use crate::{report, ui};
 
-/// Export a release: what may leave the house, dated, with the statement, the public page and a hash
+/// Make a copy of a release that may be shared: dated, with the statement, the public page and a hash
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -97,7 +97,7 @@ fn beside(folder: &Path, ending: &str) -> Result<PathBuf, Box<dyn std::error::Er
         // What the user wrote is kept where it has a name.
         if folder.file_name().is_some() { folder.to_path_buf() } else { whole }
     })?;
-    let mut name = folder.file_name().ok_or("name a folder for the report with --out")?.to_os_string();
+    let mut name = folder.file_name().ok_or("give a folder for the report with --out")?.to_os_string();
     name.push(ending);
     Ok(folder.with_file_name(name))
 }

@@ -84,8 +84,9 @@ fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section 
     if incomplete > 0 {
         let first = outcomes.iter().find_map(|(_, outcome)| outcome.failures.first());
         let why = first.map(|error| format!("; the first failure: {error}")).unwrap_or_default();
-        let text =
-            format!("{incomplete} runs are missing from these figures; the same command does them{why}.");
+        let text = format!(
+            "{incomplete} runs are missing from these figures; run the same command to complete them{why}."
+        );
         blocks.push(Block::Notice(Tone::Caution, text));
     }
     section("results", "Results", blocks)
@@ -211,15 +212,15 @@ fn method_section(experiment: &Experiment) -> Section {
     let mut blocks = vec![
         Block::Notice(
             Tone::Caution,
-            "These runs are seeded, so that anybody can repeat them: their noise is not secret, and none of them is a \
-             private release. The figures come from test labels without any protection."
+            "These runs are seeded so that anyone can repeat them: their noise is not secret, and none of them is a private \
+             release. The figures are computed from test labels without protection."
                 .into(),
         ),
         Block::Facts(facts),
     ];
     let arguments = std::env::args().skip(1).map(|argument| super::jobs::shell_word(&argument));
     let command = std::iter::once("progap".to_string()).chain(arguments).collect::<Vec<_>>().join(" ");
-    blocks.push(Block::Code { name: "Run it again, or go on".into(), text: command });
+    blocks.push(Block::Code { name: "Run it again, or continue".into(), text: command });
     if let Some(warning) = tuning_warning(experiment) {
         blocks.insert(1, Block::Notice(Tone::Caution, warning.into()));
     }

@@ -23,8 +23,8 @@ pub fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
     report::write(report, out)
 }
 
-/// Refuses a folder that holds something other than an experiment. In its own folder an experiment goes on, and shows itself
-/// anew: that is how it is used.
+/// Refuses a folder that holds something other than an experiment. In its own folder an experiment continues, and rewrites
+/// its report.
 pub fn claim(out: &Path, force: Force) -> Result<()> {
     match is_folder(out) || out.join(RESULTS).is_file() {
         true => refuse_releases(out)?,
@@ -43,14 +43,14 @@ pub fn kept_report(folder: &Path) -> Result<Option<report::Report>> {
     let file = folder.join(REPORT);
     if !is_folder(folder) {
         if folder.join(RESULTS).is_file() {
-            let problem = "the experiment has not come to its end; run it again to go on";
+            let problem = "the experiment is not finished; run the same command to continue";
             return Err(format!("{}: {problem}", folder.display()).into());
         }
         return Ok(None);
     }
     let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
     let report = serde_json::from_str(&text).map_err(|e| {
-        format!("{}: {e}; run the experiment again, which repeats no run, to write it anew", file.display())
+        format!("{}: {e}; run the experiment again to rewrite it; no run is repeated", file.display())
     })?;
     Ok(Some(report))
 }

@@ -33,8 +33,8 @@ use crate::ui;
 
 /// Run an experiment of the paper, or a comparison of your own
 ///
-/// Every run is stored when it ends: stop with Ctrl-C and go on with the same command at any time; what is done is not done
-/// again. Runs are seeded, so that they can be repeated: none of them is a private release.
+/// Every run is stored as it finishes: stop with Ctrl-C, and continue with the same command; finished runs are not repeated.
+/// Runs are seeded so that anyone can repeat them: none of them is a private release.
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:
@@ -187,11 +187,11 @@ impl From<Preset> for experiment::Preset {
 
 fn parse_method(text: &str) -> Result<Method, String> {
     let names = || methods().map(|entry| entry.method.to_string()).collect::<Vec<_>>().join(", ");
-    serde_json::from_value(json!(text)).map_err(|_| format!("there are the methods {}", names()))
+    serde_json::from_value(json!(text)).map_err(|_| format!("the methods are {}", names()))
 }
 
 fn parse_level(text: &str) -> Result<Level, String> {
-    serde_json::from_value(json!(text)).map_err(|_| "there are the levels none, edge, node".to_string())
+    serde_json::from_value(json!(text)).map_err(|_| "the levels are none, edge and node".to_string())
 }
 
 fn parse_change(text: &str) -> Result<Change, String> {
@@ -264,8 +264,7 @@ impl Custom {
         let Run { methods, levels, epsilons, depths, .. } = &self.run;
         if methods.is_some() || levels.is_some() || epsilons.is_some() || depths.is_some() {
             return Err(
-                "what varies is said in the file: --methods, --levels, --epsilons and --depths are not used"
-                    .into(),
+                "the file says what varies: --methods, --levels, --epsilons and --depths do not apply".into(),
             );
         }
         let file = CustomFile::read(&self.file)?;

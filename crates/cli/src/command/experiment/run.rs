@@ -26,18 +26,18 @@ pub struct Common {
     /// Results file, to be shared by several experiments [default: results.sqlite in the folder]
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
-    /// Runs at the same time, each on one core [default: all cores]
+    /// Runs at a time, each on one core [default: all cores]
     #[arg(long, short = 'j', value_name = "N")]
     jobs: Option<usize>,
-    /// Write the runs that are left as one shell command per line, and run nothing
+    /// Write the remaining runs as one shell command per line, and run nothing
     #[arg(long, value_name = "FILE")]
     jobs_file: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
-    /// Print how much there is to do, and run nothing
+    /// Print the plan, and run nothing
     #[arg(long)]
     plan: bool,
-    /// Print one JSON object per line while it runs
+    /// Print progress as one JSON object per line
     #[arg(long)]
     json: bool,
     /// Print nothing but errors
@@ -114,7 +114,7 @@ impl Common {
             if let Some(before) = store.fingerprint(job)?.filter(|before| *before != loaded.fingerprint) {
                 return Err(format!(
                     "the data set {} has changed since the results in {} were computed (fingerprint {}, then {before}): \
-                     name another folder with --out",
+                     choose another folder with --out",
                     job.data.name,
                     store.path().display(),
                     loaded.fingerprint
@@ -128,7 +128,7 @@ impl Common {
         watch.end();
         if tally.left > 0 {
             return Err(format!(
-                "stopped: {} runs were stored, {} are left; the same command goes on",
+                "stopped: {} runs are stored, {} are left; run the same command to continue",
                 tally.finished, tally.left
             )
             .into());

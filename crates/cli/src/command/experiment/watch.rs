@@ -140,7 +140,7 @@ impl Watch {
         self.bar = None;
         if let (Some(first), true) = (self.failed.first(), self.visible) {
             eprintln!(
-                "warning: {} runs failed and are tried again by the same command; the first: {first}",
+                "warning: {} runs failed; the same command tries them again; the first error: {first}",
                 self.failed.len()
             );
         }
