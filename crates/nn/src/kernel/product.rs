@@ -27,8 +27,6 @@ impl<'a> Matrix<'a> {
 pub(crate) enum Start<'a> {
     /// The same row everywhere.
     Row(&'a [f32]),
-    /// Row `r` of the matrix times factor `r`.
-    Scaled(&'a [f32], Matrix<'a>),
     /// What is there already.
     Sum,
     Zero,
@@ -43,14 +41,13 @@ pub(crate) fn affine(
     start: Start<'_>,
     columns: usize,
     out: &mut [f32],
-    out_stride: usize,
 ) {
-    let affine = Affine { rows, x, w, start, columns, out, out_stride };
-    match (x.stride, columns, out_stride) {
-        (16, 16, 16) => fixed::affine::<16, 16>(affine),
-        (16, 8, 8) => fixed::affine::<16, 8>(affine),
-        (8, 16, 16) => fixed::affine::<8, 16>(affine),
-        (_, 8, _) => pulp::Arch::new().dispatch(Tiles::<_, 8>(affine)),
+    let affine = Affine { rows, x, w, start, columns, out };
+    match (x.stride, columns) {
+        (16, 16) => fixed::affine::<16, 16>(affine),
+        (16, 8) => fixed::affine::<16, 8>(affine),
+        (8, 16) => fixed::affine::<8, 16>(affine),
+        (_, 8) => pulp::Arch::new().dispatch(Tiles::<_, 8>(affine)),
         _ => pulp::Arch::new().dispatch(Tiles::<_, 16>(affine)),
     }
 }
@@ -189,7 +186,6 @@ pub(super) struct Affine<'a> {
     pub start: Start<'a>,
     columns: usize,
     pub out: &'a mut [f32],
-    out_stride: usize,
 }
 
 impl Tiled for Affine<'_> {
@@ -218,20 +214,14 @@ impl Tiled for Affine<'_> {
         let mut sums = match self.start {
             Start::Row(row) => [load::<S, V, T>(simd, row, at); M],
             Start::Zero => [[simd.splat_f32s(0.0); V]; M],
-            Start::Sum => {
-                std::array::from_fn(|i| load::<S, V, T>(simd, &self.out[(m + i) * self.out_stride..], at))
-            }
-            Start::Scaled(factors, rows) => std::array::from_fn(|i| {
-                let factor = simd.splat_f32s(factors[m + i]);
-                load::<S, V, T>(simd, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
-            }),
+            Start::Sum => std::array::from_fn(|i| load::<S, V, T>(simd, &self.out[(m + i) * columns..], at)),
         };
         for (k, w) in (0..inner).zip(self.w.chunks_exact(columns)) {
             let x = std::array::from_fn(|i| x[i][k]);
             step(simd, &mut sums, x, load::<S, V, T>(simd, w, at));
         }
         for (i, sums) in sums.iter().enumerate() {
-            store::<S, V, T>(simd, &mut self.out[(m + i) * self.out_stride..], at, sums);
+            store::<S, V, T>(simd, &mut self.out[(m + i) * columns..], at, sums);
         }
     }
 }
@@ -320,21 +310,12 @@ mod tests {
             let (x, w, b) = (matrix(rows, stride, 1), matrix(inner, columns, 2), matrix(1, columns, 3));
             let x = Matrix { values: &x, stride };
             let mut out = vec![f32::NAN; rows * columns];
-            affine(rows, x, &w, Start::Row(&b), columns, &mut out, columns);
-            let factors = matrix(rows, 1, 5);
-            for start in [
-                Start::Zero,
-                Start::Sum,
-                Start::Scaled(&factors, Matrix { values: &out.clone(), stride: columns }),
-            ] {
+            affine(rows, x, &w, Start::Row(&b), columns, &mut out);
+            for start in [Start::Zero, Start::Sum] {
                 let mut more = out.clone();
-                affine(rows, x, &w, start, columns, &mut more, columns);
+                affine(rows, x, &w, start, columns, &mut more);
                 for (i, more) in more.iter().enumerate() {
-                    let before = match start {
-                        Start::Sum => out[i],
-                        Start::Scaled(..) => out[i] * factors[i / columns],
-                        _ => 0.0,
-                    };
+                    let before = if matches!(start, Start::Sum) { out[i] } else { 0.0 };
                     assert!((more - before - (out[i] - b[i % columns])).abs() < 1e-5);
                 }
             }

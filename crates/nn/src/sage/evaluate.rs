@@ -4,12 +4,12 @@ use rayon::prelude::*;
 
 use super::pass::{Ready, Scratch, Sources};
 use super::{Propagate, Sage};
-use crate::block::BLOCK;
 use crate::error::{Error, Result, check_length};
 use crate::input::{Batch, Inputs, check_rows};
-use crate::kernel::product::Matrix;
-use crate::layout::hidden_padded;
+use crate::layer::linear::Operand;
+use crate::layout::padded_width;
 use crate::loss::{arg_max, softmax};
+use crate::pass::BLOCK;
 
 impl Sage {
     /// What the convolutions read of the neighbours, in evaluation: for each convolution `rows * hidden` values.
@@ -17,7 +17,7 @@ impl Sage {
     /// They are all that predictions need of the graph.
     pub fn aggregates(&self, inputs: &Inputs<'_>, propagate: &impl Propagate) -> Result<Vec<Vec<f32>>> {
         let mut aggregates = vec![];
-        let wide = hidden_padded(self.architecture.hidden);
+        let wide = padded_width(self.architecture.hidden);
         let last = self.each_aggregate(inputs, propagate, |near| aggregates.push(self.unpadded(near)))?;
         let mut near = vec![0.0; inputs.rows() * wide];
         propagate.forward(wide, &last, &mut near);
@@ -27,7 +27,7 @@ impl Sage {
 
     /// As [`Sage::accuracy`] with [`Sage::aggregates`], but the last convolution is computed for the batch alone.
     pub fn accuracy_along(&self, batch: Batch<'_>, propagate: &impl Propagate) -> Result<f64> {
-        let (hidden, wide) = (self.architecture.hidden, hidden_padded(self.architecture.hidden));
+        let (hidden, wide) = (self.architecture.hidden, padded_width(self.architecture.hidden));
         let mut aggregates = vec![];
         let last =
             self.each_aggregate(batch.inputs, propagate, |near| aggregates.push(self.unpadded(near)))?;
@@ -42,7 +42,7 @@ impl Sage {
     }
 
     fn unpadded(&self, rows: &[f32]) -> Vec<f32> {
-        let (hidden, wide) = (self.architecture.hidden, hidden_padded(self.architecture.hidden));
+        let (hidden, wide) = (self.architecture.hidden, padded_width(self.architecture.hidden));
         if hidden == wide {
             return rows.to_vec();
         }
@@ -160,9 +160,9 @@ impl Sage {
                     let from = Sources { input, rows, near };
                     ready.run(block, from, |b| &before[b], scratch, &mut this[0]);
                 }
-                let last = Matrix { values: outs.last().expect("there is a joint block"), stride: wide };
+                let last = Operand::dense(outs.last().expect("there is a joint block"), wide);
                 let used = &mut scratch.logits[..rows.len() * head.outputs];
-                head.forward(rows.len(), last, used, head.outputs);
+                head.forward(rows.len(), last, used);
                 if normalised {
                     softmax(used, arch.classes, head.outputs);
                 }

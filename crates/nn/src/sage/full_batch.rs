@@ -6,15 +6,16 @@
 use rayon::prelude::*;
 
 use super::pass::{Ready, Scratch, Sources};
-use super::{Kind, Propagate, Sage, layer};
-use crate::block::BLOCK;
+use super::{Kind, Propagate, Sage};
 use crate::error::{Error, Result};
 use crate::input::{Batch, Input};
-use crate::kernel::product::{Matrix, Start, add_rows};
-use crate::layer::batch_norm::{Moments, take_moments};
-use crate::layer::{Norm, linear, sparse_linear};
-use crate::loss::{Tally, cross_entropy};
+use crate::kernel::product::{Matrix, add_rows};
+use crate::layer::Norm;
+use crate::layer::batch_norm::{Moments, add_sums, take_moments};
+use crate::layer::linear::{self, Operand};
+use crate::loss::{Loss, Tally};
 use crate::optim::Optimiser;
+use crate::pass::BLOCK;
 use crate::train::{EpochStats, chunks, total};
 
 /// A gradient over a whole batch.
@@ -169,7 +170,7 @@ impl Step<'_> {
 
     /// Mean and variance over all rows, for this step and the running estimates.
     fn take_moments(&mut self, block: usize, parts: &[Moments]) {
-        let running = &self.ready.sage.values.layout.statistics[2 * block..2 * block + 2];
+        let running = self.ready.sage.values.layout.running(block);
         take_moments(parts.iter(), &mut self.ready.norms[block], running, &mut self.statistics);
     }
 
@@ -200,24 +201,15 @@ impl Step<'_> {
                         let Scratch { x, logits, d_logits, dx, .. } = &mut *scratch;
                         let count = rows.len();
                         linear::gather(out, wide, rows, x);
-                        let x = Matrix { values: x, stride: wide };
-                        head.forward(count, x, logits, head.outputs);
+                        let x = Operand::dense(x, wide);
+                        head.forward(count, x, logits);
                         let used = count * head.outputs;
                         let (logits, d_used) = (&logits[..used], &mut d_logits[..used]);
-                        let seen = cross_entropy(
-                            rows,
-                            batch.labels,
-                            logits,
-                            d_used,
-                            classes,
-                            head.outputs,
-                            scale,
-                            None,
-                        );
-                        tally = tally.merge(seen);
-                        linear::add_gradient(count, x, head.inputs, d_logits, head.outputs, &mut sums);
+                        let loss = Loss { rows, labels: batch.labels, classes, scale };
+                        tally = tally.merge(loss.backward(head.outputs, logits, d_used, None));
                         let g = Matrix { values: d_logits, stride: head.outputs };
-                        head.backward(count, g, Start::Zero, dx, wide);
+                        linear::add_gradient(count, x, head.inputs, g, &mut sums);
+                        head.backward(count, g, dx);
                         for (&row, dx) in rows.iter().zip(dx.chunks_exact(wide)) {
                             let d = &mut d[(row as usize - first) * wide..][..wide];
                             d.iter_mut().zip(dx).for_each(|(d, dx)| *d += dx);
@@ -265,16 +257,9 @@ impl Step<'_> {
                             add_rows(count, Matrix { values: &scratch.d_gamma, stride: wide }, wide, gamma);
                             add_rows(count, Matrix { values: g, stride: wide }, wide, beta);
                         }
-                        match input {
-                            input @ Input::Sparse { .. } if block == 0 => {
-                                sparse_linear::add_gradient(input, rows, &scratch.delta, wide, &mut sums);
-                            }
-                            _ => {
-                                let x = Matrix { values: &scratch.x, stride: weights.inputs };
-                                let delta = &scratch.delta;
-                                linear::add_gradient(count, x, weights.inputs, delta, wide, &mut sums);
-                            }
-                        }
+                        let x = ready.operand(block, from, &scratch.x);
+                        let delta = Matrix { values: &scratch.delta, stride: wide };
+                        linear::add_gradient(count, x, weights.inputs, delta, &mut sums);
                         if spread > 0 {
                             ready.to_sources(block, count, scratch);
                             let from = &scratch.dx[..count * spread];
@@ -319,8 +304,9 @@ impl Step<'_> {
         }
         self.take_linear(block, parts.iter().map(|(sums, _)| &sums[..]));
         if group {
-            for (k, slot) in [2 * block, 2 * block + 1].into_iter().enumerate() {
-                self.take_vector(slot, parts.iter().map(|(_, vectors)| &vectors[k * wide..][..wide]));
+            for (k, slot) in self.norm_vectors(block).into_iter().enumerate() {
+                let sums = total(parts.iter().map(|(_, vectors)| &vectors[k * wide..][..wide]));
+                self.take_vector(slot, &sums);
             }
         }
     }
@@ -337,27 +323,34 @@ impl Step<'_> {
             .par_chunks(self.chunk)
             .zip(trace.d.par_chunks_mut(size).zip(lists))
             .map(|(rows, (g, (pre, out)))| {
-                let [mut sum_g, mut sum_gx] = [vec![0.0; wide], vec![0.0; wide]];
+                let [mut sum_g, mut sum_gq] = [vec![0.0; wide], vec![0.0; wide]];
                 let lists = pre.chunks(BLOCK * wide).zip(out.chunks(BLOCK * wide));
                 for (rows, (g, (pre, out))) in rows.chunks(BLOCK).zip(g.chunks_mut(BLOCK * wide).zip(lists)) {
                     ready.to_norm(block, rows, out, g);
                     if batch_norm {
-                        let norm = &ready.norms[block];
-                        layer::add_sums(norm, rows.len(), wide, pre, g, &mut sum_g, &mut sum_gx);
+                        let sums = [&mut sum_gq[..], &mut sum_g[..]];
+                        add_sums(&ready.norms[block], rows.len(), pre, g, sums);
                     }
                 }
-                [sum_gx, sum_g]
+                [sum_gq, sum_g]
             })
             .collect();
         if batch_norm {
-            let n = self.rows.len() as f64;
-            let [mean_gx, mean_g] = [0, 1].map(|k| {
-                let totals = self.take_vector(2 * block + k, parts.iter().map(|part| &part[k][..]));
-                totals.iter().map(|total| (total / n) as f32).collect::<Vec<f32>>()
-            });
-            let norm = &mut self.ready.norms[block];
-            (norm.mean_gx, norm.mean_g) = (mean_gx, mean_g);
+            let inverse = &self.ready.norms[block].inverse;
+            let [sum_gq, sum_g] = [0, 1].map(|k| total(parts.iter().map(|part| &part[k][..])));
+            let d_gamma: Vec<f64> = sum_gq.iter().zip(inverse).map(|(gq, &i)| gq * f64::from(i)).collect();
+            let [gamma, beta] = self.norm_vectors(block);
+            self.take_vector(gamma, &d_gamma);
+            self.take_vector(beta, &sum_g);
+            let places = [gamma, beta].map(|slot| self.ready.sage.values.layout.vectors[slot].range.clone());
+            let sums = places.map(|place| &self.values[place]);
+            self.ready.norms[block].take_sums(self.rows.len() as f64, sums);
         }
+    }
+
+    /// Scale and shift of a block's norm, by number.
+    fn norm_vectors(&self, block: usize) -> [usize; 2] {
+        self.ready.sage.values.layout.norm_vectors(block).expect("there is a norm")
     }
 
     /// Adds up a linear layer's sums and stores them as its gradient.
@@ -373,13 +366,11 @@ impl Step<'_> {
         }
     }
 
-    fn take_vector<'p>(&mut self, slot: usize, parts: impl Iterator<Item = &'p [f32]>) -> Vec<f64> {
+    fn take_vector(&mut self, slot: usize, totals: &[f64]) {
         let slot = &self.ready.sage.values.layout.vectors[slot];
-        let totals = total(parts);
-        for (value, total) in self.values[slot.range.clone()].iter_mut().zip(&totals) {
+        for (value, total) in self.values[slot.range.clone()].iter_mut().zip(totals) {
             *value = *total as f32;
         }
-        totals
     }
 }
 

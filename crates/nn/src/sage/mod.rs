@@ -19,7 +19,6 @@
 
 mod evaluate;
 mod full_batch;
-mod layer;
 mod layout;
 mod pass;
 mod subgraph;

@@ -1,22 +1,23 @@
 //! Forward and backward through one block of layers, for a few rows at a time.
 
-use super::{Kind, Sage, layer};
-use crate::block::BLOCK;
+use super::{Kind, Sage};
 use crate::input::Input;
-use crate::jk::{Jk, Sizes, max, mean, sum};
-use crate::kernel::product::{Matrix, Start};
-use crate::layer::batch_norm::{self, Columns};
+use crate::jk::{Cache, Combination, CombinationBackward, Jk, Sizes};
+use crate::kernel::product::Matrix;
 use crate::layer::dropout::{self, Mask};
-use crate::layer::linear::{self, Weights};
-use crate::layer::{Activation, Norm, activation, group_norm, l2_normalise, sparse_linear};
-use crate::layout::hidden_padded;
+use crate::layer::linear::{self, Operand, Weights};
+use crate::layer::norm::NormLayer;
+use crate::layer::{activation, l2_normalise};
+use crate::layout::padded_width;
+use crate::pass::BLOCK;
+use crate::train::sink::Discard;
 
 /// A model made ready for one step: its weights padded, and transposed where a gradient needs it.
 pub(super) struct Ready<'m> {
     pub sage: &'m Sage,
     pub weights: Vec<Weights>,
-    /// For each block; empty without norms.
-    pub norms: Vec<Columns>,
+    /// The norm of each block.
+    pub norms: Vec<NormLayer>,
     /// The step's seed, where dropout is to be applied.
     pub dropout: Option<u64>,
     pub wide: usize,
@@ -85,9 +86,9 @@ impl<'m> Ready<'m> {
         Ready {
             sage,
             weights: (0..=blocks).map(|slot| sage.values.weights(slot, gradients)).collect(),
-            norms: (0..blocks).map(|block| sage.values.norm(block)).collect(),
+            norms: (0..blocks).map(|block| sage.values.norm_layer(block)).collect(),
             dropout: None,
-            wide: hidden_padded(sage.architecture.hidden),
+            wide: padded_width(sage.architecture.hidden),
         }
     }
 
@@ -100,8 +101,18 @@ impl<'m> Ready<'m> {
         self.dropout.filter(|_| rate > 0.0).map(|seed| Mask::new(rate, seed, block))
     }
 
-    fn sizes(&self, rows: usize) -> Sizes {
-        Sizes { rows, hops: self.sage.architecture.convolutions, wide: self.wide }
+    fn combination(&self, rows: usize) -> Combination<'_> {
+        let arch = &self.sage.architecture;
+        let sizes = Sizes { rows, branches: arch.convolutions, padded_width: self.wide };
+        Combination { jk: arch.jk, values: &self.sage.values, linears: &self.weights, sizes }
+    }
+
+    /// The input of a block's linear layer; dense rows were brought together in `x`.
+    pub fn operand<'s, 'i>(&self, block: usize, from: Sources<'i>, x: &'s [f32]) -> Operand<'s, 'i> {
+        match from.input {
+            input @ Input::Sparse { .. } if block == 0 => Operand::Sparse(input, from.rows),
+            _ => Operand::dense(x, self.weights[block].inputs),
+        }
     }
 
     /// Brings together what a block's linear layer reads, but for sparse features. `out` gives the outputs of an earlier
@@ -128,12 +139,8 @@ impl<'m> Ready<'m> {
                 let hops: Vec<&[f32]> = arch.hops().map(&out).collect();
                 let side_by_side = if arch.jk == Jk::Cat { &mut scratch.x } else { &mut scratch.hops };
                 interleave(&hops, count, wide, side_by_side);
-                let sizes = self.sizes(count);
-                match arch.jk {
-                    Jk::Sum => sum::forward(sizes, 1.0, &scratch.hops, &mut scratch.x),
-                    Jk::Mean => mean::forward(sizes, &scratch.hops, &mut scratch.x),
-                    Jk::Max => max::forward(sizes, &scratch.hops, &mut scratch.x),
-                    _ => {}
+                if arch.jk != Jk::Cat {
+                    self.combination(count).forward(&scratch.hops, &mut scratch.x, &mut Cache::None);
                 }
             }
         }
@@ -148,13 +155,8 @@ impl<'m> Ready<'m> {
         pre: &mut [f32],
         inverse: &mut [f32],
     ) {
-        let (count, weights, arch) = (from.rows.len(), &self.weights[block], &self.sage.architecture);
-        match from.input {
-            input @ Input::Sparse { .. } if block == 0 => {
-                sparse_linear::forward(input, from.rows, &weights.w, &weights.b, self.wide, pre);
-            }
-            _ => weights.forward(count, Matrix { values: x, stride: weights.inputs }, pre, self.wide),
-        }
+        let (count, arch) = (from.rows.len(), &self.sage.architecture);
+        self.weights[block].forward(count, self.operand(block, from, x), pre);
         let values = &mut pre[..count * self.wide];
         match self.kind(block) {
             Kind::Dense => activation::forward(arch.activation, values),
@@ -166,14 +168,7 @@ impl<'m> Ready<'m> {
     /// From the norm on.
     pub fn after_norm(&self, block: usize, rows: &[u32], pre: &[f32], out: &mut [f32]) {
         let (count, wide, arch) = (rows.len(), self.wide, &self.sage.architecture);
-        let norm = &self.norms[block];
-        match arch.norm {
-            Norm::None => out[..count * wide].copy_from_slice(&pre[..count * wide]),
-            Norm::Batch => batch_norm::forward(norm, count, wide, pre, out, wide),
-            Norm::Group => {
-                group_norm::forward(arch.hidden, &norm.gamma, &norm.beta, count, wide, pre, out, wide);
-            }
-        }
+        self.norms[block].forward(count, pre, out);
         let kind = self.kind(block);
         if kind == Kind::Convolution {
             activation::forward(arch.activation, &mut out[..count * wide]);
@@ -206,7 +201,7 @@ impl<'m> Ready<'m> {
         let (values, arch) = (rows.len() * self.wide, &self.sage.architecture);
         let (kind, mask) = (self.kind(block), self.mask(block));
         if kind == Kind::Joint {
-            multiply_slope(arch.activation, 1.0, &out[..values], &mut g[..values]);
+            activation::backward(arch.activation, 1.0, &out[..values], &mut g[..values]);
         }
         if let Some(mask) = mask {
             dropout::apply(mask, rows, arch.hidden, g, self.wide);
@@ -214,7 +209,7 @@ impl<'m> Ready<'m> {
         if kind == Kind::Convolution {
             // What was kept was divided by its probability; where nothing was, the gradient is zero by now.
             let kept = if mask.is_some() { 1.0 - arch.dropout } else { 1.0 };
-            multiply_slope(arch.activation, kept, &out[..values], &mut g[..values]);
+            activation::backward(arch.activation, kept, &out[..values], &mut g[..values]);
         }
     }
 
@@ -229,31 +224,12 @@ impl<'m> Ready<'m> {
         scratch: &mut Scratch,
     ) {
         let (wide, values, arch) = (self.wide, count * self.wide, &self.sage.architecture);
-        let norm = &self.norms[block];
         let Scratch { delta, d_gamma, .. } = scratch;
-        match arch.norm {
-            Norm::None => delta[..values].copy_from_slice(&g[..values]),
-            Norm::Batch => layer::centre(norm, count, wide, pre, g, delta),
-            Norm::Group => {
-                // Padding is not written, and may be left over from another use.
-                delta.fill(0.0);
-                d_gamma.fill(0.0);
-                group_norm::backward(
-                    arch.hidden,
-                    &norm.gamma,
-                    count,
-                    wide,
-                    pre,
-                    Matrix { values: g, stride: wide },
-                    delta,
-                    d_gamma,
-                );
-            }
-        }
+        self.norms[block].backward(count, pre, g, delta, d_gamma);
         match self.kind(block) {
-            Kind::Dense => multiply_slope(arch.activation, 1.0, &pre[..values], &mut delta[..values]),
+            Kind::Dense => activation::backward(arch.activation, 1.0, &pre[..values], &mut delta[..values]),
             Kind::Convolution if arch.normalise => {
-                layer::to_unit_length(wide, &pre[..values], inverse, &mut delta[..values]);
+                l2_normalise::backward(wide, &pre[..values], inverse, &mut delta[..values]);
             }
             Kind::Convolution | Kind::Joint => {}
         }
@@ -264,17 +240,12 @@ impl<'m> Ready<'m> {
         let weights = &self.weights[block];
         let Scratch { delta, dx, hops, x, .. } = scratch;
         let d = Matrix { values: delta, stride: self.wide };
-        let (sizes, jk) = (self.sizes(count), self.sage.architecture.jk);
-        if self.kind(block) != Kind::Joint || jk == Jk::Cat {
-            weights.backward(count, d, Start::Zero, dx, weights.inputs);
-            return;
+        if self.kind(block) != Kind::Joint || self.sage.architecture.jk == Jk::Cat {
+            return weights.backward(count, d, dx);
         }
-        weights.backward(count, d, Start::Zero, x, self.wide);
-        match jk {
-            Jk::Sum => sum::backward(sizes, 1.0, x, dx),
-            Jk::Mean => mean::backward(sizes, x, dx),
-            _ => max::backward(sizes, hops, x, dx),
-        }
+        weights.backward(count, d, x);
+        let pass = CombinationBackward { branches: hops, d_out: x, d_branches: dx };
+        self.combination(count).backward(pass, &mut Cache::None, &mut Discard);
     }
 
     /// Values a row in the gradient by what a block reads.
@@ -284,19 +255,5 @@ impl<'m> Ready<'m> {
             Kind::Convolution => 2 * self.wide,
             Kind::Joint => self.sage.architecture.convolutions * self.wide,
         }
-    }
-}
-
-/// Multiplies by the slope of the activation that gave `scale a`.
-fn multiply_slope(activation: Activation, scale: f32, a: &[f32], delta: &mut [f32]) {
-    let [mut scaled, mut product] = [[0.0; 256]; 2];
-    for (a, delta) in a.chunks(256).zip(delta.chunks_mut(256)) {
-        let (scaled, product) = (&mut scaled[..a.len()], &mut product[..a.len()]);
-        for (scaled, a) in scaled.iter_mut().zip(a) {
-            *scaled = scale * a;
-        }
-        let g = Matrix { values: delta, stride: 16 };
-        activation::backward(activation, a.len() / 16, 16, scaled, g, product);
-        delta.copy_from_slice(product);
     }
 }

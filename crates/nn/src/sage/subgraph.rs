@@ -10,13 +10,14 @@ use rayon::prelude::*;
 
 use super::Sage;
 use super::pass::{Ready, Scratch, Sources};
-use crate::block::BLOCK;
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::{Batch, Input};
-use crate::kernel::product::{Matrix, Start};
+use crate::kernel::product::Matrix;
 use crate::layer::Norm;
+use crate::layer::linear::Operand;
 use crate::layout::Linear;
-use crate::loss::cross_entropy;
+use crate::loss::Loss;
+use crate::pass::BLOCK;
 
 /// For every row the rows that it reads: a checked view.
 ///
@@ -288,12 +289,12 @@ impl<'r> Sample<'r> {
         let x = &self.traces.last().expect("there is a joint block").out[..ready.wide];
         let Scratch { logits, d_logits, .. } = &mut self.scratch;
         let (logits, d_logits) = (&mut logits[..head.outputs], &mut d_logits[..head.outputs]);
-        head.forward(1, Matrix { values: x, stride: ready.wide }, logits, head.outputs);
+        head.forward(1, Operand::dense(x, ready.wide), logits);
         let classes = ready.sage.architecture.classes;
-        cross_entropy(&[target], batch.labels, logits, d_logits, classes, head.outputs, 1.0, None);
+        let loss = Loss { rows: &[target], labels: batch.labels, classes, scale: 1.0 };
+        loss.backward(head.outputs, logits, d_logits, None);
         let mut d = vec![0.0; ready.wide];
-        let g = Matrix { values: d_logits, stride: head.outputs };
-        head.backward(1, g, Start::Zero, &mut d, ready.wide);
+        head.backward(1, Matrix { values: d_logits, stride: head.outputs }, &mut d);
         add_dense(&mut self.gradient, slot, x, d_logits);
         d
     }
@@ -309,7 +310,8 @@ impl<'r> Sample<'r> {
         ready.read(block, from, |b| &self.traces[b].out[range.clone()], &mut self.scratch);
         ready.to_linear(block, count, &pre[range], inverse, &g, &mut self.scratch);
         if ready.sage.architecture.norm == Norm::Group {
-            for (slot, values) in [(2 * block, &self.scratch.d_gamma), (2 * block + 1, &g)] {
+            let [gamma, beta] = ready.sage.values.layout.norm_vectors(block).expect("there is a norm");
+            for (slot, values) in [(gamma, &self.scratch.d_gamma), (beta, &g)] {
                 let range = ready.sage.values.layout.vectors[slot].range.clone();
                 for row in values.chunks_exact(wide).take(count) {
                     let sums = self.gradient[range.clone()].iter_mut().zip(row);

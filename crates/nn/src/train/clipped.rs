@@ -5,16 +5,16 @@
 //! that its squared norm is `Σ_kl (x_k · x_l)(d_k · d_l)`, for one use `|x|² |d|²`; a bias adds one to each `x_k · x_l`.
 //! Norms come first, then one weighted accumulation.
 
-use crate::block::{Depth, Prepared};
 use crate::error::{Error, Result, check_setting};
 use crate::input::{Batch, Input};
 use crate::kernel::product::Matrix;
 use crate::kernel::vectorised;
-use crate::layer::Norm;
+use crate::layer::linear::Operand;
 use crate::layout::{Layout, Linear};
 use crate::network::Network;
-use crate::train::sink::{Operand, Sink};
-use crate::train::{Traces, chunks};
+use crate::pass::Ready;
+use crate::train::Passes;
+use crate::train::sink::Sink;
 
 /// 2^-30: see the proof at `clipped_sum`.
 const SLACK: f64 = 1.0 / 1_073_741_824.0;
@@ -114,15 +114,17 @@ fn per_sample<T: Default + Send>(
     work: impl Fn(&mut T, &mut Kept<'_>) + Sync,
 ) -> Result<Vec<T>> {
     network.check_inputs(batch.inputs)?;
-    if network.architecture().norm == Norm::Batch {
+    if network.architecture().norm.mixes_rows() {
         return Err(Error::BatchNormPerSample);
     }
-    let prepared = Prepared::new(network, true);
-    let start = |_| (T::default(), Kept::new(&network.values.layout));
-    let mut parts: Vec<_> = chunks(batch.rows).iter().map(start).collect();
-    Traces::recomputed(network).pass(batch.rows, &mut parts, |scratch, trace, rows, (part, kept)| {
-        kept.rows = rows.len();
-        scratch.train(&prepared, trace, batch, rows, 1.0, Depth::All, kept);
+    let ready = Ready::per_sample(network);
+    let mut passes = Passes::single(network, batch.inputs, batch.rows);
+    let mut parts = passes.parts(|| (T::default(), Kept::new(&network.values.layout)));
+    passes.run(&ready, &mut parts, |block, (part, kept)| {
+        kept.rows = block.rows.len();
+        block.forward();
+        block.head_backward(batch, 1.0, kept);
+        (0..ready.layers).rev().for_each(|layer| block.layer_backward(layer, kept));
         work(part, kept);
     });
     Ok(parts.into_iter().map(|(part, _)| part).collect())
@@ -159,6 +161,14 @@ impl<'a> Sink<'a> for Kept<'a> {
                 kept.x.clear();
                 for r in 0..rows * steps {
                     kept.x.extend_from_slice(&x.row(r)[..inputs]);
+                }
+            }
+            Operand::Parts(x) => {
+                kept.x.clear();
+                for r in 0..rows * steps {
+                    for part in 0..inputs / x.columns {
+                        kept.x.extend_from_slice(&x.part(part).row(r)[..x.columns]);
+                    }
                 }
             }
         }
