@@ -42,26 +42,31 @@ impl<const K: usize, const C: usize> Affine<'_, K, C> {
         let Affine { x, w, start, out } = self;
         let (groups, rest) = x.as_chunks::<M>();
         let (group_outs, rest_outs) = out.as_chunks_mut::<M>();
-        for (x, out) in groups.iter().zip(group_outs) {
-            tile(simd, x, w, begin::<S, M, V, C>(simd, start, out), out);
+        for (g, (x, out)) in groups.iter().zip(group_outs).enumerate() {
+            tile(simd, x, w, begin::<S, M, V, C>(simd, start, g * M, out), out);
         }
-        for (x, out) in rest.iter().zip(rest_outs.as_chunks_mut().0) {
-            tile(simd, &[*x], w, begin::<S, 1, V, C>(simd, start, out), out);
+        for ((r, x), out) in (groups.len() * M..).zip(rest).zip(rest_outs.as_chunks_mut().0) {
+            tile(simd, &[*x], w, begin::<S, 1, V, C>(simd, start, r, out), out);
         }
     }
 }
 
-/// The start of the sums of `M` rows.
+/// The start of the sums of `M` rows, the first of which is row `first`.
 #[inline(always)]
 fn begin<S: Simd, const M: usize, const V: usize, const C: usize>(
     simd: S,
     start: Start<'_>,
+    first: usize,
     out: &[[f32; C]; M],
 ) -> [[S::f32s; V]; M] {
     match start {
         Start::Row(row) => [load::<S, V, C>(simd, row, 0); M],
         Start::Zero => [[simd.splat_f32s(0.0); V]; M],
         Start::Sum => std::array::from_fn(|i| load::<S, V, C>(simd, &out[i], 0)),
+        Start::Scaled(factors, rows) => std::array::from_fn(|i| {
+            let factor = simd.splat_f32s(factors[first + i]);
+            load::<S, V, C>(simd, rows.row(first + i), 0).map(|v| simd.mul_f32s(factor, v))
+        }),
     }
 }
 

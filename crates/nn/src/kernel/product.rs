@@ -27,6 +27,8 @@ impl<'a> Matrix<'a> {
 pub(crate) enum Start<'a> {
     /// The same row everywhere.
     Row(&'a [f32]),
+    /// Row `r` of the matrix times factor `r`.
+    Scaled(&'a [f32], Matrix<'a>),
     /// What is there already.
     Sum,
     Zero,
@@ -215,6 +217,10 @@ impl Tiled for Affine<'_> {
             Start::Row(row) => [load::<S, V, T>(simd, row, at); M],
             Start::Zero => [[simd.splat_f32s(0.0); V]; M],
             Start::Sum => std::array::from_fn(|i| load::<S, V, T>(simd, &self.out[(m + i) * columns..], at)),
+            Start::Scaled(factors, rows) => std::array::from_fn(|i| {
+                let factor = simd.splat_f32s(factors[m + i]);
+                load::<S, V, T>(simd, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
+            }),
         };
         for (k, w) in (0..inner).zip(self.w.chunks_exact(columns)) {
             let x = std::array::from_fn(|i| x[i][k]);
@@ -311,11 +317,17 @@ mod tests {
             let x = Matrix { values: &x, stride };
             let mut out = vec![f32::NAN; rows * columns];
             affine(rows, x, &w, Start::Row(&b), columns, &mut out);
-            for start in [Start::Zero, Start::Sum] {
+            let (factors, first) = (matrix(rows, 1, 5), out.clone());
+            let scaled = Start::Scaled(&factors, Matrix { values: &first, stride: columns });
+            for start in [Start::Zero, Start::Sum, scaled] {
                 let mut more = out.clone();
                 affine(rows, x, &w, start, columns, &mut more);
                 for (i, more) in more.iter().enumerate() {
-                    let before = if matches!(start, Start::Sum) { out[i] } else { 0.0 };
+                    let before = match start {
+                        Start::Sum => out[i],
+                        Start::Scaled(..) => out[i] * factors[i / columns],
+                        _ => 0.0,
+                    };
                     assert!((more - before - (out[i] - b[i % columns])).abs() < 1e-5);
                 }
             }

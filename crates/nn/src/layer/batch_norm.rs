@@ -37,7 +37,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds to the two sums `Σ g (a - μ)` and `Σ g`: `dγ` but for the factor `1 / sqrt(v + ε)`, and `dβ`.
+    /// Adds to `dγ` and `dβ`.
     pub(crate) fn add_sums<'a>(
         norm: &'a NormLayer,
         rows: usize,
@@ -45,10 +45,10 @@ vectorised! {
         g: &'a [f32],
         sums: [&'a mut [f32]; 2],
     ) {
-        let ([sum_gq, sum_g], columns) = (sums, norm.columns);
+        let ([sum_gx, sum_g], columns) = (sums, norm.columns);
         for_lanes!(columns, L, at, {
-            let mean: [f32; L] = *lanes(&norm.mean, at);
-            let [mut total_g, mut total_gq]: [[f32; L]; 2] = [[0.0; L]; 2];
+            let [mean, inverse]: [[f32; L]; 2] = [&norm.mean, &norm.inverse].map(|values| *lanes(values, at));
+            let [mut total_g, mut total_gx]: [[f32; L]; 2] = [*lanes(sum_g, at), *lanes(sum_gx, at)];
             for r in 0..rows {
                 let a: [f32; L] = *lanes(a, r * columns + at);
                 let g: [f32; L] = *lanes(g, r * columns + at);
@@ -56,14 +56,11 @@ vectorised! {
                     total_g[j] += g[j];
                 }
                 for j in 0..L {
-                    total_gq[j] = g[j].mul_add(a[j] - mean[j], total_gq[j]);
+                    total_gx[j] = g[j].mul_add((a[j] - mean[j]) * inverse[j], total_gx[j]);
                 }
             }
-            let (sum_g, sum_gq): (&mut [f32; L], &mut [f32; L]) = (lanes_mut(sum_g, at), lanes_mut(sum_gq, at));
-            for j in 0..L {
-                sum_g[j] += total_g[j];
-                sum_gq[j] += total_gq[j];
-            }
+            *lanes_mut(sum_g, at) = total_g;
+            *lanes_mut(sum_gx, at) = total_gx;
         });
     }
 }

@@ -1,6 +1,8 @@
 //! Row normalisation: `y = x / max(|x|, 1e-12)`; a zero row stays zero.
 //!
-//! Backward, with `g` the gradient with respect to `y`: `dx = (g - y (y · g)) / |x|`.
+//! Backward, with `g` the gradient with respect to `y`: `dx = (g - y (y · g)) / |x|`. Where a linear layer `z = y W + b`
+//! follows and `d` is the gradient with respect to `z`, `g = d Wᵀ` and `y · g = (z - b) · d`: a few classes instead of many
+//! columns.
 
 use crate::kernel::tile::LANES;
 use crate::kernel::{sum_lanes, vectorised};
@@ -91,6 +93,34 @@ vectorised! {
     }
 }
 
+vectorised! {
+    /// Backward where `y` goes into a linear layer that gives `z = y W + b`: divides the gradient `d` with respect to `z` by
+    /// `|x|`, and writes the radial coefficients, with which `dx = d Wᵀ + radial y`.
+    pub(crate) fn backward_through_linear<'a>(
+        columns: usize,
+        z: &'a [f32],
+        bias: &'a [f32],
+        inverse: &'a [f32],
+        d: &'a mut [f32],
+        radial: &'a mut [f32],
+    ) {
+        let rows = z.chunks_exact(columns).zip(d.chunks_exact_mut(columns));
+        for ((z, d), (inverse, radial)) in rows.zip(inverse.iter().zip(radial)) {
+            let mut sums = [0.0; 8];
+            let chunks = z.as_chunks::<8>().0.iter().zip(bias.as_chunks::<8>().0).zip(d.as_chunks_mut::<8>().0);
+            for ((z, bias), d) in chunks {
+                for j in 0..8 {
+                    sums[j] = (z[j] - bias[j]).mul_add(d[j], sums[j]);
+                }
+                for d in d {
+                    *d *= inverse;
+                }
+            }
+            *radial = -inverse * sum_lanes(&sums);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +138,13 @@ mod tests {
         backward(16, &x, &inverse, &mut dx);
         let dot: f32 = (0..16).map(|j| x[j] * g[j]).sum();
         assert!((0..16).all(|j| (dx[j] - (g[j] - x[j] * dot) / 5.0).abs() < 1e-5));
+
+        // A layer with the weights 1 to 16 for one class, whose gradient is 1: the same `g`.
+        let (mut z, mut bias, mut d, mut radial) = ([0.0; 16], [0.0; 8], [0.0; 16], [9.0; 2]);
+        (bias[0], d[0]) = (0.25, 1.0);
+        z[0] = 0.25 + dot;
+        backward_through_linear(8, &z, &bias, &inverse, &mut d, &mut radial);
+        assert!((0..16).all(|j| (d[0] * g[j] + radial[0] * x[j] - dx[j]).abs() < 1e-5));
+        assert_eq!(radial[1], 0.0);
     }
 }

@@ -71,7 +71,12 @@ impl Weights {
 
     /// The gradient with respect to the input, given that with respect to the output.
     pub fn backward(&self, rows: usize, d: Matrix<'_>, dx: &mut [f32]) {
-        affine(rows, d, &self.transposed, Start::Zero, self.inputs, dx);
+        self.backward_from(Start::Zero, rows, d, dx);
+    }
+
+    /// As [`Weights::backward`], added to `start`.
+    pub fn backward_from(&self, start: Start<'_>, rows: usize, d: Matrix<'_>, dx: &mut [f32]) {
+        affine(rows, d, &self.transposed, start, self.inputs, dx);
     }
 }
 

@@ -62,9 +62,9 @@ impl NormLayer {
     }
 
     /// Of batch normalisation over `rows` rows: takes in `dγ` and `dβ`, which the backward pass needs.
-    pub fn take_sums(&mut self, rows: f64, [d_gamma, d_beta]: [&[f32]; 2]) {
-        let means = |sums: &[f32]| {
-            let mut means: Vec<f32> = sums.iter().map(|&sum| (f64::from(sum) / rows) as f32).collect();
+    pub fn take_sums(&mut self, rows: f64, [d_gamma, d_beta]: [&[f64]; 2]) {
+        let means = |sums: &[f64]| {
+            let mut means: Vec<f32> = sums.iter().map(|sum| (sum / rows) as f32).collect();
             means.resize(self.columns, 0.0);
             means
         };

@@ -9,16 +9,16 @@
 //! dz = s g + linear z + constant        dh = (dz - z (z · dz)) / |h|
 //! ```
 
-use super::Block;
+use super::{Block, Trace};
 use crate::input::Batch;
 use crate::jk::CombinationBackward;
 use crate::kernel::join::{
     InParts, NormBackward, NormSums, activate_scaled, activation_backward, join_backward, multiply_rows,
     squares,
 };
-use crate::kernel::product::Matrix;
+use crate::kernel::product::{Matrix, Start};
 use crate::layer::linear::Operand;
-use crate::layer::{activation, batch_norm, dropout, l2_normalise};
+use crate::layer::{activation, dropout, l2_normalise};
 use crate::loss::Tally;
 use crate::train::sink::Sink;
 
@@ -152,72 +152,80 @@ impl<'a> Block<'_, 'a> {
         let (ready, count) = (self.ready, self.rows.len());
         let tally = self.loss(batch, scale, None);
         let d_head = std::mem::take(&mut self.trace.d_head);
-        let columns = ready.heads[0].outputs;
         sink.linear(ready.linears.len() - 1, count, 1, Operand::Parts(self.head_input()), &d_head);
-        let d = Matrix { values: &d_head, stride: columns };
-        for (part, head) in ready.heads.iter().enumerate() {
-            if ready.is_after_join() {
-                head.backward(count, d, &mut self.scratch.delta);
-                self.activation_backward(part, sink);
-            } else {
-                head.backward(count, d, self.trace.d_mut(part));
-            }
-        }
         self.trace.d_head = d_head;
-        if !ready.is_after_join() {
-            self.join_backward(sink);
+        if ready.is_after_join() {
+            self.activations_backward(sink);
+        } else {
+            self.normalise_backward();
+            self.combination_backward(sink);
             self.backward_to_layer(ready.layers - 1, sink);
         }
         tally
     }
 
-    /// Activation and dropout of a part of the join backward, from `scratch.delta`; and the sums of its norm.
-    fn activation_backward(&mut self, part: usize, sink: &mut impl Sink<'a>) {
-        let (ready, width) = (self.ready, self.ready.padded_width);
-        let (count, i, arch) = (self.rows.len(), ready.last(part), ready.network.architecture());
+    /// The head, and activation and dropout of the join backward; and the sums of the join's norms.
+    fn activations_backward(&mut self, sink: &mut impl Sink<'a>) {
+        let (ready, count, width) = (self.ready, self.rows.len(), self.ready.padded_width);
+        let arch = ready.network.architecture();
         let mut d = std::mem::take(&mut self.trace.d);
-        let y = &mut d[part * self.trace.size..][..count * width];
-        let z = &self.joined().part(part).values[..count * width];
-        let delta = &self.scratch.delta[..count * width];
-        let vectors = ready.network.values.layout.norm_vectors(i).filter(|_| arch.norm.mixes_rows());
-        let sums = vectors.and_then(|vectors| sink.batch_sums(vectors));
-        match ready.join_mask(part) {
-            None => {
-                let mean = &ready.norms[i].mean;
-                let sums = sums.map(|[second, first]| NormSums { z, mean, first, second });
-                activation_backward(arch.activation, width, delta, y, sums);
+        let mut delta = std::mem::take(&mut self.scratch.delta);
+        for (part, head) in ready.heads.iter().enumerate() {
+            let i = ready.last(part);
+            head.backward(count, Matrix { values: &self.trace.d_head, stride: head.outputs }, &mut delta);
+            if let Some(mask) = ready.join_mask(part) {
+                dropout::apply(mask, self.rows, arch.hidden, &mut delta, width);
             }
-            Some(mask) => {
-                activation_backward(arch.activation, width, delta, y, None);
-                dropout::apply(mask, self.rows, arch.hidden, y, width);
-                if let Some(sums) = sums {
-                    batch_norm::add_sums(&ready.norms[i], count, z, y, sums);
-                }
-            }
+            let (z, mean) = (&self.joined().part(part).values[..count * width], &ready.norms[i].mean);
+            let vectors = ready.network.values.layout.norm_vectors(i).filter(|_| arch.norm.mixes_rows());
+            let sums = vectors.and_then(|vectors| sink.batch_sums(vectors));
+            let sums = sums.map(|[second, first]| NormSums { z, mean, first, second });
+            let y = &mut d[part * self.trace.size..][..count * width];
+            activation_backward(arch.activation, width, &delta[..count * width], y, sums);
+        }
+        (self.trace.d, self.scratch.delta) = (d, delta);
+    }
+
+    /// The head and the row normalisation backward, where no norm stands between.
+    fn normalise_backward(&mut self) {
+        let (ready, count, columns) = (self.ready, self.rows.len(), self.ready.heads[0].outputs);
+        let normalise = ready.network.architecture().normalise;
+        if normalise {
+            let Trace { d_head, inverse, radial, .. } = &mut *self.trace;
+            let (logits, bias) = (&self.scratch.logits[..count * columns], &ready.head().b);
+            l2_normalise::backward_through_linear(columns, logits, bias, inverse, d_head, radial);
+        }
+        let mut d = std::mem::take(&mut self.trace.d);
+        for (part, head) in ready.heads.iter().enumerate() {
+            let start = match normalise {
+                true => Start::Scaled(&self.trace.radial, self.joined().part(part)),
+                false => Start::Zero,
+            };
+            let d_head = Matrix { values: &self.trace.d_head, stride: columns };
+            head.backward_from(start, count, d_head, &mut d[part * self.trace.size..]);
         }
         self.trace.d = d;
     }
 
-    /// The join backward: from the gradient with respect to the norms after it, or to the rows that the head reads, to that
-    /// with respect to the branches' outputs.
+    /// The norms after the join and the row normalisation before them backward, then the combination: the gradient with
+    /// respect to the branches' outputs.
     pub(super) fn join_backward(&mut self, sink: &mut impl Sink<'a>) {
-        let (ready, count, width) = (self.ready, self.rows.len(), self.ready.padded_width);
-        let (after, normalise) = (ready.is_after_join(), ready.network.architecture().normalise);
+        let ready = self.ready;
         let norm = |part: usize| {
             let (map, coefficients) = (&ready.maps[ready.last(part)], &ready.coefficients[ready.last(part)]);
             NormBackward { scale: &map.scale, linear: &coefficients.linear, constant: &coefficients.constant }
         };
-        let identity = &ready.identity;
-        let none =
-            NormBackward { scale: &identity.scale, linear: &identity.shift, constant: &identity.shift };
-        if after || normalise {
-            let norms: Vec<NormBackward<'_>> =
-                (0..ready.parts).map(|part| if after { norm(part) } else { none }).collect();
-            let mut d = std::mem::take(&mut self.trace.d);
-            let inverse = normalise.then_some(&self.trace.inverse[..]);
-            join_backward(&norms, self.joined(), inverse, &mut d, self.trace.size, count);
-            self.trace.d = d;
-        }
+        let norms: Vec<NormBackward<'_>> = (0..ready.parts).map(norm).collect();
+        let mut d = std::mem::take(&mut self.trace.d);
+        let inverse = ready.network.architecture().normalise.then_some(&self.trace.inverse[..]);
+        join_backward(&norms, self.joined(), inverse, &mut d, self.trace.size, self.rows.len());
+        self.trace.d = d;
+        self.combination_backward(sink);
+    }
+
+    /// The combination of the branches backward; nothing where they are concatenated.
+    fn combination_backward(&mut self, sink: &mut impl Sink<'a>) {
+        let (ready, count, width) = (self.ready, self.rows.len(), self.ready.padded_width);
         if ready.concatenates() {
             return;
         }

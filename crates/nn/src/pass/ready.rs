@@ -31,8 +31,6 @@ pub(crate) struct Ready<'n> {
     pub heads: Vec<Weights>,
     /// The head's bias, where it is added after the division by the row's norm.
     pub bias: Vec<f32>,
-    /// The map of no norm.
-    pub identity: ColumnMap,
     /// The step's seed, where there is dropout.
     dropout: Option<u64>,
     absorbs: bool,
@@ -63,10 +61,9 @@ impl<'n> Ready<'n> {
     fn new(network: &'n Network, gradients: bool, absorbs: bool, dropout: Option<u64>) -> Self {
         let (arch, values) = (network.architecture(), &network.values);
         let (branches, layers, width) = (arch.inputs.len(), arch.layers, padded_width(arch.hidden));
-        let identity = ColumnMap { scale: vec![1.0; width], shift: vec![0.0; width] };
         let none = BackwardCoefficients {
-            constant: identity.shift.clone(),
-            linear: identity.shift.clone(),
+            constant: vec![0.0; width],
+            linear: vec![0.0; width],
             ..BackwardCoefficients::default()
         };
         Ready {
@@ -81,7 +78,6 @@ impl<'n> Ready<'n> {
             coefficients: vec![none; branches * layers],
             heads: vec![],
             bias: vec![],
-            identity,
             dropout,
             absorbs,
         }

@@ -323,27 +323,24 @@ impl Step<'_> {
             .par_chunks(self.chunk)
             .zip(trace.d.par_chunks_mut(size).zip(lists))
             .map(|(rows, (g, (pre, out)))| {
-                let [mut sum_g, mut sum_gq] = [vec![0.0; wide], vec![0.0; wide]];
+                let [mut sum_g, mut sum_gx] = [vec![0.0; wide], vec![0.0; wide]];
                 let lists = pre.chunks(BLOCK * wide).zip(out.chunks(BLOCK * wide));
                 for (rows, (g, (pre, out))) in rows.chunks(BLOCK).zip(g.chunks_mut(BLOCK * wide).zip(lists)) {
                     ready.to_norm(block, rows, out, g);
                     if batch_norm {
-                        let sums = [&mut sum_gq[..], &mut sum_g[..]];
+                        let sums = [&mut sum_gx[..], &mut sum_g[..]];
                         add_sums(&ready.norms[block], rows.len(), pre, g, sums);
                     }
                 }
-                [sum_gq, sum_g]
+                [sum_gx, sum_g]
             })
             .collect();
         if batch_norm {
-            let inverse = &self.ready.norms[block].inverse;
-            let [sum_gq, sum_g] = [0, 1].map(|k| total(parts.iter().map(|part| &part[k][..])));
-            let d_gamma: Vec<f64> = sum_gq.iter().zip(inverse).map(|(gq, &i)| gq * f64::from(i)).collect();
-            let [gamma, beta] = self.norm_vectors(block);
-            self.take_vector(gamma, &d_gamma);
-            self.take_vector(beta, &sum_g);
-            let places = [gamma, beta].map(|slot| self.ready.sage.values.layout.vectors[slot].range.clone());
-            let sums = places.map(|place| &self.values[place]);
+            let sums = [0, 1].map(|k| total(parts.iter().map(|part| &part[k][..])));
+            for (slot, sums) in self.norm_vectors(block).into_iter().zip(&sums) {
+                self.take_vector(slot, sums);
+            }
+            let sums = sums.each_ref().map(|sums| &sums[..]);
             self.ready.norms[block].take_sums(self.rows.len() as f64, sums);
         }
     }

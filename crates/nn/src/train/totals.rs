@@ -129,6 +129,7 @@ impl<'n> Totals<'n> {
                 d_beta[j] += scale * first[j] + shift * count;
                 d_gamma[j] += scale * second[j] + shift * first[j];
             }
+            d_gamma[j] *= f64::from(norm.inverse[j]);
         }
         let mut coefficients = self.batch_norm(i, norm, map, [d_gamma, d_beta]);
         coefficients.radial_constant = map.scale.iter().zip(&map.shift).map(|(s, t)| s * t).collect();
@@ -139,27 +140,30 @@ impl<'n> Totals<'n> {
     /// The gradient of the norm after layer `i`, from sums of its own.
     fn norm(&mut self, ready: &mut Ready<'_>, parts: &[Sums<'_>], i: usize) {
         let Some(vectors) = self.layout.norm_vectors(i) else { return };
-        let [gamma, beta] = self.norm_sums(parts, i);
-        let norm = &ready.norms[i];
-        if !norm.kind.mixes_rows() {
+        let [mut gamma, beta] = self.norm_sums(parts, i);
+        if !ready.norms[i].kind.mixes_rows() {
             for (slot, sums) in vectors.into_iter().zip([gamma, beta]) {
                 copy(&sums, &mut self.values[self.layout.vectors[slot].range.clone()]);
             }
             return;
         }
-        ready.coefficients[i] = self.batch_norm(i, norm, &ready.maps[i], [gamma, beta]);
-        let norm = &mut ready.norms[i];
-        norm.take_sums(self.rows, vectors.map(|slot| &self.values[self.layout.vectors[slot].range.clone()]));
+        if ready.is_plain(i % ready.layers) {
+            // After the join, the sum is one of `g (z - μ)`.
+            let inverse = &ready.norms[i].inverse;
+            gamma.iter_mut().zip(inverse).for_each(|(sum, &inverse)| *sum *= f64::from(inverse));
+        }
+        ready.norms[i].take_sums(self.rows, [&gamma, &beta]);
+        ready.coefficients[i] = self.batch_norm(i, &ready.norms[i], &ready.maps[i], [gamma, beta]);
     }
 
-    /// Stores the gradient of a batch normalisation, given `Σ g (a - μ)` and `Σ g`. The coefficients are those of
+    /// Stores the gradient of a batch normalisation, given `dγ` and `dβ`. The coefficients are those of
     /// `s (g - dβ/n - x dγ/n)` with `x = (a - μ) / sqrt(v + ε)`.
     fn batch_norm(
         &mut self,
         i: usize,
         norm: &NormLayer,
         map: &ColumnMap,
-        [gamma, beta]: [Vec<f64>; 2],
+        [d_gamma, d_beta]: [Vec<f64>; 2],
     ) -> BackwardCoefficients {
         let mut coefficients = BackwardCoefficients {
             constant: vec![0.0; norm.columns],
@@ -170,7 +174,7 @@ impl<'n> Totals<'n> {
         let [gamma_at, beta_at] = places.map(|slot| self.layout.vectors[slot].range.start);
         for j in 0..norm.width {
             let [scale, mean, inverse] = [map.scale[j], norm.mean[j], norm.inverse[j]].map(f64::from);
-            let (d_gamma, d_beta) = (gamma[j] * inverse, beta[j]);
+            let (d_gamma, d_beta) = (d_gamma[j], d_beta[j]);
             self.values[gamma_at + j] = d_gamma as f32;
             self.values[beta_at + j] = d_beta as f32;
             let (mean_g, mean_gx) = (d_beta / self.rows, d_gamma / self.rows * inverse);
