@@ -104,11 +104,14 @@ vectorised! {
         d: &'a mut [f32],
         divided: Option<Divided<'a>>,
     ) -> Tally {
-        // The compiler makes more of a constant.
+        // The compiler makes more of constants.
         match columns {
             8 => {
                 let [mut z, mut p] = [[[0.0; ROWS]; 8]; 2];
-                by_columns(loss, logits, d, [&mut z, &mut p], divided)
+                match divided {
+                    None => by_columns(loss, logits, d, [&mut z, &mut p], None),
+                    divided => by_columns(loss, logits, d, [&mut z, &mut p], divided),
+                }
             }
             _ => {
                 let [mut z, mut p] = std::array::from_fn(|_| vec![[0.0; ROWS]; columns]);

@@ -10,7 +10,7 @@ use crate::layer::{Activation, Norm};
 use crate::layout::Layout;
 use crate::pass::{Scratch, Trace};
 use crate::pool::{Lent, Pool};
-use crate::values::Values;
+use crate::values::{Values, state_methods};
 
 /// Where activation and norm of the branches' last layers stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,6 +130,8 @@ pub struct Network {
     pub(crate) sums: Pool<Aligned>,
 }
 
+state_methods!(Network, Architecture);
+
 impl Network {
     /// A network whose parameters start as PyTorch's do, drawn with a generator that is not secret.
     pub fn new(architecture: Architecture, seed: u64) -> Result<Self> {
@@ -144,41 +146,6 @@ impl Network {
             traces: Pool::default(),
             sums: Pool::default(),
         })
-    }
-
-    /// A network with a given state; every tensor must be there, and no other.
-    pub fn from_state<'a>(
-        architecture: Architecture,
-        state: impl IntoIterator<Item = Tensor<'a>>,
-    ) -> Result<Self> {
-        let mut network = Network::new(architecture, 0)?;
-        network.load_state(state)?;
-        Ok(network)
-    }
-
-    /// The shape.
-    pub fn architecture(&self) -> &Architecture {
-        &self.architecture
-    }
-
-    /// All parameters, frozen ones too.
-    pub fn parameters(&self) -> &[f32] {
-        &self.values.parameters
-    }
-
-    /// As [`Network::parameters`], to write to.
-    pub fn parameters_mut(&mut self) -> &mut [f32] {
-        &mut self.values.parameters
-    }
-
-    /// The running mean and variance of every batch normalisation.
-    pub fn statistics(&self) -> &[f32] {
-        &self.values.statistics
-    }
-
-    /// The number of parameters, frozen ones too.
-    pub fn parameter_count(&self) -> usize {
-        self.values.parameters.len()
     }
 
     /// The number of parameters that are trained.
@@ -217,16 +184,6 @@ impl Network {
 
     pub(crate) fn check_branch(&self, branch: usize) -> Result<()> {
         check_setting(branch < self.frozen.len(), "the branch", branch, "below the number of branches")
-    }
-
-    /// Every parameter and running statistic, by name.
-    pub fn state(&self) -> Vec<Tensor<'_>> {
-        self.values.tensors()
-    }
-
-    /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
-    pub fn load_state<'a>(&mut self, state: impl IntoIterator<Item = Tensor<'a>>) -> Result<()> {
-        self.values.load(state)
     }
 
     /// Takes over the first `branches` branches of another network: those of the stage before.

@@ -11,6 +11,62 @@ use crate::layer::norm::NormLayer;
 use crate::layout::{Layout, Start, Tensor as Place, padded_width};
 use crate::network::Tensor;
 
+/// Defines the methods of a model that give and take its state: all parameters, and the running statistics.
+macro_rules! state_methods {
+    ($model:ident, $architecture:ident) => {
+        impl $model {
+            /// A model with a given state; every tensor must be there, and no other.
+            pub fn from_state<'a>(
+                architecture: $architecture,
+                state: impl IntoIterator<Item = $crate::Tensor<'a>>,
+            ) -> $crate::Result<Self> {
+                let mut model = $model::new(architecture, 0)?;
+                model.load_state(state)?;
+                Ok(model)
+            }
+
+            /// The shape.
+            pub fn architecture(&self) -> &$architecture {
+                &self.architecture
+            }
+
+            /// All parameters.
+            pub fn parameters(&self) -> &[f32] {
+                &self.values.parameters
+            }
+
+            /// All parameters, to write to.
+            pub fn parameters_mut(&mut self) -> &mut [f32] {
+                &mut self.values.parameters
+            }
+
+            /// The number of parameters.
+            pub fn parameter_count(&self) -> usize {
+                self.values.parameters.len()
+            }
+
+            /// The running mean and variance of every batch normalisation.
+            pub fn statistics(&self) -> &[f32] {
+                &self.values.statistics
+            }
+
+            /// Every parameter and running statistic, by name.
+            pub fn state(&self) -> Vec<$crate::Tensor<'_>> {
+                self.values.tensors()
+            }
+
+            /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
+            pub fn load_state<'a>(
+                &mut self,
+                state: impl IntoIterator<Item = $crate::Tensor<'a>>,
+            ) -> $crate::Result<()> {
+                self.values.load(state)
+            }
+        }
+    };
+}
+pub(crate) use state_methods;
+
 /// Parameters, and the running statistics of batch normalisation.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {

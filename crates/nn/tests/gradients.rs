@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Data, network, with_threads};
+use common::{Data, check_gradient, network, places, with_threads};
 use progap_nn::{
     Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Norm, NormPlacement, Optimiser, accuracy,
     embed, epoch, gradient, logits, probabilities,
@@ -15,43 +15,17 @@ fn architecture(data: &Data) -> Architecture {
     Architecture { hidden: 6, ..Architecture::new(data.columns.clone(), 4) }
 }
 
-/// Compares the derivative along random directions with the difference of losses.
 fn check(architecture: Architecture, data: &Data, seed: u64) {
     let (inputs, rows) = (data.inputs(), data.rows());
     let batch = Batch::new(&inputs, &data.labels, &rows, 4).unwrap();
     let label = format!("{architecture:?}");
     let mut network = network(architecture, seed);
     let exact = gradient(&network, batch, 5).unwrap().values;
-    let start = network.parameters().to_vec();
-    let norm = exact.iter().map(|g| g * g).sum::<f32>().sqrt();
-    // Along the gradient itself, then along single tensors' parts of it: an error in one is not hidden by the others.
-    let whole = 0..exact.len();
-    let mut parts = vec![whole];
-    let mut at = 0;
-    for tensor in network.state().iter().filter(|t| !t.name.contains("running")) {
-        parts.push(at..at + tensor.values.len());
-        at += tensor.values.len();
-    }
-    assert_eq!(at, exact.len());
-    for part in parts {
-        let length = exact[part.clone()].iter().map(|g| g * g).sum::<f32>().sqrt();
-        if length < 0.02 * norm {
-            continue;
-        }
-        // Small enough for the kinks of SELU and of the maximum (larger steps miss by more, the larger they are), large
-        // enough for single precision.
-        let step = 2e-4;
-        let mut loss = |sign: f32| {
-            network.parameters_mut().copy_from_slice(&start);
-            for i in part.clone() {
-                network.parameters_mut()[i] += sign * step * exact[i] / length;
-            }
-            gradient(&network, batch, 5).unwrap().stats.loss
-        };
-        let found = (loss(1.0) - loss(-1.0)) / (2.0 * f64::from(step));
-        let error = (found - f64::from(length)).abs();
-        assert!(error < f64::from(0.01 * length + 2e-3 * norm), "{label} {part:?}: {found} {length}");
-    }
+    let (places, start) = (places(&network.state()), network.parameters().to_vec());
+    check_gradient(&label, &exact, &places, &start, |parameters| {
+        network.parameters_mut().copy_from_slice(parameters);
+        gradient(&network, batch, 5).unwrap().stats.loss
+    });
 }
 
 #[test]

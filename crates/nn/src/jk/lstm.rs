@@ -100,19 +100,19 @@ pub(crate) fn forward(
     out: &mut [f32],
     cache: &mut Cache,
 ) {
-    let Sizes { rows, branches: count, padded_width: wide } = join.sizes;
-    let (size, gates_wide, state_wide) = (slots.state, padded(4 * slots.state), padded(slots.state));
-    let both_wide = padded(2 * size);
-    let mut from_state = vec![0.0; rows * gates_wide];
+    let Sizes { rows, branches: count, padded_width: width } = join.sizes;
+    let (size, gates_width, state_width) = (slots.state, padded(4 * slots.state), padded(slots.state));
+    let both_width = padded(2 * size);
+    let mut from_state = vec![0.0; rows * gates_width];
     for way in 0..2 {
         let (input, recurrent) = slots.ways[way];
         let kept = &mut cache.ways[way];
-        join.linears[input].forward(rows * count, Operand::dense(branches, wide), &mut kept.gates);
+        join.linears[input].forward(rows * count, Operand::dense(branches, width), &mut kept.gates);
         let mut before: Option<usize> = None;
         for t in order(way, count) {
             for r in 0..rows {
                 let at = r * count + t;
-                let state = &mut kept.state_before[at * state_wide..][..size];
+                let state = &mut kept.state_before[at * state_width..][..size];
                 let cell = at * size;
                 match before {
                     None => {
@@ -120,17 +120,17 @@ pub(crate) fn forward(
                         kept.cell_before[cell..cell + size].fill(0.0);
                     }
                     Some(s) => {
-                        let from = (r * count + s) * both_wide + way * size;
+                        let from = (r * count + s) * both_width + way * size;
                         state.copy_from_slice(&cache.states[from..from + size]);
                     }
                 }
             }
-            let x = Operand::dense(&kept.state_before[t * state_wide..], count * state_wide);
+            let x = Operand::dense(&kept.state_before[t * state_width..], count * state_width);
             join.linears[recurrent].forward(rows, x, &mut from_state);
             for r in 0..rows {
                 let at = r * count + t;
-                let gates = &mut kept.gates[at * gates_wide..][..4 * size];
-                let extra = &from_state[r * gates_wide..][..4 * size];
+                let gates = &mut kept.gates[at * gates_width..][..4 * size];
+                let extra = &from_state[r * gates_width..][..4 * size];
                 for (j, (gate, extra)) in gates.iter_mut().zip(extra).enumerate() {
                     let sum = *gate + extra;
                     *gate = if j / size == 2 { tanh(sum) } else { sigmoid(sum) };
@@ -140,7 +140,7 @@ pub(crate) fn forward(
                     let cell = f * kept.cell_before[at * size + j] + i * g;
                     let squashed = tanh(cell);
                     kept.cell_tanh[at * size + j] = squashed;
-                    cache.states[at * both_wide + way * size + j] = o * squashed;
+                    cache.states[at * both_width + way * size + j] = o * squashed;
                     let next = if way == 0 { t + 1 } else { t.wrapping_sub(1) };
                     if next < count {
                         kept.cell_before[(r * count + next) * size + j] = cell;
@@ -150,7 +150,7 @@ pub(crate) fn forward(
             before = Some(t);
         }
     }
-    let states = Operand::dense(&cache.states, both_wide);
+    let states = Operand::dense(&cache.states, both_width);
     join.linears[slots.score].forward(rows * count, states, &mut cache.scores);
     for r in 0..rows {
         let alpha = &mut cache.alpha[r * count..][..count];
@@ -158,10 +158,10 @@ pub(crate) fn forward(
             *alpha = cache.scores[(r * count + t) * padded(1)];
         }
         softmax(alpha);
-        let out = &mut out[r * wide..][..wide];
+        let out = &mut out[r * width..][..width];
         out.fill(0.0);
         for (t, alpha) in alpha.iter().enumerate() {
-            for (out, h) in out.iter_mut().zip(&branches[(r * count + t) * wide..][..wide]) {
+            for (out, h) in out.iter_mut().zip(&branches[(r * count + t) * width..][..width]) {
                 *out += alpha * h;
             }
         }
@@ -176,17 +176,17 @@ pub(crate) fn backward<'a>(
     sink: &mut impl Sink<'a>,
 ) {
     let CombinationBackward { branches, d_out, d_branches } = pass;
-    let Sizes { rows, branches: count, padded_width: wide } = join.sizes;
-    let (size, gates_wide, state_wide) = (slots.state, padded(4 * slots.state), padded(slots.state));
-    let (both_wide, all) = (padded(2 * size), rows * count);
+    let Sizes { rows, branches: count, padded_width: width } = join.sizes;
+    let (size, gates_width, state_width) = (slots.state, padded(4 * slots.state), padded(slots.state));
+    let (both_width, all) = (padded(2 * size), rows * count);
     let d_scores = &mut cache.scores;
     d_scores.fill(0.0);
     let mut d_alpha = vec![0.0; count];
     for r in 0..rows {
-        let g = &d_out[r * wide..][..wide];
+        let g = &d_out[r * width..][..width];
         let alpha = &cache.alpha[r * count..][..count];
         for t in 0..count {
-            let branch = (r * count + t) * wide..(r * count + t + 1) * wide;
+            let branch = (r * count + t) * width..(r * count + t + 1) * width;
             d_alpha[t] = dot(g, &branches[branch.clone()]);
             for (d, g) in d_branches[branch].iter_mut().zip(g) {
                 *d = alpha[t] * g;
@@ -197,13 +197,13 @@ pub(crate) fn backward<'a>(
             d_scores[(r * count + t) * padded(1)] = d_alpha[t];
         }
     }
-    sink.linear(slots.score, rows, count, Operand::dense(&cache.states, both_wide), d_scores);
-    let mut d_states = vec![0.0; all * both_wide];
+    sink.linear(slots.score, rows, count, Operand::dense(&cache.states, both_width), d_scores);
+    let mut d_states = vec![0.0; all * both_width];
     let d = Matrix { values: d_scores, stride: padded(1) };
     join.linears[slots.score].backward(all, d, &mut d_states);
 
-    let mut d_before = vec![0.0; rows * state_wide];
-    let mut d_x = vec![0.0; all * wide];
+    let mut d_before = vec![0.0; rows * state_width];
+    let mut d_x = vec![0.0; all * width];
     for way in 0..2 {
         let (input, recurrent) = slots.ways[way];
         let kept = &mut cache.ways[way];
@@ -212,11 +212,11 @@ pub(crate) fn backward<'a>(
         for t in order(way, count).rev() {
             for r in 0..rows {
                 let at = r * count + t;
-                let gates = &mut kept.gates[at * gates_wide..][..4 * size];
+                let gates = &mut kept.gates[at * gates_width..][..4 * size];
                 for j in 0..size {
                     let [i, f, g, o] = [0, 1, 2, 3].map(|gate| gates[gate * size + j]);
                     let squashed = kept.cell_tanh[at * size + j];
-                    let d_state = d_states[at * both_wide + way * size + j] + d_before[r * state_wide + j];
+                    let d_state = d_states[at * both_width + way * size + j] + d_before[r * state_width + j];
                     let d_c = d_cell[r * size + j] + d_state * o * (1.0 - squashed * squashed);
                     gates[j] = d_c * g * i * (1.0 - i);
                     gates[size + j] = d_c * kept.cell_before[at * size + j] * f * (1.0 - f);
@@ -225,12 +225,12 @@ pub(crate) fn backward<'a>(
                     d_cell[r * size + j] = d_c * f;
                 }
             }
-            let d = Matrix { values: &kept.gates[t * gates_wide..], stride: count * gates_wide };
+            let d = Matrix { values: &kept.gates[t * gates_width..], stride: count * gates_width };
             join.linears[recurrent].backward(rows, d, &mut d_before);
         }
-        sink.linear(input, rows, count, Operand::dense(branches, wide), &kept.gates);
-        sink.linear(recurrent, rows, count, Operand::dense(&kept.state_before, state_wide), &kept.gates);
-        let d = Matrix { values: &kept.gates, stride: gates_wide };
+        sink.linear(input, rows, count, Operand::dense(branches, width), &kept.gates);
+        sink.linear(recurrent, rows, count, Operand::dense(&kept.state_before, state_width), &kept.gates);
+        let d = Matrix { values: &kept.gates, stride: gates_width };
         join.linears[input].backward(all, d, &mut d_x);
         for (d, x) in d_branches.iter_mut().zip(&d_x) {
             *d += x;

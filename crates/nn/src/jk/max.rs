@@ -2,31 +2,32 @@
 
 use super::{CombinationBackward, Sizes};
 
-fn winner(row: &[f32], wide: usize, column: usize) -> usize {
-    let values = row.iter().skip(column).step_by(wide).enumerate();
+fn winner(row: &[f32], width: usize, column: usize) -> usize {
+    let values = row.iter().skip(column).step_by(width).enumerate();
     values.fold((0, f32::NEG_INFINITY), |best, (k, &v)| if v > best.1 { (k, v) } else { best }).0
 }
 
 pub(crate) fn forward(sizes: Sizes, branches: &[f32], out: &mut [f32]) {
-    let wide = sizes.padded_width;
+    let width = sizes.padded_width;
     for (row, out) in
-        branches.chunks_exact(sizes.branches * wide).zip(out.chunks_exact_mut(wide)).take(sizes.rows)
+        branches.chunks_exact(sizes.branches * width).zip(out.chunks_exact_mut(width)).take(sizes.rows)
     {
         for (j, out) in out.iter_mut().enumerate() {
-            *out = row[winner(row, wide, j) * wide + j];
+            *out = row[winner(row, width, j) * width + j];
         }
     }
 }
 
 pub(crate) fn backward(sizes: Sizes, pass: CombinationBackward<'_>) {
     let CombinationBackward { branches, d_out, d_branches } = pass;
-    let wide = sizes.padded_width;
+    let width = sizes.padded_width;
     d_branches.fill(0.0);
-    let rows =
-        branches.chunks_exact(sizes.branches * wide).zip(d_branches.chunks_exact_mut(sizes.branches * wide));
-    for ((row, d_row), d_out) in rows.zip(d_out.chunks_exact(wide)).take(sizes.rows) {
+    let rows = branches
+        .chunks_exact(sizes.branches * width)
+        .zip(d_branches.chunks_exact_mut(sizes.branches * width));
+    for ((row, d_row), d_out) in rows.zip(d_out.chunks_exact(width)).take(sizes.rows) {
         for (j, &g) in d_out.iter().enumerate() {
-            d_row[winner(row, wide, j) * wide + j] = g;
+            d_row[winner(row, width, j) * width + j] = g;
         }
     }
 }

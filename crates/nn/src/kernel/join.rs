@@ -333,15 +333,20 @@ impl<'a, const P: usize> JoinBackwardFew<'a, P> {
 impl<const P: usize> RowWork for JoinBackwardFew<'_, P> {
     #[inline(always)]
     fn rows<S: Simd, const V: usize>(self, simd: S) {
+        let zero = [simd.splat_f32s(0.0); V];
+        let mut norms = [[zero; 3]; P];
+        for (norm, from) in norms.iter_mut().zip(&self.norms) {
+            norm[0] = load::<S, V, TILE>(simd, from.scale, 0);
+            norm[1] = load::<S, V, TILE>(simd, from.linear, 0);
+            norm[2] = load::<S, V, TILE>(simd, from.constant, 0);
+        }
         for (r, &inverse) in self.inverse.iter().enumerate() {
-            let mut sums = [simd.splat_f32s(0.0); V];
-            let mut gs = [sums; P];
+            let mut sums = zero;
+            let mut gs = [zero; P];
             for (p, g) in gs.iter_mut().enumerate() {
                 let z = load::<S, V, TILE>(simd, &self.z[p][r], 0);
                 *g = load::<S, V, TILE>(simd, &self.g[p][r], 0);
-                let NormBackward { scale, linear, constant } = self.norms[p];
-                let norm = [scale, linear, constant].map(|values| load::<S, V, TILE>(simd, values, 0));
-                centred(simd, norm, z, g, &mut sums);
+                centred(simd, norms[p], z, g, &mut sums);
             }
             let radial = -total(simd, sums);
             for (p, g) in gs.into_iter().enumerate() {

@@ -89,10 +89,10 @@ macro_rules! tile_by_registers {
 }
 pub(super) use tile_by_registers;
 
-/// A product whose result has `height` rows of `columns`, computed tile by tile.
+/// A product computed tile by tile.
 trait Tiled {
-    fn height(&self) -> usize;
-    fn columns(&self) -> usize;
+    /// Rows and columns of the result.
+    fn shape(&self) -> (usize, usize);
     /// Rows `m..m + M` of the result, and its `T` columns from `at` on, which are `V` vectors.
     fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(&mut self, simd: S, at: usize, m: usize);
 }
@@ -113,12 +113,13 @@ impl<T: Tiled, const W: usize> Tiles<T, W> {
     /// `W` columns after `W` columns: rows in groups of `M`, then one by one.
     #[inline(always)]
     fn columns<S: Simd, const M: usize, const V: usize>(&mut self, simd: S) {
-        let grouped = self.0.height() / M * M;
-        for at in (0..self.0.columns()).step_by(W) {
+        let (height, columns) = self.0.shape();
+        let grouped = height / M * M;
+        for at in (0..columns).step_by(W) {
             for m in (0..grouped).step_by(M) {
                 self.0.tile::<S, M, V, W>(simd, at, m);
             }
-            for m in grouped..self.0.height() {
+            for m in grouped..height {
                 self.0.tile::<S, 1, V, W>(simd, at, m);
             }
         }
@@ -192,13 +193,8 @@ pub(super) struct Affine<'a> {
 
 impl Tiled for Affine<'_> {
     #[inline(always)]
-    fn height(&self) -> usize {
-        self.rows
-    }
-
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.columns)
     }
 
     /// A step is a column of `x` and a row of `w`.
@@ -243,13 +239,8 @@ pub(super) struct AddOuter<'a> {
 
 impl Tiled for AddOuter<'_> {
     #[inline(always)]
-    fn height(&self) -> usize {
-        self.inner
-    }
-
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
+    fn shape(&self) -> (usize, usize) {
+        (self.inner, self.columns)
     }
 
     /// A step is a row of `x` and a row of `d`.

@@ -26,7 +26,7 @@ pub(super) fn layout(arch: &SageArchitecture) -> Layout {
             ((hidden, width), groups * hidden)
         };
         layout.linear(&name, group, inputs, (hidden, width), Some(0));
-        if arch.hops().contains(&block) {
+        if arch.convolution_blocks().contains(&block) {
             let start = Start::Uniform(1.0 / (hidden as f32).sqrt());
             layout.start_last(start, start);
         }
