@@ -17,8 +17,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use progap_nn::{
-    Adam, Architecture, Batch, Closing, Input, Inputs, Network, Norm, Optimiser, Packed, accuracy, apply,
-    clipped_sum, epoch,
+    Adam, Architecture, Batch, Input, Inputs, Network, Norm, NormPlacement, Optimiser, Packed, accuracy,
+    apply, clipped_sum, epoch,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -75,8 +75,9 @@ fn gap(data: &Data, train: &[u32], rounds: usize) {
     for (name, inputs, layers) in [("encoder", &sparse, 2), ("classifier", &dense, 1)] {
         let packed = Packed::new(inputs, &data.labels, train).expect("few rows");
         let columns: Vec<usize> = inputs.as_slice().iter().map(Input::columns).collect();
-        let mut runs = [Closing::Branch, Closing::Combination].map(|closing| {
-            let shape = Architecture { layers, closing, ..Architecture::new(columns.clone(), CLASSES) };
+        let mut runs = [NormPlacement::PerBranch, NormPlacement::AfterJoin].map(|norm_placement| {
+            let shape =
+                Architecture { layers, norm_placement, ..Architecture::new(columns.clone(), CLASSES) };
             (Network::new(shape, 1).expect("a sound shape"), adam(), f64::INFINITY)
         });
         for step in 0..rounds as u64 {

@@ -162,11 +162,6 @@ impl<'a> Batch<'a> {
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
-
-    /// The same data with other rows, which must be among those of this batch or as well checked.
-    pub(crate) fn with_rows(self, rows: &'a [u32]) -> Self {
-        Batch { rows, ..self }
-    }
 }
 
 pub(crate) fn check_rows(inputs: &Inputs<'_>, rows: &[u32]) -> Result<()> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::jk::Slots;
 use crate::kernel::padded;
 use crate::layer::Norm;
-use crate::network::{Architecture, Closing};
+use crate::network::{Architecture, NormPlacement};
 
 /// How a parameter starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,23 +37,16 @@ pub(crate) struct Linear {
     group_padded: usize,
     pub inputs_padded: usize,
     pub outputs_padded: usize,
-    /// Where its sums start, with one plane.
+    /// Where its sums start.
     sums: usize,
-    pub branch: Option<usize>,
-    /// Whether a gradient by its input is ever needed.
+    /// Whether its input ever needs a gradient.
     pub needs_transposed: bool,
 }
 
 impl Linear {
-    /// The columns of its sums, if layers of branches have so many planes.
-    pub fn columns(&self, planes: usize) -> usize {
-        if self.branch.is_some() { planes * self.outputs_padded } else { self.outputs_padded }
-    }
-
     /// Where its sums lie: a row for each input, and one for the bias.
-    pub fn sums(&self, planes: usize) -> Range<usize> {
-        let start = planes * self.sums;
-        start..start + (self.inputs_padded + 1) * self.columns(planes)
+    pub fn sums(&self) -> Range<usize> {
+        self.sums..self.sums + (self.inputs_padded + 1) * self.outputs_padded
     }
 
     /// The row of the weights that belongs to a padded input column; none for padding.
@@ -77,35 +70,42 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
-    /// Where its sums lie, if layers of branches have so many planes.
-    pub fn sums(&self, planes: usize) -> Range<usize> {
-        planes * self.sums..planes * self.sums + self.padded
+    /// Where its sums lie.
+    pub fn sums(&self) -> Range<usize> {
+        self.sums..self.sums + self.padded
     }
 }
 
+/// Where all parameters of a model lie.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
+    /// Every norm, and the width of every layer but the last.
+    pub norm: Norm,
+    pub hidden: usize,
     pub tensors: Vec<Tensor>,
     pub statistics: Vec<Tensor>,
     pub linears: Vec<Linear>,
     /// Scale and shift of each norm, norm after norm; then those of the combination.
     pub vectors: Vec<Vector>,
-    /// The norm that follows each layer of each branch, by number.
+    /// The number of the norm after each layer.
     norms: Vec<Option<usize>>,
     pub jk: Slots,
-    pub parameters: usize,
-    sums: usize,
+    parameters: usize,
+    /// The length of all sums.
+    pub sums: usize,
 }
 
 /// The columns in which `hidden` values are stored.
-pub(crate) fn hidden_padded(hidden: usize) -> usize {
+pub(crate) fn padded_width(hidden: usize) -> usize {
     hidden.next_multiple_of(16)
 }
 
 impl Layout {
     /// Without any parameter yet.
-    pub fn empty() -> Self {
+    pub fn empty(norm: Norm, hidden: usize) -> Self {
         Layout {
+            norm,
+            hidden,
             tensors: vec![],
             statistics: vec![],
             linears: vec![],
@@ -118,41 +118,42 @@ impl Layout {
     }
 
     pub fn new(arch: &Architecture) -> Self {
-        let mut layout = Layout::empty();
-        let (hidden, wide) = (arch.hidden, hidden_padded(arch.hidden));
+        let (hidden, width) = (arch.hidden, padded_width(arch.hidden));
+        let mut layout = Layout::empty(arch.norm, hidden);
         for (b, &columns) in arch.inputs.iter().enumerate() {
             for l in 0..arch.layers {
                 let name = format!("branches.{b}.layers.{l}");
-                let (inputs, stored) = if l == 0 { (columns, columns) } else { (hidden, wide) };
-                layout.linear(&name, (inputs, stored), inputs, (hidden, wide), Some(b));
+                let (inputs, stored) = if l == 0 { (columns, columns) } else { (hidden, width) };
+                layout.linear(&name, (inputs, stored), inputs, (hidden, width), Some(b));
                 layout.linears.last_mut().expect("just added").needs_transposed = l > 0;
-                let norm = (!arch.is_plain(l)).then(|| layout.norm_after(&name, arch, Some(b)));
-                layout.norms.push(norm.flatten());
+                match arch.is_plain(l) {
+                    true => layout.norms.push(None),
+                    false => layout.norm_after(&name, Some(b)),
+                }
             }
         }
-        if arch.closing == Closing::Combination {
-            let last = (1..=arch.inputs.len()).map(|b| b * arch.layers - 1);
-            let closing: Vec<_> =
-                (0..arch.groups()).map(|g| layout.norm_after(&format!("closing.{g}"), arch, None)).collect();
-            for (i, norm) in last.zip(closing) {
-                layout.norms[i] = norm;
+        if arch.norm_placement == NormPlacement::AfterJoin {
+            let last: Vec<usize> = (1..=arch.parts()).map(|b| b * arch.layers - 1).collect();
+            for (part, i) in last.into_iter().enumerate() {
+                layout.norm_after(&format!("closing.{part}"), None);
+                layout.norms[i] = layout.norms.pop().flatten();
             }
         }
         layout.jk = arch.jk.slots(&mut layout, arch.inputs.len(), hidden);
-        let inputs = arch.groups() * hidden;
-        layout.linear("head", (hidden, wide), inputs, (arch.classes, padded(arch.classes)), None);
+        let inputs = arch.parts() * hidden;
+        layout.linear("head", (hidden, width), inputs, (arch.classes, padded(arch.classes)), None);
         layout
     }
 
-    /// Adds a norm, and gives its number.
-    fn norm_after(&mut self, name: &str, arch: &Architecture, branch: Option<usize>) -> Option<usize> {
-        let hidden = arch.hidden;
-        if arch.norm == Norm::None {
-            return None;
+    /// Adds the norm after the next layer; none where the model has no norms.
+    pub fn norm_after(&mut self, name: &str, branch: Option<usize>) {
+        if self.norm == Norm::None {
+            return self.norms.push(None);
         }
+        let hidden = self.hidden;
         self.vector(&format!("{name}.norm.weight"), hidden, Start::Constant(1.0), branch);
         let shift = self.vector(&format!("{name}.norm.bias"), hidden, Start::Constant(0.0), branch);
-        if arch.norm == Norm::Batch {
+        if self.norm == Norm::Batch {
             for (what, start) in [("running_mean", 0.0), ("running_var", 1.0)] {
                 let at = self.statistics.last().map_or(0, |last| last.range.end);
                 let (name, shape) = (format!("{name}.norm.{what}"), vec![hidden]);
@@ -160,23 +161,23 @@ impl Layout {
                 self.statistics.push(Tensor { name, shape, range, start, branch });
             }
         }
-        Some(shift / 2)
+        self.norms.push(Some(shift / 2));
     }
 
-    /// The norm that follows layer `i`, by number. Where the combination is normalised, that of its part `b` counts as the
-    /// norm of branch `b`'s last layer.
+    /// The number of the norm after layer `i`. Where norms stand after the join, that of part `p` counts as the norm after
+    /// branch `p`'s last layer.
     pub fn norm(&self, i: usize) -> Option<usize> {
         self.norms.get(i).copied().flatten()
     }
 
-    /// Scale and shift of the norm that follows layer `i`, by number.
+    /// The numbers of scale and shift of the norm after layer `i`.
     pub fn norm_vectors(&self, i: usize) -> Option<[usize; 2]> {
         self.norm(i).map(|norm| [2 * norm, 2 * norm + 1])
     }
 
-    /// Running mean and variance of the norm that follows layer `i`.
+    /// Running mean and variance of the norm after layer `i`.
     pub fn running(&self, i: usize) -> &[Tensor] {
-        self.norm(i).map_or(&[], |norm| &self.statistics[2 * norm..2 * norm + 2])
+        self.norm(i).and_then(|norm| self.statistics.get(2 * norm..2 * norm + 2)).unwrap_or_default()
     }
 
     /// The linear layer that gives logits.
@@ -184,9 +185,14 @@ impl Layout {
         self.linears.last().expect("there is a head")
     }
 
-    /// The length of all sums, if layers of branches have so many planes.
-    pub fn sums(&self, planes: usize) -> usize {
-        planes * self.sums
+    /// The linear layers of the combination: those between the branches' and the head.
+    pub fn combination_linears(&self) -> &[Linear] {
+        &self.linears[self.norms.len()..self.linears.len() - 1]
+    }
+
+    /// The other parameters of the combination.
+    pub fn combination_vectors(&self) -> &[Vector] {
+        &self.vectors[2 * self.norms.iter().flatten().count()..]
     }
 
     /// Adds a linear layer that starts as PyTorch's does, and gives its number.
@@ -211,17 +217,16 @@ impl Layout {
             inputs_padded,
             outputs_padded,
             sums: self.sums,
-            branch,
             needs_transposed: true,
         };
-        self.sums = linear.sums(1).end;
+        self.sums = linear.sums().end;
         self.linears.push(linear);
         self.linears.len() - 1
     }
 
     pub fn vector(&mut self, name: &str, length: usize, start: Start, branch: Option<usize>) -> usize {
         let range = self.tensor(name.into(), vec![length], start, branch);
-        let padded = hidden_padded(length);
+        let padded = padded_width(length);
         self.vectors.push(Vector { range, padded, sums: self.sums });
         self.sums += padded;
         self.vectors.len() - 1

@@ -8,7 +8,7 @@
 //! that stay in cache, and in chunks that do not depend on the number of threads: the same seed gives the same bits on
 //! any number of them. Nothing is ever stored for all rows but what a caller asks for.
 //!
-//! - full batches: [`epoch`], [`gradient`]; mini-batches: [`mini_batches`]
+//! - full batches: [`epoch`], [`gradient`]
 //! - private training: [`clipped_sum`], then [`apply`]
 //! - evaluation: [`accuracy`], [`logits`], [`probabilities`], [`embed`]
 //!
@@ -16,9 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod aligned;
-mod block;
 mod error;
-mod folded;
 mod input;
 mod jk;
 mod kernel;
@@ -28,6 +26,7 @@ mod loss;
 mod network;
 mod optim;
 mod packed;
+mod pass;
 mod pool;
 mod sage;
 mod train;
@@ -37,8 +36,8 @@ pub use error::{Error, Result};
 pub use input::{Batch, Input, Inputs};
 pub use jk::Jk;
 pub use layer::{Activation, Norm};
-pub use network::{Architecture, Closing, Network, Tensor};
-pub use optim::{Adam, Optimiser, Sgd};
+pub use network::{Architecture, Network, NormPlacement, Tensor};
+pub use optim::{Adam, Optimiser};
 pub use packed::Packed;
 pub use sage::{
     Neighbours, Propagate, Sage, SageArchitecture, SageGradient, sage_clipped_sum, sage_epoch, sage_gradient,
@@ -47,5 +46,4 @@ pub use sage::{
 pub use train::clipped::{clipped_sum, sample_norms};
 pub use train::evaluate::{accuracy, embed, logits, probabilities};
 pub use train::full_batch::{Gradient, epoch, gradient};
-pub use train::mini_batch::mini_batches;
 pub use train::{EpochStats, apply};

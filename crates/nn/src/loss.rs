@@ -57,57 +57,79 @@ pub(crate) fn softmax(logits: &mut [f32], classes: usize, columns: usize) {
     }
 }
 
-/// For logits `z = x W / |x| + b`, given as `x W`: with it `d` becomes `d / |x|`, and the gradient by `x` is `d Wᵀ + along x`.
+/// A loss over some rows, times `scale`; row `r` of a block has the class `labels[rows[r]]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Loss<'a> {
+    pub rows: &'a [u32],
+    pub labels: &'a [u32],
+    pub classes: usize,
+    pub scale: f32,
+}
+
+/// Logits `z = x W / |x| + b` that are given as `x W`: the gradient `d` becomes `d / |x|`, and that with respect to `x` is
+/// `d Wᵀ + radial x`.
 pub(crate) struct Divided<'a> {
     pub bias: &'a [f32],
     /// `1 / |x|` of each row.
     pub inverse: &'a [f32],
-    /// Becomes `-((z - b) · d) / |x|²` of each row.
-    pub along: &'a mut [f32],
-    /// The sum of that over all rows is added, and the gradient by `b`.
-    pub along_sum: &'a mut f32,
-    pub bias_sums: &'a mut [f32],
+    /// Receives `-((z - b) · d) / |x|²` of each row.
+    pub radial: &'a mut [f32],
+    pub sums: HeadSums<'a>,
+}
+
+/// Sums over all rows of the radial coefficients and of the gradient with respect to `b`, which are added to.
+pub(crate) struct HeadSums<'a> {
+    pub radial: &'a mut f32,
+    pub bias: &'a mut [f32],
+}
+
+impl<'a> Loss<'a> {
+    /// Writes `scale (p - e_y)` for rows of logits with `columns` columns into `d`; padding becomes zero.
+    pub fn backward(
+        self,
+        columns: usize,
+        logits: &'a [f32],
+        d: &'a mut [f32],
+        divided: Option<Divided<'a>>,
+    ) -> Tally {
+        cross_entropy(self, columns, logits, d, divided)
+    }
 }
 
 vectorised! {
-    /// Writes `scale (p - e_y)` for padded rows of logits into `d`, where row `r` has the class `labels[rows[r]]`; padding
-    /// becomes zero.
-    pub(crate) fn cross_entropy<'a>(
-        rows: &'a [u32],
-        labels: &'a [u32],
+    fn cross_entropy<'a>(
+        loss: Loss<'a>,
+        columns: usize,
         logits: &'a [f32],
         d: &'a mut [f32],
-        classes: usize,
-        columns: usize,
-        scale: f32,
         divided: Option<Divided<'a>>,
     ) -> Tally {
-        // The compiler makes more of a number it knows.
+        // The compiler makes more of constants.
         match columns {
             8 => {
                 let [mut z, mut p] = [[[0.0; ROWS]; 8]; 2];
-                by_columns(rows, labels, logits, d, [&mut z, &mut p], classes, scale, divided)
+                match divided {
+                    None => by_columns(loss, logits, d, [&mut z, &mut p], None),
+                    divided => by_columns(loss, logits, d, [&mut z, &mut p], divided),
+                }
             }
             _ => {
                 let [mut z, mut p] = std::array::from_fn(|_| vec![[0.0; ROWS]; columns]);
-                by_columns(rows, labels, logits, d, [&mut z, &mut p], classes, scale, divided)
+                by_columns(loss, logits, d, [&mut z, &mut p], divided)
             }
         }
     }
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn by_columns(
-    rows: &[u32],
-    labels: &[u32],
+    loss: Loss<'_>,
     logits: &[f32],
     d: &mut [f32],
     [z, p]: [&mut [Column]; 2],
-    classes: usize,
-    scale: f32,
     mut divided: Option<Divided<'_>>,
 ) -> Tally {
+    let Loss { rows, labels, classes, scale } = loss;
     let columns = z.len();
     let mut tally = Tally::default();
     for (first, rows) in (0..).step_by(ROWS).zip(rows.chunks(ROWS)) {
@@ -147,7 +169,7 @@ fn by_columns(
             let mut dots = [0.0; ROWS];
             for (c, (p, z)) in p.iter_mut().zip(&z[..classes]).enumerate() {
                 let bias = divided.bias[c];
-                if let Some(sums) = divided.bias_sums.get_mut(c) {
+                if let Some(sums) = divided.sums.bias.get_mut(c) {
                     *sums += total(p);
                 }
                 for r in 0..ROWS {
@@ -158,8 +180,8 @@ fn by_columns(
             for r in 0..ROWS {
                 dots[r] *= -inverse[r] * inverse[r];
             }
-            *divided.along_sum += total(&dots);
-            divided.along[first..first + count].copy_from_slice(&dots[..count]);
+            *divided.sums.radial += total(&dots);
+            divided.radial[first..first + count].copy_from_slice(&dots[..count]);
         }
         turn_back(p, &mut d[first * columns..][..count * columns]);
         sum[count..].fill(1.0);
@@ -243,7 +265,7 @@ vectorised! {
 mod tests {
     use super::*;
 
-    /// Logits of so many rows, with equal largest ones in some.
+    /// Logits, with equal largest ones in some.
     fn logits(rows: usize, classes: usize, columns: usize) -> Vec<f32> {
         let value = |r: usize, c: usize| ((r * 37 + c * 11) % 13) as f32 * 0.5 - 3.0;
         (0..rows * columns)
@@ -260,7 +282,8 @@ mod tests {
             let labels: Vec<u32> = (0..rows).map(|r| (r * 5 % classes) as u32).collect();
             let order: Vec<u32> = (0..rows as u32).rev().collect();
             let mut d = vec![f32::NAN; rows * columns];
-            let tally = cross_entropy(&order, &labels, &z, &mut d, classes, columns, 0.5, None);
+            let loss = Loss { rows: &order, labels: &labels, classes, scale: 0.5 };
+            let tally = loss.backward(columns, &z, &mut d, None);
             let (mut loss, mut correct) = (0.0, 0);
             for (r, (z, d)) in z.chunks(columns).zip(d.chunks(columns)).enumerate() {
                 let label = labels[order[r] as usize] as usize;
@@ -277,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_divided_by_their_lengths_match_the_definition() {
+    fn rows_divided_by_their_norms_match_the_definition() {
         for (rows, classes, columns) in [(5, 6, 8), (67, 6, 8), (20, 11, 16)] {
             let x = logits(rows, classes, columns);
             let inverse: Vec<f32> = (0..rows).map(|r| 0.25 + (r % 7) as f32 * 0.3).collect();
@@ -287,25 +310,21 @@ mod tests {
             let z: Vec<f32> =
                 x.iter().enumerate().map(|(i, x)| x * inverse[i / columns] + bias[i % columns]).collect();
             let mut plain = vec![0.0; z.len()];
-            let expected = cross_entropy(&order, &labels, &z, &mut plain, classes, columns, 1.0, None);
+            let loss = Loss { rows: &order, labels: &labels, classes, scale: 1.0 };
+            let expected = loss.backward(columns, &z, &mut plain, None);
 
-            let (mut d, mut along, mut along_sum) = (vec![0.0; x.len()], vec![0.0; rows], 0.5);
+            let (mut d, mut radial, mut radial_sum) = (vec![0.0; x.len()], vec![0.0; rows], 0.5);
             let mut bias_sums = vec![0.5; columns];
-            let divided = Divided {
-                bias: &bias,
-                inverse: &inverse,
-                along: &mut along,
-                along_sum: &mut along_sum,
-                bias_sums: &mut bias_sums,
-            };
-            let tally = cross_entropy(&order, &labels, &x, &mut d, classes, columns, 1.0, Some(divided));
+            let sums = HeadSums { radial: &mut radial_sum, bias: &mut bias_sums };
+            let divided = Divided { bias: &bias, inverse: &inverse, radial: &mut radial, sums };
+            let tally = loss.backward(columns, &x, &mut d, Some(divided));
             assert!((tally.loss - expected.loss).abs() < 1e-4 && tally.correct == expected.correct);
             for (r, (plain, d)) in plain.chunks(columns).zip(d.chunks(columns)).enumerate() {
                 assert!(plain.iter().zip(d).all(|(plain, d)| (plain * inverse[r] - d).abs() < 1e-5));
                 let dot: f32 = (0..classes).map(|c| x[r * columns + c] * inverse[r] * plain[c]).sum();
-                assert!((along[r] + dot * inverse[r] * inverse[r]).abs() < 1e-4);
+                assert!((radial[r] + dot * inverse[r] * inverse[r]).abs() < 1e-4);
             }
-            assert!((along_sum - 0.5 - along.iter().sum::<f32>()).abs() < 1e-3);
+            assert!((radial_sum - 0.5 - radial.iter().sum::<f32>()).abs() < 1e-3);
             for (c, sum) in bias_sums.iter().enumerate() {
                 let exact = 0.5 + plain.iter().skip(c).step_by(columns).sum::<f32>();
                 assert!((sum - exact).abs() < 1e-4);

@@ -3,33 +3,31 @@
 use std::ops::Range;
 
 use crate::aligned::Aligned;
-use crate::block::{Scratch, Trace};
 use crate::error::{Result, check_length, check_setting};
-use crate::folded;
 use crate::input::Inputs;
 use crate::jk::Jk;
 use crate::layer::{Activation, Norm};
 use crate::layout::Layout;
+use crate::pass::{Scratch, Trace};
 use crate::pool::{Lent, Pool};
-use crate::values::Values;
+use crate::values::{Values, state_methods};
 
 /// Where activation and norm of the branches' last layers stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Closing {
+pub enum NormPlacement {
     /// At the end of each branch, the norm after the activation: ProGAP's own.
     #[default]
-    Branch,
-    /// After the combination and the division by its length, the norm before the activation, dropout between them. The
-    /// branches' last layers are linear and no more. As in GAP.
-    Combination,
+    PerBranch,
+    /// After the join and its row normalisation, the norm before the activation, dropout between them; the branches' last
+    /// layers are linear and no more. As in GAP.
+    AfterJoin,
 }
 
 /// The shape of a network.
 ///
-/// Branch `b` is `layers` times [linear, activation, norm, dropout] on input `b`. The branches' outputs are
-/// combined by `jk`, normalised to length one if `normalise` is set, and a linear head gives a logit per class;
-/// `closing` may move what follows the branches' last linear layers behind the combination.
-/// A multi-layer perceptron is a network of one branch.
+/// Branch `b` is `layers` times [linear, activation, norm, dropout] on input `b`. The branches' outputs are joined by `jk`,
+/// rows are normalised to norm one if `normalise` is set, and a linear head gives a logit per class. `norm_placement` may
+/// move what follows the branches' last linear layers behind the join. A multi-layer perceptron is a network of one branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Architecture {
     /// The columns of each branch's input.
@@ -38,18 +36,18 @@ pub struct Architecture {
     pub hidden: usize,
     /// The layers of each branch.
     pub layers: usize,
-    /// What follows each linear layer.
+    /// The activation after each linear layer.
     pub activation: Activation,
-    /// What follows the activation.
+    /// The norm after each activation.
     pub norm: Norm,
-    /// The share of values set to zero after the norm, in training.
+    /// The share of values set to zero after each norm, in training.
     pub dropout: f32,
-    /// How branches are combined.
+    /// How branches are joined.
     pub jk: Jk,
-    /// Whether each row of the combination is divided by its length.
+    /// Whether each joined row is divided by its norm.
     pub normalise: bool,
     /// Where activation and norm of the branches' last layers stand.
-    pub closing: Closing,
+    pub norm_placement: NormPlacement,
     /// The number of classes.
     pub classes: usize,
 }
@@ -67,18 +65,18 @@ impl Architecture {
             dropout: 0.0,
             jk: Jk::Cat,
             normalise: true,
-            closing: Closing::Branch,
+            norm_placement: NormPlacement::PerBranch,
             classes,
         }
     }
 
-    /// Whether layer `l` of a branch gives what its linear layer gives, and no more.
+    /// Whether layer `l` of a branch is linear and no more.
     pub(crate) fn is_plain(&self, l: usize) -> bool {
-        self.closing == Closing::Combination && l + 1 == self.layers
+        self.norm_placement == NormPlacement::AfterJoin && l + 1 == self.layers
     }
 
-    /// How many vectors of the hidden width the combination has.
-    pub(crate) fn groups(&self) -> usize {
+    /// The number of vectors of the hidden width in a joined row.
+    pub(crate) fn parts(&self) -> usize {
         if self.jk == Jk::Cat { self.inputs.len() } else { 1 }
     }
 
@@ -92,8 +90,8 @@ impl Architecture {
         check_setting(few(self.layers, 16), "the number of layers", self.layers, "1 to 16")?;
         check_setting((0.0..1.0).contains(&self.dropout), "dropout", self.dropout, "at least 0 and below 1")?;
         check_setting(few(self.classes, 1 << 16), "the number of classes", self.classes, "1 to 65536")?;
-        let closes = self.norm != Norm::Group || self.closing == Closing::Branch;
-        check_setting(closes, "the norm", "group", "batch or none where the combination is normalised")?;
+        let placed = self.norm != Norm::Group || self.norm_placement == NormPlacement::PerBranch;
+        check_setting(placed, "the norm", "group", "batch or none where it stands after the join")?;
         self.jk.check(self.inputs.len(), self.hidden)
     }
 }
@@ -129,10 +127,10 @@ pub struct Network {
     frozen: Vec<bool>,
     scratch: Pool<Scratch>,
     traces: Pool<Trace>,
-    pub(crate) folded_scratch: Pool<folded::Scratch>,
-    pub(crate) folded_traces: Pool<folded::Trace>,
     pub(crate) sums: Pool<Aligned>,
 }
+
+state_methods!(Network, Architecture);
 
 impl Network {
     /// A network whose parameters start as PyTorch's do, drawn with a generator that is not secret.
@@ -146,45 +144,8 @@ impl Network {
             frozen,
             scratch: Pool::default(),
             traces: Pool::default(),
-            folded_scratch: Pool::default(),
-            folded_traces: Pool::default(),
             sums: Pool::default(),
         })
-    }
-
-    /// A network with a given state; every tensor must be there, and no other.
-    pub fn from_state<'a>(
-        architecture: Architecture,
-        state: impl IntoIterator<Item = Tensor<'a>>,
-    ) -> Result<Self> {
-        let mut network = Network::new(architecture, 0)?;
-        network.load_state(state)?;
-        Ok(network)
-    }
-
-    /// The shape.
-    pub fn architecture(&self) -> &Architecture {
-        &self.architecture
-    }
-
-    /// All parameters, frozen ones too.
-    pub fn parameters(&self) -> &[f32] {
-        &self.values.parameters
-    }
-
-    /// As [`Network::parameters`], to write to.
-    pub fn parameters_mut(&mut self) -> &mut [f32] {
-        &mut self.values.parameters
-    }
-
-    /// The running mean and variance of every batch normalisation.
-    pub fn statistics(&self) -> &[f32] {
-        &self.values.statistics
-    }
-
-    /// The number of parameters, frozen ones too.
-    pub fn parameter_count(&self) -> usize {
-        self.values.parameters.len()
     }
 
     /// The number of parameters that are trained.
@@ -225,16 +186,6 @@ impl Network {
         check_setting(branch < self.frozen.len(), "the branch", branch, "below the number of branches")
     }
 
-    /// Every parameter and running statistic, by name.
-    pub fn state(&self) -> Vec<Tensor<'_>> {
-        self.values.tensors()
-    }
-
-    /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
-    pub fn load_state<'a>(&mut self, state: impl IntoIterator<Item = Tensor<'a>>) -> Result<()> {
-        self.values.load(state)
-    }
-
     /// Takes over the first `branches` branches of another network: those of the stage before.
     pub fn copy_branches(&mut self, from: &Network, branches: usize) -> Result<()> {
         let mut loaded = self.values.clone();
@@ -264,7 +215,7 @@ impl Network {
         self.scratch.lend(|| Scratch::new(self))
     }
 
-    /// What is kept of a block of rows of this network.
+    /// A trace of a block of rows of this network.
     pub(crate) fn trace(&self) -> Lent<'_, Trace> {
         self.traces.lend(|| Trace::new(self))
     }

@@ -5,10 +5,67 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::aligned::Aligned;
 use crate::error::{Error, Result, check_length};
-use crate::layer::batch_norm::{Columns, EPSILON};
+use crate::layer::batch_norm::EPSILON;
 use crate::layer::linear::Weights;
-use crate::layout::{Layout, Start, Tensor as Place};
+use crate::layer::norm::NormLayer;
+use crate::layout::{Layout, Start, Tensor as Place, padded_width};
 use crate::network::Tensor;
+
+/// Defines the methods of a model that give and take its state: all parameters, and the running statistics.
+macro_rules! state_methods {
+    ($model:ident, $architecture:ident) => {
+        impl $model {
+            /// A model with a given state; every tensor must be there, and no other.
+            pub fn from_state<'a>(
+                architecture: $architecture,
+                state: impl IntoIterator<Item = $crate::Tensor<'a>>,
+            ) -> $crate::Result<Self> {
+                let mut model = $model::new(architecture, 0)?;
+                model.load_state(state)?;
+                Ok(model)
+            }
+
+            /// The shape.
+            pub fn architecture(&self) -> &$architecture {
+                &self.architecture
+            }
+
+            /// All parameters.
+            pub fn parameters(&self) -> &[f32] {
+                &self.values.parameters
+            }
+
+            /// All parameters, to write to.
+            pub fn parameters_mut(&mut self) -> &mut [f32] {
+                &mut self.values.parameters
+            }
+
+            /// The number of parameters.
+            pub fn parameter_count(&self) -> usize {
+                self.values.parameters.len()
+            }
+
+            /// The running mean and variance of every batch normalisation.
+            pub fn statistics(&self) -> &[f32] {
+                &self.values.statistics
+            }
+
+            /// Every parameter and running statistic, by name.
+            pub fn state(&self) -> Vec<$crate::Tensor<'_>> {
+                self.values.tensors()
+            }
+
+            /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
+            pub fn load_state<'a>(
+                &mut self,
+                state: impl IntoIterator<Item = $crate::Tensor<'a>>,
+            ) -> $crate::Result<()> {
+                self.values.load(state)
+            }
+        }
+    };
+}
+pub(crate) use state_methods;
 
 /// Parameters, and the running statistics of batch normalisation.
 #[derive(Debug, Clone)]
@@ -108,31 +165,22 @@ impl Values {
         Weights { w, b, transposed, inputs, outputs }
     }
 
-    /// What the norm after layer `i` of a network needs; nothing where there is no norm.
-    pub fn norm_after(&self, i: usize) -> Columns {
-        self.layout.norm(i).map_or_else(Columns::default, |number| self.norm(number))
-    }
-
-    /// What a norm needs, with running statistics if it has any; nothing where there is no norm.
-    pub fn norm(&self, number: usize) -> Columns {
-        let pair = 2 * number..2 * number + 2;
-        let Some([gamma, beta]) = self.layout.vectors.get(pair.clone()).and_then(|v| v.first_chunk()) else {
-            return Columns::default();
-        };
-        let wide = gamma.padded;
-        let mut columns = Columns {
-            gamma: padded(&self.parameters[gamma.range.clone()], wide),
-            beta: padded(&self.parameters[beta.range.clone()], wide),
-            ..Columns::default()
-        };
-        if let Some([mean, variance]) = self.layout.statistics.get(pair).and_then(|s| s.first_chunk()) {
-            columns.mean = padded(&self.statistics[mean.range.clone()], wide);
+    /// The norm after layer `i`, with running statistics if it has any.
+    pub fn norm_layer(&self, i: usize) -> NormLayer {
+        let (layout, columns) = (&self.layout, padded_width(self.layout.hidden));
+        let mut norm = NormLayer { width: layout.hidden, columns, ..NormLayer::default() };
+        let Some([gamma, beta]) = layout.norm_vectors(i) else { return norm };
+        norm.kind = layout.norm;
+        let vector = |slot: usize| padded(&self.parameters[layout.vectors[slot].range.clone()], columns);
+        (norm.gamma, norm.beta) = (vector(gamma), vector(beta));
+        if let [mean, variance] = layout.running(i) {
+            norm.mean = padded(&self.statistics[mean.range.clone()], columns);
             let variance = self.statistics[variance.range.clone()].iter();
             let inverse: Vec<f32> =
                 variance.map(|&v| (1.0 / (f64::from(v) + EPSILON).sqrt()) as f32).collect();
-            columns.inverse = padded(&inverse, wide);
+            norm.inverse = padded(&inverse, columns);
         }
-        columns
+        norm
     }
 }
 

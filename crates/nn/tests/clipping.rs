@@ -4,7 +4,7 @@ mod common;
 
 use common::{Data, network, with_threads};
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Closing, Error, Input, Inputs, Jk, Norm, Optimiser, apply,
+    Activation, Adam, Architecture, Batch, Error, Input, Inputs, Jk, Norm, NormPlacement, Optimiser, apply,
     clipped_sum, gradient, sample_norms,
 };
 use proptest::prelude::*;
@@ -26,14 +26,14 @@ fn norms_and_sums_match_gradients_of_one_row_batches() {
     let (inputs, rows) = (data.inputs(), data.rows());
     let batch = |rows| Batch::new(&inputs, &data.labels, rows, 4).unwrap();
     for jk in JK {
-        for (norm_layer, layers, closing) in [
-            (Norm::Group, 1, Closing::Branch),
-            (Norm::Group, 2, Closing::Branch),
-            (Norm::None, 2, Closing::Branch),
-            (Norm::None, 1, Closing::Combination),
-            (Norm::None, 2, Closing::Combination),
+        for (norm_layer, layers, norm_placement) in [
+            (Norm::Group, 1, NormPlacement::PerBranch),
+            (Norm::Group, 2, NormPlacement::PerBranch),
+            (Norm::None, 2, NormPlacement::PerBranch),
+            (Norm::None, 1, NormPlacement::AfterJoin),
+            (Norm::None, 2, NormPlacement::AfterJoin),
         ] {
-            let shape = Architecture { closing, ..architecture(&data, jk, norm_layer, layers) };
+            let shape = Architecture { norm_placement, ..architecture(&data, jk, norm_layer, layers) };
             let mut network = network(shape, 3);
             for frozen in [false, true] {
                 network.freeze(0, frozen).unwrap();
@@ -64,10 +64,12 @@ fn norms_and_sums_match_gradients_of_one_row_batches() {
 fn a_sample_depends_on_no_other_not_even_in_the_last_bit() {
     let data = Data::new(200, [9, 4, 16], 4, 2);
     let (inputs, rows) = (data.inputs(), data.rows());
-    let closing =
-        |jk| Architecture { closing: Closing::Combination, ..architecture(&data, jk, Norm::None, 2) };
+    let after_join = |jk| Architecture {
+        norm_placement: NormPlacement::AfterJoin,
+        ..architecture(&data, jk, Norm::None, 2)
+    };
     for (jk, shape) in
-        JK.iter().flat_map(|&jk| [architecture(&data, jk, Norm::Group, 2), closing(jk)].map(|s| (jk, s)))
+        JK.iter().flat_map(|&jk| [architecture(&data, jk, Norm::Group, 2), after_join(jk)].map(|s| (jk, s)))
     {
         let network = network(shape, 4);
         let norms = |rows: &[u32]| {

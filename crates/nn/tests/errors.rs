@@ -4,8 +4,8 @@ mod common;
 
 use common::{Data, network};
 use progap_nn::{
-    Adam, Architecture, Batch, Closing, Error, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor,
-    epoch, gradient, logits, mini_batches,
+    Adam, Architecture, Batch, Error, Input, Inputs, Jk, Network, Norm, NormPlacement, Optimiser, Tensor,
+    epoch, gradient, logits,
 };
 
 #[test]
@@ -24,13 +24,12 @@ fn impossible_architectures_are_refused() {
         Architecture { jk: Jk::Attention { heads: 0 }, ..good() },
         Architecture { jk: Jk::Attention { heads: 3 }, ..good() },
         Architecture { jk: Jk::Lstm, hidden: 1, inputs: vec![4], ..good() },
-        Architecture { norm: Norm::Group, closing: Closing::Combination, ..good() },
+        Architecture { norm: Norm::Group, norm_placement: NormPlacement::AfterJoin, ..good() },
     ];
     for architecture in bad {
         let label = format!("{architecture:?}");
         assert!(matches!(Network::new(architecture, 1), Err(Error::Setting { .. })), "{label}");
     }
-    assert!(Optimiser::sgd(Sgd { momentum: 1.0, ..Sgd::default() }).is_err());
 }
 
 #[test]
@@ -77,11 +76,6 @@ fn batches_that_do_not_fit_are_refused() {
     assert!(matches!(gradient(&net, one, 0), Err(Error::SmallBatch { rows: 1, .. })));
     assert!(gradient(&other, all, 0).is_err());
     assert!(logits(&net, &inputs, &[99]).is_err());
-    let mut adam = Optimiser::adam(Adam::default()).unwrap();
-    assert!(mini_batches(&mut net, &mut adam, all, 1, 0).is_err());
-    // Nine and one: the one is left out.
-    assert!(mini_batches(&mut net, &mut adam, all, 9, 0).is_ok());
-    assert_eq!(adam.steps(), 1);
     assert!(net.freeze(3, true).is_err());
 }
 

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Data, network, with_threads};
+use common::{Data, check_gradient, network, places, with_threads};
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Closing, Input, Inputs, Jk, Norm, Optimiser, accuracy, embed,
-    epoch, gradient, logits, mini_batches, probabilities,
+    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Norm, NormPlacement, Optimiser, accuracy,
+    embed, epoch, gradient, logits, probabilities,
 };
 
 const JK: [Jk; 7] =
@@ -15,43 +15,17 @@ fn architecture(data: &Data) -> Architecture {
     Architecture { hidden: 6, ..Architecture::new(data.columns.clone(), 4) }
 }
 
-/// Compares the derivative along random directions with the difference of losses.
 fn check(architecture: Architecture, data: &Data, seed: u64) {
     let (inputs, rows) = (data.inputs(), data.rows());
     let batch = Batch::new(&inputs, &data.labels, &rows, 4).unwrap();
     let label = format!("{architecture:?}");
     let mut network = network(architecture, seed);
     let exact = gradient(&network, batch, 5).unwrap().values;
-    let start = network.parameters().to_vec();
-    let norm = exact.iter().map(|g| g * g).sum::<f32>().sqrt();
-    // Along the gradient itself, then along single tensors' parts of it: an error in one is not hidden by the others.
-    let whole = 0..exact.len();
-    let mut parts = vec![whole];
-    let mut at = 0;
-    for tensor in network.state().iter().filter(|t| !t.name.contains("running")) {
-        parts.push(at..at + tensor.values.len());
-        at += tensor.values.len();
-    }
-    assert_eq!(at, exact.len());
-    for part in parts {
-        let length = exact[part.clone()].iter().map(|g| g * g).sum::<f32>().sqrt();
-        if length < 0.02 * norm {
-            continue;
-        }
-        // Small enough for the kinks of SELU and of the maximum (larger steps miss by more, the larger they are), large
-        // enough for single precision.
-        let step = 2e-4;
-        let mut loss = |sign: f32| {
-            network.parameters_mut().copy_from_slice(&start);
-            for i in part.clone() {
-                network.parameters_mut()[i] += sign * step * exact[i] / length;
-            }
-            gradient(&network, batch, 5).unwrap().stats.loss
-        };
-        let found = (loss(1.0) - loss(-1.0)) / (2.0 * f64::from(step));
-        let error = (found - f64::from(length)).abs();
-        assert!(error < f64::from(0.01 * length + 2e-3 * norm), "{label} {part:?}: {found} {length}");
-    }
+    let (places, start) = (places(&network.state()), network.parameters().to_vec());
+    check_gradient(&label, &exact, &places, &start, |parameters| {
+        network.parameters_mut().copy_from_slice(parameters);
+        gradient(&network, batch, 5).unwrap().stats.loss
+    });
 }
 
 #[test]
@@ -61,13 +35,13 @@ fn every_combination_of_layers_matches_finite_differences() {
     for jk in JK {
         for norm in [Norm::None, Norm::Batch, Norm::Group] {
             for layers in [1, 2] {
-                for (normalise, closing) in [
-                    (false, Closing::Branch),
-                    (true, Closing::Branch),
-                    (false, Closing::Combination),
-                    (true, Closing::Combination),
+                for (normalise, norm_placement) in [
+                    (false, NormPlacement::PerBranch),
+                    (true, NormPlacement::PerBranch),
+                    (false, NormPlacement::AfterJoin),
+                    (true, NormPlacement::AfterJoin),
                 ] {
-                    if norm == Norm::Group && closing == Closing::Combination {
+                    if norm == Norm::Group && norm_placement == NormPlacement::AfterJoin {
                         continue;
                     }
                     seed += 1;
@@ -78,7 +52,7 @@ fn every_combination_of_layers_matches_finite_differences() {
                         norm,
                         layers,
                         normalise,
-                        closing,
+                        norm_placement,
                         activation,
                         dropout,
                         ..architecture(&data)
@@ -96,31 +70,37 @@ fn training_gives_the_same_bits_on_any_number_of_threads() {
     let data = Data::new(9_001, [30, 16, 16], 4, 4);
     let (inputs, rows) = (data.inputs(), data.rows());
     let batch = Batch::new(&inputs, &data.labels, &rows, 4).unwrap();
-    for (norm, layers, jk, dropout, closing) in [
-        (Norm::Batch, 2, Jk::Cat, 0.1, Closing::Branch),
-        (Norm::Group, 1, Jk::Cat, 0.1, Closing::Branch),
-        (Norm::Batch, 1, Jk::Lstm, 0.1, Closing::Branch),
-        (Norm::Batch, 2, Jk::Cat, 0.0, Closing::Branch),
-        (Norm::Batch, 2, Jk::Cat, 0.0, Closing::Combination),
-        (Norm::Batch, 1, Jk::Max, 0.1, Closing::Combination),
+    for (norm, layers, jk, dropout, norm_placement) in [
+        (Norm::Batch, 2, Jk::Cat, 0.1, NormPlacement::PerBranch),
+        (Norm::Group, 1, Jk::Cat, 0.1, NormPlacement::PerBranch),
+        (Norm::Batch, 1, Jk::Lstm, 0.1, NormPlacement::PerBranch),
+        (Norm::Batch, 2, Jk::Cat, 0.0, NormPlacement::PerBranch),
+        (Norm::Batch, 2, Jk::Cat, 0.0, NormPlacement::AfterJoin),
+        (Norm::Batch, 1, Jk::Max, 0.1, NormPlacement::AfterJoin),
     ] {
         let run = |threads| {
             with_threads(threads, || {
-                let architecture =
-                    Architecture { norm, layers, jk, hidden: 16, dropout, closing, ..architecture(&data) };
+                let architecture = Architecture {
+                    norm,
+                    layers,
+                    jk,
+                    hidden: 16,
+                    dropout,
+                    norm_placement,
+                    ..architecture(&data)
+                };
                 let mut network = network(architecture, 9);
                 let mut adam = Optimiser::adam(Adam::default()).unwrap();
                 let mut stats = vec![];
                 for step in 0..2 {
                     stats.push(epoch(&mut network, &mut adam, batch, step).unwrap());
                 }
-                stats.push(mini_batches(&mut network, &mut adam, batch, 3_000, 7).unwrap());
                 let logits = logits(&network, &inputs, &rows).unwrap();
                 (stats, network.parameters().to_vec(), network.statistics().to_vec(), logits)
             })
         };
         let one = run(1);
-        assert!(one == run(2) && one == run(3), "{norm:?} {layers} {jk:?} {closing:?}");
+        assert!(one == run(2) && one == run(3), "{norm:?} {layers} {jk:?} {norm_placement:?}");
     }
 }
 

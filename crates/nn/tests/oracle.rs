@@ -1,13 +1,19 @@
 //! Whole networks against PyTorch: outputs, losses, gradients, steps, running statistics, per-sample norms.
 //! `scripts/oracle/nn.py` writes the numbers.
 
+mod common;
+
 use std::collections::BTreeMap;
 
+use common::{Sparse, Stored, assert_close, norm_named, places};
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Closing, Input, Inputs, Jk, Network, Norm, Optimiser, Sgd, Tensor,
+    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Network, NormPlacement, Optimiser, Tensor,
     epoch, gradient, logits, sample_norms,
 };
 use serde::Deserialize;
+
+/// The learning rate of all steps.
+const RATE: f32 = 0.05;
 
 #[derive(Deserialize)]
 struct Oracle {
@@ -15,12 +21,6 @@ struct Oracle {
     inputs: Vec<Vec<f32>>,
     labels: Vec<u32>,
     cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-struct Stored {
-    shape: Vec<usize>,
-    values: Vec<f32>,
 }
 
 #[derive(Deserialize)]
@@ -57,11 +57,7 @@ impl Case {
                 "relu" => Activation::Relu,
                 _ => Activation::Tanh,
             },
-            norm: match &self.norm[..] {
-                "batch" => Norm::Batch,
-                "group" => Norm::Group,
-                _ => Norm::None,
-            },
+            norm: norm_named(&self.norm),
             dropout: 0.0,
             jk: match &self.jk[..] {
                 "cat" => Jk::Cat,
@@ -74,9 +70,9 @@ impl Case {
                 other => panic!("{other}"),
             },
             normalise: self.normalise,
-            closing: match &self.closing[..] {
-                "branch" => Closing::Branch,
-                _ => Closing::Combination,
+            norm_placement: match &self.closing[..] {
+                "branch" => NormPlacement::PerBranch,
+                _ => NormPlacement::AfterJoin,
             },
             classes: self.classes,
         };
@@ -88,12 +84,29 @@ impl Case {
         network
     }
 
-    fn optimiser(&self) -> Optimiser {
-        let (rate, weight_decay) = (0.05, self.weight_decay);
-        match &self.optimiser[..] {
-            "adam" => Optimiser::adam(Adam { rate, weight_decay, epsilon: 1e-3, ..Adam::default() }).unwrap(),
-            _ => Optimiser::sgd(Sgd { rate, weight_decay, momentum: 0.9 }).unwrap(),
+    /// One step as PyTorch makes it; of stochastic gradient descent only the oracle knows, so the test does it.
+    fn step(
+        &self,
+        network: &mut Network,
+        optimiser: &mut Optimiser,
+        momentum: &mut Vec<f32>,
+        batch: Batch<'_>,
+    ) -> f64 {
+        if self.optimiser == "adam" {
+            return epoch(network, optimiser, batch, 0).unwrap().loss;
         }
+        let values = gradient(network, batch, 0).unwrap().values;
+        // Moves the running statistics alone.
+        let mut still = Optimiser::adam(Adam { rate: 0.0, ..Adam::default() }).unwrap();
+        let loss = epoch(network, &mut still, batch, 0).unwrap().loss;
+        momentum.resize(values.len(), 0.0);
+        let places: Vec<usize> = network.trained().into_iter().flatten().collect();
+        for ((place, g), m) in places.into_iter().zip(values).zip(momentum) {
+            let p = &mut network.parameters_mut()[place];
+            *m = 0.9 * *m + g + self.weight_decay * *p;
+            *p -= RATE * *m;
+        }
+        loss
     }
 
     fn label(&self) -> String {
@@ -101,18 +114,6 @@ impl Case {
             "{} x{} {} {} {} closing {} frozen {:?}",
             self.hidden, self.layers, self.activation, self.norm, self.jk, self.closing, self.frozen
         )
-    }
-}
-
-/// Relative to the largest of the expected values.
-fn assert_close(what: &str, found: &[f32], expected: &[f32], tolerance: f32) {
-    assert_eq!(found.len(), expected.len(), "{what}");
-    let scale = expected.iter().fold(1e-3f32, |m, v| m.max(v.abs()));
-    for (i, (a, b)) in found.iter().zip(expected).enumerate() {
-        assert!(
-            (a - b).abs() <= tolerance * scale,
-            "{what}, value {i}: {a} instead of {b} (largest {scale})"
-        );
     }
 }
 
@@ -124,14 +125,7 @@ fn tensors(network: &Network) -> BTreeMap<&str, &[f32]> {
 fn networks_agree_with_pytorch() {
     let oracle: Oracle = serde_json::from_str(include_str!("data/oracle.json")).unwrap();
     // The first input once as it is and once sparse: the same numbers by other code.
-    let (mut offsets, mut indices, mut values) = (vec![0u64], vec![], vec![]);
-    for row in oracle.inputs[0].chunks(oracle.inputs[0].len() / oracle.rows) {
-        for (column, &value) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-            indices.push(column as u32);
-            values.push(value);
-        }
-        offsets.push(indices.len() as u64);
-    }
+    let first = Sparse::new(oracle.inputs[0].len() / oracle.rows, &oracle.inputs[0]);
     let rows: Vec<u32> = (0..oracle.rows as u32).collect();
     assert!(oracle.cases.len() >= 29);
     for case in &oracle.cases {
@@ -143,9 +137,7 @@ fn networks_agree_with_pytorch() {
                 .map(|(values, &columns)| Input::Dense { columns, values })
                 .collect();
             if sparse {
-                let columns = case.inputs[0];
-                inputs[0] =
-                    Input::Sparse { columns, offsets: &offsets, indices: &indices, values: Some(&values) };
+                inputs[0] = first.input();
             }
             let inputs = Inputs::new(inputs).unwrap();
             let batch = Batch::new(&inputs, &oracle.labels, &rows, case.classes).unwrap();
@@ -166,16 +158,14 @@ fn check(case: &Case, inputs: &Inputs<'_>, batch: Batch<'_>, rows: &[u32]) {
         at += range.len();
     }
     let mut seen = 0;
-    let mut start = 0;
     let largest = case.gradient.values().flatten().fold(0f32, |m, v| m.max(v.abs()));
-    for tensor in network.state().iter().filter(|t| !t.name.contains("running")) {
-        let found = &all[start..start + tensor.values.len()];
-        start += found.len();
-        match case.gradient.get(tensor.name) {
-            None => assert!(found.iter().all(|v| v.is_nan()), "{label}: {} is frozen", tensor.name),
+    for (name, place) in places(&network.state()) {
+        let found = &all[place];
+        match case.gradient.get(&name) {
+            None => assert!(found.iter().all(|v| v.is_nan()), "{label}: {name} is frozen"),
             Some(expected) => {
                 for (a, b) in found.iter().zip(expected) {
-                    assert!((a - b).abs() <= 1e-5 * largest, "{label}: d {}: {a}, not {b}", tensor.name);
+                    assert!((a - b).abs() <= 1e-5 * largest, "{label}: d {name}: {a}, not {b}");
                 }
                 seen += 1;
             }
@@ -188,14 +178,11 @@ fn check(case: &Case, inputs: &Inputs<'_>, batch: Batch<'_>, rows: &[u32]) {
         assert_close(&format!("{label}: per-sample norms"), &found, norms, 1e-5);
     }
 
-    let mut optimiser = case.optimiser();
+    let adam = Adam { rate: RATE, weight_decay: case.weight_decay, epsilon: 1e-3, ..Adam::default() };
+    let (mut optimiser, mut momentum) = (Optimiser::adam(adam).unwrap(), vec![]);
     for (step, &loss) in case.losses.iter().enumerate() {
-        let found = epoch(&mut network, &mut optimiser, batch, 0).unwrap();
-        assert!(
-            (found.loss as f32 - loss).abs() < 2e-5 * loss,
-            "{label}: step {step}: {} {loss}",
-            found.loss
-        );
+        let found = case.step(&mut network, &mut optimiser, &mut momentum, batch);
+        assert!((found as f32 - loss).abs() < 2e-5 * loss, "{label}: step {step}: {found} {loss}");
     }
     for (name, found) in tensors(&network) {
         assert_close(&format!("{label}: {name} after training"), found, &case.trained[name], 2e-5);

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Data, uniform, with_threads};
+use common::{Data, Sparse, Stored, assert_close, check_gradient, norm_named, places, uniform, with_threads};
 use progap_nn::{
     Activation, Adam, Batch, Error, Input, Inputs, Jk, Neighbours, Norm, Optimiser, Propagate, Sage,
     SageArchitecture, Tensor, sage_clipped_sum, sage_epoch, sage_gradient, sage_sample_norms,
@@ -90,12 +90,6 @@ struct Oracle {
 }
 
 #[derive(Deserialize)]
-struct Stored {
-    shape: Vec<usize>,
-    values: Vec<f32>,
-}
-
-#[derive(Deserialize)]
 struct Case {
     hidden: usize,
     base_layers: usize,
@@ -122,11 +116,7 @@ impl Case {
             convolutions: self.convolutions,
             head_layers: self.head_layers,
             activation: if self.activation == "selu" { Activation::Selu } else { Activation::Tanh },
-            norm: match &self.norm[..] {
-                "batch" => Norm::Batch,
-                "group" => Norm::Group,
-                _ => Norm::None,
-            },
+            norm: norm_named(&self.norm),
             jk: match &self.jk[..] {
                 "cat" => Jk::Cat,
                 "sum" => Jk::Sum,
@@ -141,52 +131,15 @@ impl Case {
     }
 }
 
-/// Relative to the largest of the expected values.
-fn assert_close(what: &str, found: &[f32], expected: &[f32], tolerance: f32) {
-    assert_eq!(found.len(), expected.len(), "{what}");
-    let scale = expected.iter().fold(1e-3f32, |m, v| m.max(v.abs()));
-    for (i, (a, b)) in found.iter().zip(expected).enumerate() {
-        assert!(
-            (a - b).abs() <= tolerance * scale,
-            "{what}, value {i}: {a} instead of {b} (largest {scale})"
-        );
-    }
-}
-
-/// The parts of a list over all parameters, by name.
-fn by_name<'v>(sage: &Sage, values: &'v [f32]) -> Vec<(String, &'v [f32])> {
-    let mut rest = values;
-    let tensors = sage.state();
-    let named = tensors.iter().filter(|t| !t.name.contains("running")).map(|t| {
-        let (own, others) = rest.split_at(t.values.len());
-        rest = others;
-        (t.name.to_string(), own)
-    });
-    named.collect()
-}
-
 #[test]
 fn models_agree_with_pytorch() {
     let oracle: Oracle = serde_json::from_str(include_str!("data/sage.json")).unwrap();
-    let (mut offsets, mut indices, mut values) = (vec![0u64], vec![], vec![]);
-    for row in oracle.features.chunks(oracle.columns) {
-        for (column, &value) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-            indices.push(column as u32);
-            values.push(value);
-        }
-        offsets.push(indices.len() as u64);
-    }
     let dense = Input::Dense { columns: oracle.columns, values: &oracle.features };
-    let sparse = Input::Sparse {
-        columns: oracle.columns,
-        offsets: &offsets,
-        indices: &indices,
-        values: Some(&values),
-    };
+    let sparse = Sparse::new(oracle.columns, &oracle.features);
     assert!(oracle.cases.len() >= 9);
     assert!(oracle.cases.iter().filter(|case| case.norms.is_some()).count() >= 2);
     for (i, case) in oracle.cases.iter().enumerate() {
-        for input in [dense, sparse] {
+        for input in [dense, sparse.input()] {
             check(&format!("case {i}"), &oracle, case, &Inputs::new(vec![input]).unwrap());
         }
     }
@@ -205,10 +158,10 @@ fn check(label: &str, oracle: &Oracle, case: &Case, inputs: &Inputs<'_>) {
 
     let found = sage_gradient(&sage, batch, &graph, 0).unwrap().values;
     let largest = case.gradient.values().flatten().fold(0f32, |m, v| m.max(v.abs()));
-    let found = by_name(&sage, &found);
-    assert_eq!(found.len(), case.gradient.len(), "{label}: every gradient is compared");
-    for (name, found) in found {
-        for (a, b) in found.iter().zip(&case.gradient[&name]) {
+    let places = places(&sage.state());
+    assert_eq!(places.len(), case.gradient.len(), "{label}: every gradient is compared");
+    for (name, place) in places {
+        for (a, b) in found[place].iter().zip(&case.gradient[&name]) {
             assert!((a - b).abs() <= 2e-5 * largest, "{label}: d {name}: {a}, not {b}");
         }
     }
@@ -273,36 +226,11 @@ fn dropout_and_every_shape_match_finite_differences() {
                 let label = format!("{architecture:?}");
                 let mut sage = model(architecture, seed);
                 let exact = sage_gradient(&sage, batch, &graph, 5).unwrap().values;
-                let start = sage.parameters().to_vec();
-                let norm = exact.iter().map(|g| g * g).sum::<f32>().sqrt();
-                // Along the gradient, and along each tensor's part of it.
-                let whole = 0..exact.len();
-                let mut parts = vec![whole];
-                let mut at = 0;
-                for (_, part) in by_name(&sage, &exact) {
-                    parts.push(at..at + part.len());
-                    at += part.len();
-                }
-                for part in parts {
-                    let length = exact[part.clone()].iter().map(|g| g * g).sum::<f32>().sqrt();
-                    if length < 0.02 * norm {
-                        continue;
-                    }
-                    let step = 2e-4;
-                    let mut loss = |sign: f32| {
-                        sage.parameters_mut().copy_from_slice(&start);
-                        for i in part.clone() {
-                            sage.parameters_mut()[i] += sign * step * exact[i] / length;
-                        }
-                        sage_gradient(&sage, batch, &graph, 5).unwrap().stats.loss
-                    };
-                    let found = (loss(1.0) - loss(-1.0)) / (2.0 * f64::from(step));
-                    let error = (found - f64::from(length)).abs();
-                    assert!(
-                        error < f64::from(0.01 * length + 3e-3 * norm),
-                        "{label} {part:?}: {found} {length} {norm}"
-                    );
-                }
+                let (places, start) = (places(&sage.state()), sage.parameters().to_vec());
+                check_gradient(&label, &exact, &places, &start, |parameters| {
+                    sage.parameters_mut().copy_from_slice(parameters);
+                    sage_gradient(&sage, batch, &graph, 5).unwrap().stats.loss
+                });
             }
         }
     }

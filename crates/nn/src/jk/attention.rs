@@ -1,14 +1,14 @@
-//! Self-attention among hops, with `m` heads of width `e`: `[q, k, v] = h W_in + b_in`, per head
-//! `p = softmax(q kᵀ / sqrt e)` and `u = p v`; then `y = u W_out + b_out`, and the mean of `y` over the hops.
+//! Self-attention among branches, with `m` heads of head_width `e`: `[q, k, v] = h W_in + b_in`, per head
+//! `p = softmax(q kᵀ / sqrt e)` and `u = p v`; then `y = u W_out + b_out`, and the mean of `y` over the branches.
 //!
 //! The same as PyTorch's `MultiheadAttention` without dropout, and starts with the same distribution.
 
-use super::{Sizes, dot, softmax, softmax_backward};
-use crate::block::Prepared;
+use super::{Combination, CombinationBackward, Sizes, dot, softmax, softmax_backward};
 use crate::kernel::padded;
-use crate::kernel::product::{Matrix, Start};
-use crate::layout::{Layout, Start as Initial, hidden_padded};
-use crate::train::sink::{Operand, Sink};
+use crate::kernel::product::Matrix;
+use crate::layer::linear::Operand;
+use crate::layout::{Layout, Start as Initial, padded_width};
+use crate::train::sink::Sink;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Slots {
@@ -20,9 +20,9 @@ pub(crate) struct Slots {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
-    /// `q`, `k`, `v` of each row and hop.
+    /// `q`, `k`, `v` of each row and branch.
     qkv: Vec<f32>,
-    /// For each row, head and hop, the weights over hops.
+    /// For each row, head and branch, the weights over branches.
     weights: Vec<f32>,
     u: Vec<f32>,
     y: Vec<f32>,
@@ -30,57 +30,52 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub fn new(slots: &Slots, rows: usize, hops: usize) -> Self {
-        let (three, one) = (padded(3 * slots.hidden), hidden_padded(slots.hidden));
+    pub fn new(slots: &Slots, rows: usize, branches: usize) -> Self {
+        let (three, one) = (padded(3 * slots.hidden), padded_width(slots.hidden));
         Cache {
-            qkv: vec![0.0; rows * hops * three],
-            weights: vec![0.0; rows * slots.heads * hops * hops],
-            u: vec![0.0; rows * hops * one],
-            y: vec![0.0; rows * hops * one],
-            d_qkv: vec![0.0; rows * hops * three],
+            qkv: vec![0.0; rows * branches * three],
+            weights: vec![0.0; rows * slots.heads * branches * branches],
+            u: vec![0.0; rows * branches * one],
+            y: vec![0.0; rows * branches * one],
+            d_qkv: vec![0.0; rows * branches * three],
         }
     }
 }
 
 pub(crate) fn slots(layout: &mut Layout, hidden: usize, heads: usize) -> Slots {
-    let wide = hidden_padded(hidden);
-    let project = layout.linear("jk.project", (hidden, wide), hidden, (3 * hidden, padded(3 * hidden)), None);
+    let width = padded_width(hidden);
+    let project =
+        layout.linear("jk.project", (hidden, width), hidden, (3 * hidden, padded(3 * hidden)), None);
     let xavier = (6.0 / (4 * hidden) as f32).sqrt();
     layout.start_last(Initial::Uniform(xavier), Initial::Constant(0.0));
-    let output = layout.linear("jk.output", (hidden, wide), hidden, (hidden, wide), None);
+    let output = layout.linear("jk.output", (hidden, width), hidden, (hidden, width), None);
     layout.start_last(Initial::Uniform(1.0 / (hidden as f32).sqrt()), Initial::Constant(0.0));
     Slots { project, output, hidden, heads }
 }
 
-/// Where head `m` of part `part` (0: `q`, 1: `k`, 2: `v`) of a hop lies in its `qkv`.
-fn part(slots: &Slots, hop: usize, part: usize, head: usize) -> std::ops::Range<usize> {
-    let width = slots.hidden / slots.heads;
-    let start = hop * padded(3 * slots.hidden) + part * slots.hidden + head * width;
-    start..start + width
+/// Where head `m` of part `part` (0: `q`, 1: `k`, 2: `v`) of a branch lies in its `qkv`.
+fn part(slots: &Slots, branch: usize, part: usize, head: usize) -> std::ops::Range<usize> {
+    let head_width = slots.hidden / slots.heads;
+    let start = branch * padded(3 * slots.hidden) + part * slots.hidden + head * head_width;
+    start..start + head_width
 }
 
 pub(crate) fn forward(
-    prepared: &Prepared<'_>,
+    join: &Combination<'_>,
     slots: &Slots,
-    sizes: Sizes,
-    hops: &[f32],
+    branches: &[f32],
     out: &mut [f32],
     cache: &mut Cache,
 ) {
-    let Sizes { rows, hops: count, wide } = sizes;
+    let Sizes { rows, branches: count, padded_width: width } = join.sizes;
     let three = padded(3 * slots.hidden);
     let all = rows * count;
-    prepared.linears[slots.project].forward(
-        all,
-        Matrix { values: hops, stride: wide },
-        &mut cache.qkv,
-        three,
-    );
-    let width = slots.hidden / slots.heads;
-    let scale = 1.0 / (width as f32).sqrt();
+    join.linears[slots.project].forward(all, Operand::dense(branches, width), &mut cache.qkv);
+    let head_width = slots.hidden / slots.heads;
+    let scale = 1.0 / (head_width as f32).sqrt();
     for r in 0..rows {
         let qkv = &cache.qkv[r * count * three..][..count * three];
-        let u = &mut cache.u[r * count * wide..][..count * wide];
+        let u = &mut cache.u[r * count * width..][..count * width];
         for head in 0..slots.heads {
             for t in 0..count {
                 let at = ((r * slots.heads + head) * count + t) * count;
@@ -89,7 +84,7 @@ pub(crate) fn forward(
                     *weight = scale * dot(&qkv[part(slots, t, 0, head)], &qkv[part(slots, s, 1, head)]);
                 }
                 softmax(weights);
-                let u = &mut u[t * wide + head * width..][..width];
+                let u = &mut u[t * width + head * head_width..][..head_width];
                 u.fill(0.0);
                 for (s, weight) in weights.iter().enumerate() {
                     for (u, v) in u.iter_mut().zip(&qkv[part(slots, s, 2, head)]) {
@@ -99,42 +94,28 @@ pub(crate) fn forward(
             }
         }
     }
-    prepared.linears[slots.output].forward(
-        all,
-        Matrix { values: &cache.u, stride: wide },
-        &mut cache.y,
-        wide,
-    );
-    super::mean::forward(sizes, &cache.y, out);
+    join.linears[slots.output].forward(all, Operand::dense(&cache.u, width), &mut cache.y);
+    super::mean::forward(join.sizes, &cache.y, out);
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(crate) fn backward<'a>(
-    prepared: &Prepared<'_>,
+    join: &Combination<'_>,
     slots: &Slots,
-    sizes: Sizes,
-    hops: &[f32],
-    d_out: &[f32],
-    d_hops: &mut [f32],
+    pass: CombinationBackward<'_>,
     cache: &mut Cache,
     sink: &mut impl Sink<'a>,
 ) {
-    let Sizes { rows, hops: count, wide } = sizes;
+    let CombinationBackward { branches, d_out, d_branches } = pass;
+    let Sizes { rows, branches: count, padded_width: width } = join.sizes;
     let three = padded(3 * slots.hidden);
     let all = rows * count;
     let d_y = &mut cache.y;
-    super::mean::backward(sizes, d_out, d_y);
-    sink.linear(slots.output, rows, count, Operand::dense(&cache.u, wide), d_y);
-    let d_u = d_hops;
-    prepared.linears[slots.output].backward(
-        all,
-        Matrix { values: d_y, stride: wide },
-        Start::Zero,
-        d_u,
-        wide,
-    );
-    let width = slots.hidden / slots.heads;
-    let scale = 1.0 / (width as f32).sqrt();
+    super::mean::backward(join.sizes, d_out, d_y);
+    sink.linear(slots.output, rows, count, Operand::dense(&cache.u, width), d_y);
+    let d_u = d_branches;
+    join.linears[slots.output].backward(all, Matrix { values: d_y, stride: width }, d_u);
+    let head_width = slots.hidden / slots.heads;
+    let scale = 1.0 / (head_width as f32).sqrt();
     let mut d_weights = vec![0.0; count];
     for r in 0..rows {
         let qkv = &cache.qkv[r * count * three..][..count * three];
@@ -144,7 +125,7 @@ pub(crate) fn backward<'a>(
             for t in 0..count {
                 let at = ((r * slots.heads + head) * count + t) * count;
                 let weights = &cache.weights[at..at + count];
-                let d_u = &d_u[(r * count + t) * wide + head * width..][..width];
+                let d_u = &d_u[(r * count + t) * width + head * head_width..][..head_width];
                 for s in 0..count {
                     d_weights[s] = dot(d_u, &qkv[part(slots, s, 2, head)]);
                     for (d, g) in d_qkv[part(slots, s, 2, head)].iter_mut().zip(d_u) {
@@ -154,7 +135,7 @@ pub(crate) fn backward<'a>(
                 softmax_backward(weights, &mut d_weights);
                 for (s, d_weight) in d_weights.iter().enumerate() {
                     let g = scale * d_weight;
-                    for j in 0..width {
+                    for j in 0..head_width {
                         let (q, k) = (part(slots, t, 0, head).start + j, part(slots, s, 1, head).start + j);
                         d_qkv[q] += g * qkv[k];
                         d_qkv[k] += g * qkv[q];
@@ -163,7 +144,7 @@ pub(crate) fn backward<'a>(
             }
         }
     }
-    sink.linear(slots.project, rows, count, Operand::dense(hops, wide), &cache.d_qkv);
+    sink.linear(slots.project, rows, count, Operand::dense(branches, width), &cache.d_qkv);
     let d = Matrix { values: &cache.d_qkv, stride: three };
-    prepared.linears[slots.project].backward(all, d, Start::Zero, d_u, wide);
+    join.linears[slots.project].backward(all, d, d_u);
 }

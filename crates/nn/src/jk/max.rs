@@ -1,28 +1,33 @@
-//! The maximum: `out_j = max_k h_kj`. The gradient goes to the hop that had it, the first of equals.
+//! The maximum: `out_j = max_k h_kj`. The gradient goes to the branch that had it, the first of equals.
 
-use super::Sizes;
+use super::{CombinationBackward, Sizes};
 
-fn winner(row: &[f32], wide: usize, column: usize) -> usize {
-    let values = row.iter().skip(column).step_by(wide).enumerate();
+fn winner(row: &[f32], width: usize, column: usize) -> usize {
+    let values = row.iter().skip(column).step_by(width).enumerate();
     values.fold((0, f32::NEG_INFINITY), |best, (k, &v)| if v > best.1 { (k, v) } else { best }).0
 }
 
-pub(crate) fn forward(sizes: Sizes, hops: &[f32], out: &mut [f32]) {
-    let wide = sizes.wide;
-    for (row, out) in hops.chunks_exact(sizes.hops * wide).zip(out.chunks_exact_mut(wide)).take(sizes.rows) {
+pub(crate) fn forward(sizes: Sizes, branches: &[f32], out: &mut [f32]) {
+    let width = sizes.padded_width;
+    for (row, out) in
+        branches.chunks_exact(sizes.branches * width).zip(out.chunks_exact_mut(width)).take(sizes.rows)
+    {
         for (j, out) in out.iter_mut().enumerate() {
-            *out = row[winner(row, wide, j) * wide + j];
+            *out = row[winner(row, width, j) * width + j];
         }
     }
 }
 
-pub(crate) fn backward(sizes: Sizes, hops: &[f32], d_out: &[f32], d_hops: &mut [f32]) {
-    let wide = sizes.wide;
-    d_hops.fill(0.0);
-    let rows = hops.chunks_exact(sizes.hops * wide).zip(d_hops.chunks_exact_mut(sizes.hops * wide));
-    for ((row, d_row), d_out) in rows.zip(d_out.chunks_exact(wide)).take(sizes.rows) {
+pub(crate) fn backward(sizes: Sizes, pass: CombinationBackward<'_>) {
+    let CombinationBackward { branches, d_out, d_branches } = pass;
+    let width = sizes.padded_width;
+    d_branches.fill(0.0);
+    let rows = branches
+        .chunks_exact(sizes.branches * width)
+        .zip(d_branches.chunks_exact_mut(sizes.branches * width));
+    for ((row, d_row), d_out) in rows.zip(d_out.chunks_exact(width)).take(sizes.rows) {
         for (j, &g) in d_out.iter().enumerate() {
-            d_row[winner(row, wide, j) * wide + j] = g;
+            d_row[winner(row, width, j) * width + j] = g;
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Jumping knowledge: how the outputs of the branches (the hops) become one vector per row.
+//! Jumping knowledge: how the outputs of the branches become one vector per row.
 //!
-//! Hops of a row lie side by side, so that concatenation is the identity and needs no code here. Every other way gives
-//! one vector of the hidden width.
+//! A row's outputs lie side by side, so that concatenation is the identity and needs no code here. Every other combination
+//! gives one vector of the hidden width. A new one is a file with a forward and a backward pass, a variant of [`Jk`], and its
+//! arms below.
 
 pub(crate) mod attention;
 pub(crate) mod lstm;
@@ -10,10 +11,11 @@ pub(crate) mod mean;
 pub(crate) mod sum;
 pub(crate) mod weighted_sum;
 
-use crate::block::Prepared;
 use crate::error::{Result, check_setting};
+use crate::layer::linear::Weights;
 use crate::layout::Layout;
 use crate::train::sink::Sink;
+use crate::values::Values;
 
 /// How branches are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,7 +49,7 @@ pub(crate) enum Slots {
     Lstm(lstm::Slots),
 }
 
-/// What a combination keeps between forward and backward.
+/// Intermediate values that a combination keeps from its forward to its backward pass.
 #[derive(Debug, Clone)]
 pub(crate) enum Cache {
     None,
@@ -59,20 +61,20 @@ pub(crate) enum Cache {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub rows: usize,
-    pub hops: usize,
+    pub branches: usize,
     /// The hidden width, as stored.
-    pub wide: usize,
+    pub padded_width: usize,
 }
 
 impl Jk {
-    pub(crate) fn check(self, hops: usize, hidden: usize) -> Result<()> {
+    pub(crate) fn check(self, branches: usize, hidden: usize) -> Result<()> {
         match self {
             Jk::Attention { heads } => {
                 let ok = heads > 0 && hidden.is_multiple_of(heads);
                 check_setting(ok, "the number of heads", heads, "a divisor of the hidden width")
             }
             Jk::Lstm => {
-                let ok = hops * hidden >= 2;
+                let ok = branches * hidden >= 2;
                 check_setting(ok, "the hidden width", hidden, "at least 2 for an LSTM over one branch")
             }
             _ => Ok(()),
@@ -80,74 +82,71 @@ impl Jk {
     }
 
     /// The parameters it needs.
-    pub(crate) fn slots(self, layout: &mut Layout, hops: usize, hidden: usize) -> Slots {
+    pub(crate) fn slots(self, layout: &mut Layout, branches: usize, hidden: usize) -> Slots {
         match self {
             Jk::Cat | Jk::Sum | Jk::Mean | Jk::Max => Slots::None,
-            Jk::WeightedSum => Slots::WeightedSum(weighted_sum::slot(layout, hops)),
+            Jk::WeightedSum => Slots::WeightedSum(weighted_sum::slot(layout, branches)),
             Jk::Attention { heads } => Slots::Attention(attention::slots(layout, hidden, heads)),
-            Jk::Lstm => Slots::Lstm(lstm::slots(layout, hops, hidden)),
+            Jk::Lstm => Slots::Lstm(lstm::slots(layout, branches, hidden)),
         }
     }
 
-    pub(crate) fn cache(self, slots: &Slots, rows: usize, hops: usize) -> Cache {
+    pub(crate) fn cache(self, slots: &Slots, rows: usize, branches: usize) -> Cache {
         match slots {
             Slots::None | Slots::WeightedSum(_) => Cache::None,
-            Slots::Attention(slots) => Cache::Attention(attention::Cache::new(slots, rows, hops)),
-            Slots::Lstm(slots) => Cache::Lstm(lstm::Cache::new(slots, rows, hops)),
+            Slots::Attention(slots) => Cache::Attention(attention::Cache::new(slots, rows, branches)),
+            Slots::Lstm(slots) => Cache::Lstm(lstm::Cache::new(slots, rows, branches)),
         }
     }
 }
 
-/// Combines `hops` into `out`.
-pub(crate) fn forward(
-    prepared: &Prepared<'_>,
-    sizes: Sizes,
-    hops: &[f32],
-    out: &mut [f32],
-    cache: &mut Cache,
-) {
-    let network = prepared.network;
-    match (network.architecture().jk, &network.values.layout.jk, cache) {
-        (Jk::Sum, ..) => sum::forward(sizes, 1.0, hops, out),
-        (Jk::Mean, ..) => mean::forward(sizes, hops, out),
-        (Jk::Max, ..) => max::forward(sizes, hops, out),
-        (_, Slots::WeightedSum(slot), _) => weighted_sum::forward(prepared, *slot, sizes, hops, out),
-        (_, Slots::Attention(slots), Cache::Attention(cache)) => {
-            attention::forward(prepared, slots, sizes, hops, out, cache);
-        }
-        (_, Slots::Lstm(slots), Cache::Lstm(cache)) => {
-            lstm::forward(prepared, slots, sizes, hops, out, cache)
-        }
-        _ => unreachable!("concatenation is the identity"),
-    }
+/// A combination made ready for a block of rows.
+pub(crate) struct Combination<'r> {
+    pub jk: Jk,
+    pub values: &'r Values,
+    pub linears: &'r [Weights],
+    pub sizes: Sizes,
 }
 
-/// Writes the gradient by `hops` into `d_hops`, and hands the sink those by the combination's own parameters.
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn backward<'a>(
-    prepared: &Prepared<'_>,
-    sizes: Sizes,
-    hops: &[f32],
-    d_out: &[f32],
-    d_hops: &mut [f32],
-    cache: &mut Cache,
-    sink: &mut impl Sink<'a>,
-) {
-    let network = prepared.network;
-    match (network.architecture().jk, &network.values.layout.jk, cache) {
-        (Jk::Sum, ..) => sum::backward(sizes, 1.0, d_out, d_hops),
-        (Jk::Mean, ..) => mean::backward(sizes, d_out, d_hops),
-        (Jk::Max, ..) => max::backward(sizes, hops, d_out, d_hops),
-        (_, Slots::WeightedSum(slot), _) => {
-            weighted_sum::backward(prepared, *slot, sizes, hops, d_out, d_hops, sink);
+/// The outputs of the branches, the gradient with respect to the combination, and where that with respect to the outputs goes.
+pub(crate) struct CombinationBackward<'s> {
+    pub branches: &'s [f32],
+    pub d_out: &'s [f32],
+    pub d_branches: &'s mut [f32],
+}
+
+impl Combination<'_> {
+    /// Combines the outputs of the branches.
+    pub fn forward(&self, branches: &[f32], out: &mut [f32], cache: &mut Cache) {
+        let sizes = self.sizes;
+        match (self.jk, &self.values.layout.jk, cache) {
+            (Jk::Sum, ..) => sum::forward(sizes, 1.0, branches, out),
+            (Jk::Mean, ..) => mean::forward(sizes, branches, out),
+            (Jk::Max, ..) => max::forward(sizes, branches, out),
+            (_, Slots::WeightedSum(slot), _) => weighted_sum::forward(self, *slot, branches, out),
+            (_, Slots::Attention(slots), Cache::Attention(cache)) => {
+                attention::forward(self, slots, branches, out, cache);
+            }
+            (_, Slots::Lstm(slots), Cache::Lstm(cache)) => lstm::forward(self, slots, branches, out, cache),
+            _ => unreachable!("concatenation needs no code"),
         }
-        (_, Slots::Attention(slots), Cache::Attention(cache)) => {
-            attention::backward(prepared, slots, sizes, hops, d_out, d_hops, cache, sink);
+    }
+
+    /// Backward, after [`Combination::forward`] of the same rows; the sink gets the gradients of the combination's own
+    /// parameters.
+    pub fn backward<'a>(&self, pass: CombinationBackward<'_>, cache: &mut Cache, sink: &mut impl Sink<'a>) {
+        let sizes = self.sizes;
+        match (self.jk, &self.values.layout.jk, cache) {
+            (Jk::Sum, ..) => sum::backward(sizes, 1.0, pass.d_out, pass.d_branches),
+            (Jk::Mean, ..) => mean::backward(sizes, pass.d_out, pass.d_branches),
+            (Jk::Max, ..) => max::backward(sizes, pass),
+            (_, Slots::WeightedSum(slot), _) => weighted_sum::backward(self, *slot, pass, sink),
+            (_, Slots::Attention(slots), Cache::Attention(cache)) => {
+                attention::backward(self, slots, pass, cache, sink);
+            }
+            (_, Slots::Lstm(slots), Cache::Lstm(cache)) => lstm::backward(self, slots, pass, cache, sink),
+            _ => unreachable!("concatenation needs no code"),
         }
-        (_, Slots::Lstm(slots), Cache::Lstm(cache)) => {
-            lstm::backward(prepared, slots, sizes, hops, d_out, d_hops, cache, sink);
-        }
-        _ => unreachable!("concatenation is the identity"),
     }
 }
 
@@ -164,11 +163,11 @@ pub(crate) fn softmax(values: &mut [f32]) {
     }
 }
 
-/// Turns the gradient by the softmax `p` into that by its argument, in place.
+/// Turns the gradient with respect to the softmax `p` into that with respect to its argument, in place.
 pub(crate) fn softmax_backward(p: &[f32], g: &mut [f32]) {
-    let along: f32 = p.iter().zip(g.iter()).map(|(p, g)| p * g).sum();
+    let mean: f32 = p.iter().zip(g.iter()).map(|(p, g)| p * g).sum();
     for (g, p) in g.iter_mut().zip(p) {
-        *g = p * (*g - along);
+        *g = p * (*g - mean);
     }
 }
 

@@ -1,26 +1,31 @@
-//! The sum: `out = s Σ_k h_k` with `s = 1`; the gradient by each hop is `s` times that by the sum.
+//! The sum: `out = s Σ_k h_k` with `s = 1`; the gradient with respect to each branch is `s` times that with respect to
+//! the sum.
 
 use super::Sizes;
 
-pub(crate) fn forward(sizes: Sizes, scale: f32, hops: &[f32], out: &mut [f32]) {
-    for (row, out) in
-        hops.chunks_exact(sizes.hops * sizes.wide).zip(out.chunks_exact_mut(sizes.wide)).take(sizes.rows)
+pub(crate) fn forward(sizes: Sizes, scale: f32, branches: &[f32], out: &mut [f32]) {
+    for (row, out) in branches
+        .chunks_exact(sizes.branches * sizes.padded_width)
+        .zip(out.chunks_exact_mut(sizes.padded_width))
+        .take(sizes.rows)
     {
         out.fill(0.0);
-        for hop in row.chunks_exact(sizes.wide) {
-            for (out, value) in out.iter_mut().zip(hop) {
+        for branch in row.chunks_exact(sizes.padded_width) {
+            for (out, value) in out.iter_mut().zip(branch) {
                 *out += scale * value;
             }
         }
     }
 }
 
-pub(crate) fn backward(sizes: Sizes, scale: f32, d_out: &[f32], d_hops: &mut [f32]) {
-    for (row, d_out) in
-        d_hops.chunks_exact_mut(sizes.hops * sizes.wide).zip(d_out.chunks_exact(sizes.wide)).take(sizes.rows)
+pub(crate) fn backward(sizes: Sizes, scale: f32, d_out: &[f32], d_branches: &mut [f32]) {
+    for (row, d_out) in d_branches
+        .chunks_exact_mut(sizes.branches * sizes.padded_width)
+        .zip(d_out.chunks_exact(sizes.padded_width))
+        .take(sizes.rows)
     {
-        for hop in row.chunks_exact_mut(sizes.wide) {
-            for (d, g) in hop.iter_mut().zip(d_out) {
+        for branch in row.chunks_exact_mut(sizes.padded_width) {
+            for (d, g) in branch.iter_mut().zip(d_out) {
                 *d = scale * g;
             }
         }

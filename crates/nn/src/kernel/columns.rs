@@ -24,14 +24,14 @@ pub(crate) fn total(column: &Column) -> f32 {
 /// Rows to columns; missing rows are zero.
 #[inline(always)]
 pub(crate) fn turn(rows: &[f32], columns: &mut [Column]) {
-    let wide = columns.len();
+    let width = columns.len();
     for r in (0..ROWS).step_by(8) {
-        let rows = rows.get(r * wide..).unwrap_or_default();
+        let rows = rows.get(r * width..).unwrap_or_default();
         for (at, columns) in (0..).step_by(8).zip(columns.as_chunks_mut::<8>().0) {
-            let tile: [[f32; 8]; 8] = match rows.len() >= 8 * wide {
-                true => std::array::from_fn(|r| *lanes(rows, r * wide + at)),
+            let tile: [[f32; 8]; 8] = match rows.len() >= 8 * width {
+                true => std::array::from_fn(|r| *lanes(rows, r * width + at)),
                 false => std::array::from_fn(|r| {
-                    if r * wide < rows.len() { *lanes(rows, r * wide + at) } else { [0.0; 8] }
+                    if r * width < rows.len() { *lanes(rows, r * width + at) } else { [0.0; 8] }
                 }),
             };
             let turned = transposed(tile);
@@ -45,11 +45,11 @@ pub(crate) fn turn(rows: &[f32], columns: &mut [Column]) {
 /// Columns to rows.
 #[inline(always)]
 pub(crate) fn turn_back(columns: &[Column], rows: &mut [f32]) {
-    let wide = columns.len();
-    for (r, rows) in (0..ROWS).step_by(8).zip(rows.chunks_mut(8 * wide)) {
+    let width = columns.len();
+    for (r, rows) in (0..ROWS).step_by(8).zip(rows.chunks_mut(8 * width)) {
         for (at, columns) in (0..).step_by(8).zip(columns.as_chunks::<8>().0) {
             let tile = transposed(std::array::from_fn(|j| *lanes(&columns[j], r)));
-            for (row, tile) in rows.chunks_exact_mut(wide).zip(&tile) {
+            for (row, tile) in rows.chunks_exact_mut(width).zip(&tile) {
                 *lanes_mut(row, at) = *tile;
             }
         }
@@ -104,13 +104,13 @@ mod tests {
 
     #[test]
     fn rows_become_columns_and_rows_again() {
-        for (rows, wide) in [(64, 8), (13, 8), (5, 24), (64, 16)] {
-            let values: Vec<f32> = (0..rows * wide).map(|i| i as f32).collect();
-            let mut columns = vec![[0.0; ROWS]; wide];
+        for (rows, width) in [(64, 8), (13, 8), (5, 24), (64, 16)] {
+            let values: Vec<f32> = (0..rows * width).map(|i| i as f32).collect();
+            let mut columns = vec![[0.0; ROWS]; width];
             turn(&values, &mut columns);
             for (c, column) in columns.iter().enumerate() {
-                assert!((0..rows).all(|r| column[r] == values[r * wide + c]));
-                assert_eq!(total(column), (0..rows).map(|r| values[r * wide + c]).sum::<f32>());
+                assert!((0..rows).all(|r| column[r] == values[r * width + c]));
+                assert_eq!(total(column), (0..rows).map(|r| values[r * width + c]).sum::<f32>());
             }
             let mut back = vec![0.0; values.len()];
             turn_back(&columns, &mut back);

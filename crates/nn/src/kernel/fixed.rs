@@ -51,7 +51,7 @@ impl<const K: usize, const C: usize> Affine<'_, K, C> {
     }
 }
 
-/// What the rows from `first` on start from.
+/// The start of the sums of `M` rows, the first of which is row `first`.
 #[inline(always)]
 fn begin<S: Simd, const M: usize, const V: usize, const C: usize>(
     simd: S,

@@ -8,12 +8,12 @@
 //! clipping relies on this: a sample's gradient must not change, not even in its last bit, when another sample
 //! joins the batch.
 
-pub(crate) mod closing;
 pub(crate) mod columns;
 pub(crate) mod exp;
 mod fixed;
+pub(crate) mod join;
 pub(crate) mod product;
-pub(crate) mod strip;
+pub(crate) mod tile;
 
 /// Columns as stored: a multiple of 16, or 8 where that is enough.
 pub(crate) fn padded(columns: usize) -> usize {

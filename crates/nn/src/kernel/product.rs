@@ -43,14 +43,13 @@ pub(crate) fn affine(
     start: Start<'_>,
     columns: usize,
     out: &mut [f32],
-    out_stride: usize,
 ) {
-    let affine = Affine { rows, x, w, start, columns, out, out_stride };
-    match (x.stride, columns, out_stride) {
-        (16, 16, 16) => fixed::affine::<16, 16>(affine),
-        (16, 8, 8) => fixed::affine::<16, 8>(affine),
-        (8, 16, 16) => fixed::affine::<8, 16>(affine),
-        (_, 8, _) => pulp::Arch::new().dispatch(Tiles::<_, 8>(affine)),
+    let affine = Affine { rows, x, w, start, columns, out };
+    match (x.stride, columns) {
+        (16, 16) => fixed::affine::<16, 16>(affine),
+        (16, 8) => fixed::affine::<16, 8>(affine),
+        (8, 16) => fixed::affine::<8, 16>(affine),
+        (_, 8) => pulp::Arch::new().dispatch(Tiles::<_, 8>(affine)),
         _ => pulp::Arch::new().dispatch(Tiles::<_, 16>(affine)),
     }
 }
@@ -90,10 +89,10 @@ macro_rules! tile_by_registers {
 }
 pub(super) use tile_by_registers;
 
-/// A product whose result has `height` rows of `columns`, computed tile by tile.
+/// A product computed tile by tile.
 trait Tiled {
-    fn height(&self) -> usize;
-    fn columns(&self) -> usize;
+    /// Rows and columns of the result.
+    fn shape(&self) -> (usize, usize);
     /// Rows `m..m + M` of the result, and its `T` columns from `at` on, which are `V` vectors.
     fn tile<S: Simd, const M: usize, const V: usize, const T: usize>(&mut self, simd: S, at: usize, m: usize);
 }
@@ -114,12 +113,13 @@ impl<T: Tiled, const W: usize> Tiles<T, W> {
     /// `W` columns after `W` columns: rows in groups of `M`, then one by one.
     #[inline(always)]
     fn columns<S: Simd, const M: usize, const V: usize>(&mut self, simd: S) {
-        let grouped = self.0.height() / M * M;
-        for at in (0..self.0.columns()).step_by(W) {
+        let (height, columns) = self.0.shape();
+        let grouped = height / M * M;
+        for at in (0..columns).step_by(W) {
             for m in (0..grouped).step_by(M) {
                 self.0.tile::<S, M, V, W>(simd, at, m);
             }
-            for m in grouped..self.0.height() {
+            for m in grouped..height {
                 self.0.tile::<S, 1, V, W>(simd, at, m);
             }
         }
@@ -189,18 +189,12 @@ pub(super) struct Affine<'a> {
     pub start: Start<'a>,
     columns: usize,
     pub out: &'a mut [f32],
-    out_stride: usize,
 }
 
 impl Tiled for Affine<'_> {
     #[inline(always)]
-    fn height(&self) -> usize {
-        self.rows
-    }
-
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.columns)
     }
 
     /// A step is a column of `x` and a row of `w`.
@@ -218,9 +212,7 @@ impl Tiled for Affine<'_> {
         let mut sums = match self.start {
             Start::Row(row) => [load::<S, V, T>(simd, row, at); M],
             Start::Zero => [[simd.splat_f32s(0.0); V]; M],
-            Start::Sum => {
-                std::array::from_fn(|i| load::<S, V, T>(simd, &self.out[(m + i) * self.out_stride..], at))
-            }
+            Start::Sum => std::array::from_fn(|i| load::<S, V, T>(simd, &self.out[(m + i) * columns..], at)),
             Start::Scaled(factors, rows) => std::array::from_fn(|i| {
                 let factor = simd.splat_f32s(factors[m + i]);
                 load::<S, V, T>(simd, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
@@ -231,7 +223,7 @@ impl Tiled for Affine<'_> {
             step(simd, &mut sums, x, load::<S, V, T>(simd, w, at));
         }
         for (i, sums) in sums.iter().enumerate() {
-            store::<S, V, T>(simd, &mut self.out[(m + i) * self.out_stride..], at, sums);
+            store::<S, V, T>(simd, &mut self.out[(m + i) * columns..], at, sums);
         }
     }
 }
@@ -247,13 +239,8 @@ pub(super) struct AddOuter<'a> {
 
 impl Tiled for AddOuter<'_> {
     #[inline(always)]
-    fn height(&self) -> usize {
-        self.inner
-    }
-
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.columns
+    fn shape(&self) -> (usize, usize) {
+        (self.inner, self.columns)
     }
 
     /// A step is a row of `x` and a row of `d`.
@@ -320,15 +307,12 @@ mod tests {
             let (x, w, b) = (matrix(rows, stride, 1), matrix(inner, columns, 2), matrix(1, columns, 3));
             let x = Matrix { values: &x, stride };
             let mut out = vec![f32::NAN; rows * columns];
-            affine(rows, x, &w, Start::Row(&b), columns, &mut out, columns);
-            let factors = matrix(rows, 1, 5);
-            for start in [
-                Start::Zero,
-                Start::Sum,
-                Start::Scaled(&factors, Matrix { values: &out.clone(), stride: columns }),
-            ] {
+            affine(rows, x, &w, Start::Row(&b), columns, &mut out);
+            let (factors, first) = (matrix(rows, 1, 5), out.clone());
+            let scaled = Start::Scaled(&factors, Matrix { values: &first, stride: columns });
+            for start in [Start::Zero, Start::Sum, scaled] {
                 let mut more = out.clone();
-                affine(rows, x, &w, start, columns, &mut more, columns);
+                affine(rows, x, &w, start, columns, &mut more);
                 for (i, more) in more.iter().enumerate() {
                     let before = match start {
                         Start::Sum => out[i],

@@ -5,11 +5,10 @@
 //! - tanh
 //!
 //! All derivatives follow from the output alone: SELU `s` or `a + s t`, ReLU `1` or `0`, tanh `1 - a²`. So `z` is
-//! never kept.
+//! never stored.
 
 use crate::kernel::exp::{exp_m1_below, tanh};
-use crate::kernel::product::Matrix;
-use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
+use crate::kernel::vectorised;
 
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,8 +25,6 @@ pub enum Activation {
 pub(crate) const SELU: u8 = 0;
 pub(crate) const RELU: u8 = 1;
 pub(crate) const TANH: u8 = 2;
-/// No activation: only its slope is ever asked for.
-pub(crate) const IDENTITY: u8 = 3;
 
 pub(crate) const SCALE: f32 = 1.050_701;
 pub(crate) const SCALE_ALPHA: f32 = 1.758_099_3;
@@ -83,7 +80,6 @@ pub(crate) fn slope<const ACTIVATION: u8>(a: f32) -> f32 {
                 0.0
             }
         }
-        IDENTITY => 1.0,
         _ => (-a).mul_add(a, 1.0),
     }
 }
@@ -101,37 +97,16 @@ vectorised! {
     }
 }
 
-/// `delta = f' g` for `rows` rows of `columns`, where `a` is the output and `g` the gradient by it.
-pub(crate) fn backward(
-    activation: Activation,
-    rows: usize,
-    columns: usize,
-    a: &[f32],
-    g: Matrix<'_>,
-    delta: &mut [f32],
-) {
-    with_activation!(activation, multiply_slope(rows, columns, a, g, delta));
+/// `delta *= f'`, where the activation's output is `scale a`.
+pub(crate) fn backward(activation: Activation, scale: f32, a: &[f32], delta: &mut [f32]) {
+    with_activation!(activation, multiply_slope(scale, a, delta));
 }
 
 vectorised! {
-    fn multiply_slope<'a, const ACTIVATION: u8>(
-        rows: usize,
-        columns: usize,
-        a: &'a [f32],
-        g: Matrix<'a>,
-        delta: &'a mut [f32],
-    ) {
-        for_lanes!(columns, L, at, {
-            for r in 0..rows {
-                let a: [f32; L] = *lanes(a, r * columns + at);
-                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
-                let mut out = [0.0; L];
-                for j in 0..L {
-                    out[j] = slope::<ACTIVATION>(a[j]) * g[j];
-                }
-                *lanes_mut(delta, r * columns + at) = out;
-            }
-        });
+    fn multiply_slope<'a, const ACTIVATION: u8>(scale: f32, a: &'a [f32], delta: &'a mut [f32]) {
+        for (delta, a) in delta.iter_mut().zip(a) {
+            *delta *= slope::<ACTIVATION>(scale * a);
+        }
     }
 }
 
@@ -158,8 +133,8 @@ mod tests {
         for (activation, (value, slope)) in exact {
             let mut a = z.clone();
             forward(activation, &mut a);
-            let (g, mut delta) = (vec![2.0; z.len()], vec![0.0; z.len()]);
-            backward(activation, 8, 16, &a, Matrix { values: &g, stride: 16 }, &mut delta);
+            let mut delta = vec![2.0; z.len()];
+            backward(activation, 1.0, &a, &mut delta);
             for i in 0..z.len() {
                 let z = f64::from(z[i]);
                 assert!((f64::from(a[i]) - value(z, s, t)).abs() < 1e-6 * (1.0 + z.abs()));

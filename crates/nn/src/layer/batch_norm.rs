@@ -1,65 +1,26 @@
 //! Batch normalisation: `y = γ x + β` with `x = (a - μ) / sqrt(v + ε)`, column by column; `μ` and `v` are the mean
 //! and (biased) variance over the batch in training, and running estimates afterwards.
 //!
-//! Backward, with `g` the gradient by `y` and `f'` the slope of the activation before it, over a batch of `n`:
+//! Backward, with `g` the gradient with respect to `y`, over a batch of `n` rows:
 //! ```text
-//! dβ = Σ g          dγ = Σ g x
-//! dz = f' (γ / sqrt(v + ε)) (g - dβ/n - x dγ/n)
+//! dβ = Σ g          dγ = Σ g x          da = (γ / sqrt(v + ε)) (g - dβ/n - x dγ/n)
 //! ```
-//! `dβ` and `dγ` are only known when the whole batch has been seen. Where `a` and `g` of a batch fit in cache they are
-//! kept, and `dz` follows. For a large batch nothing is kept: `dz` is linear in `dβ` and `dγ`, so one pass adds up the
-//! gradient of the linear layer for the three planes `f' g`, `f'` and `f' x`, and they are combined afterwards.
+//! `dβ` and `dγ` are known only when the whole batch has been seen.
 //!
 //! Running estimates move by a tenth towards the batch's mean and unbiased variance.
 
-use crate::kernel::product::Matrix;
-use crate::kernel::strip::deviations;
+use crate::kernel::tile::deviations;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
-use crate::layer::Activation;
-use crate::layer::activation::{IDENTITY, slope, with_activation};
+use crate::layer::norm::NormLayer;
 use crate::layout::Tensor;
 
 pub(crate) const EPSILON: f64 = 1e-5;
 const MOMENTUM: f64 = 0.1;
-/// `f' g`, `f'` and `f' x`.
-pub(crate) const PLANES: usize = 3;
-
-/// What a batch-normalised column needs, padded.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Columns {
-    pub gamma: Vec<f32>,
-    pub beta: Vec<f32>,
-    pub mean: Vec<f32>,
-    /// `1 / sqrt(v + ε)`.
-    pub inverse: Vec<f32>,
-    /// `dβ / n` and `dγ / n`, once they are known.
-    pub mean_g: Vec<f32>,
-    pub mean_gx: Vec<f32>,
-}
-
-impl Columns {
-    /// The columns of several norms side by side.
-    pub fn side_by_side(norms: impl IntoIterator<Item = Columns>) -> Columns {
-        norms.into_iter().fold(Columns::default(), |mut all, norm| {
-            all.gamma.extend(norm.gamma);
-            all.beta.extend(norm.beta);
-            all.mean.extend(norm.mean);
-            all.inverse.extend(norm.inverse);
-            all
-        })
-    }
-}
 
 vectorised! {
-    /// `y = γ x + β`; rows of `y` are `y_stride` apart.
-    pub(crate) fn forward<'a>(
-        norm: &'a Columns,
-        rows: usize,
-        columns: usize,
-        a: &'a [f32],
-        y: &'a mut [f32],
-        y_stride: usize,
-    ) {
+    /// `y = γ x + β`.
+    pub(crate) fn forward<'a>(norm: &'a NormLayer, rows: usize, a: &'a [f32], y: &'a mut [f32]) {
+        let columns = norm.columns;
         for_lanes!(columns, L, at, {
             let [gamma, beta, mean, inverse]: [[f32; L]; 4] =
                 [&norm.gamma, &norm.beta, &norm.mean, &norm.inverse].map(|values| *lanes(values, at));
@@ -69,143 +30,63 @@ vectorised! {
                 for j in 0..L {
                     out[j] = ((a[j] - mean[j]) * inverse[j]).mul_add(gamma[j], beta[j]);
                 }
-                *lanes_mut(y, r * y_stride + at) = out;
+                *lanes_mut(y, r * columns + at) = out;
             }
         });
     }
 }
 
 vectorised! {
-    /// Adds to `dβ` and `dγ`.
+    /// Adds to `dγ` and `dβ`.
     pub(crate) fn add_sums<'a>(
-        norm: &'a Columns,
+        norm: &'a NormLayer,
         rows: usize,
-        columns: usize,
         a: &'a [f32],
-        g: Matrix<'a>,
-        sum_g: &'a mut [f32],
-        sum_gx: &'a mut [f32],
+        g: &'a [f32],
+        sums: [&'a mut [f32]; 2],
     ) {
+        let ([sum_gx, sum_g], columns) = (sums, norm.columns);
         for_lanes!(columns, L, at, {
             let [mean, inverse]: [[f32; L]; 2] = [&norm.mean, &norm.inverse].map(|values| *lanes(values, at));
-            let [mut total_g, mut total_gx]: [[f32; L]; 2] = [[0.0; L]; 2];
+            let [mut total_g, mut total_gx]: [[f32; L]; 2] = [*lanes(sum_g, at), *lanes(sum_gx, at)];
             for r in 0..rows {
                 let a: [f32; L] = *lanes(a, r * columns + at);
-                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
+                let g: [f32; L] = *lanes(g, r * columns + at);
                 for j in 0..L {
                     total_g[j] += g[j];
                 }
                 for j in 0..L {
-                    total_gx[j] = g[j].mul_add(a[j] - mean[j], total_gx[j]);
+                    total_gx[j] = g[j].mul_add((a[j] - mean[j]) * inverse[j], total_gx[j]);
                 }
             }
-            let (sum_g, sum_gx): (&mut [f32; L], &mut [f32; L]) = (lanes_mut(sum_g, at), lanes_mut(sum_gx, at));
-            for j in 0..L {
-                sum_g[j] += total_g[j];
-                sum_gx[j] = total_gx[j].mul_add(inverse[j], sum_gx[j]);
-            }
+            *lanes_mut(sum_g, at) = total_g;
+            *lanes_mut(sum_gx, at) = total_gx;
         });
     }
 }
 
-/// Writes the planes `f' g`, `f'` and `f' x` side by side into each row of `delta`.
-pub(crate) fn backward_planes(
-    activation: Activation,
-    norm: &Columns,
-    rows: usize,
-    columns: usize,
-    a: &[f32],
-    g: Matrix<'_>,
-    delta: &mut [f32],
-) {
-    with_activation!(activation, planes(norm, rows, columns, a, g, delta));
-}
-
 vectorised! {
-    fn planes<'a, const ACTIVATION: u8>(
-        norm: &'a Columns,
+    /// Writes the gradient with respect to `a`, where `dβ` and `dγ` are known.
+    pub(crate) fn backward<'a>(
+        norm: &'a NormLayer,
         rows: usize,
-        columns: usize,
         a: &'a [f32],
-        g: Matrix<'a>,
-        delta: &'a mut [f32],
+        g: &'a [f32],
+        da: &'a mut [f32],
     ) {
-        for_lanes!(columns, L, at, {
-            let [mean, inverse]: [[f32; L]; 2] = [&norm.mean, &norm.inverse].map(|values| *lanes(values, at));
-            for r in 0..rows {
-                let a: [f32; L] = *lanes(a, r * columns + at);
-                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
-                let [mut slopes, mut slopes_g, mut slopes_x] = [[0.0; L]; 3];
-                for j in 0..L {
-                    slopes[j] = slope::<ACTIVATION>(a[j]);
-                }
-                for j in 0..L {
-                    slopes_g[j] = slopes[j] * g[j];
-                }
-                for j in 0..L {
-                    slopes_x[j] = slopes[j] * ((a[j] - mean[j]) * inverse[j]);
-                }
-                let row = &mut delta[r * 3 * columns..][..3 * columns];
-                *lanes_mut(row, at) = slopes_g;
-                *lanes_mut(row, columns + at) = slopes;
-                *lanes_mut(row, 2 * columns + at) = slopes_x;
-            }
-        });
-    }
-}
-
-/// Writes the gradient by `a` into `da`, where `dβ` and `dγ` are known.
-pub(crate) fn backward_alone(
-    norm: &Columns,
-    rows: usize,
-    columns: usize,
-    a: &[f32],
-    g: Matrix<'_>,
-    da: &mut [f32],
-) {
-    exact::<IDENTITY>(norm, rows, columns, a, g, da);
-}
-
-/// Writes `dz` into `delta`, where `dβ` and `dγ` are known.
-pub(crate) fn backward(
-    activation: Activation,
-    norm: &Columns,
-    rows: usize,
-    columns: usize,
-    a: &[f32],
-    g: Matrix<'_>,
-    delta: &mut [f32],
-) {
-    with_activation!(activation, exact(norm, rows, columns, a, g, delta));
-}
-
-vectorised! {
-    fn exact<'a, const ACTIVATION: u8>(
-        norm: &'a Columns,
-        rows: usize,
-        columns: usize,
-        a: &'a [f32],
-        g: Matrix<'a>,
-        delta: &'a mut [f32],
-    ) {
+        let columns = norm.columns;
         for_lanes!(columns, L, at, {
             let [gamma, mean, inverse, mean_g, mean_gx]: [[f32; L]; 5] =
                 [&norm.gamma, &norm.mean, &norm.inverse, &norm.mean_g, &norm.mean_gx].map(|v| *lanes(v, at));
             for r in 0..rows {
                 let a: [f32; L] = *lanes(a, r * columns + at);
-                let g: [f32; L] = *lanes(g.values, r * g.stride + at);
-                let [mut centred, mut slopes] = [[0.0; L]; 2];
+                let g: [f32; L] = *lanes(g, r * columns + at);
+                let mut out = [0.0; L];
                 for j in 0..L {
                     let x = (a[j] - mean[j]) * inverse[j];
-                    centred[j] = (-x).mul_add(mean_gx[j], g[j] - mean_g[j]);
+                    out[j] = (-x).mul_add(mean_gx[j], g[j] - mean_g[j]) * (gamma[j] * inverse[j]);
                 }
-                for j in 0..L {
-                    slopes[j] = slope::<ACTIVATION>(a[j]);
-                }
-                for j in 0..L {
-                    centred[j] *= slopes[j] * (gamma[j] * inverse[j]);
-                }
-                *lanes_mut(delta, r * columns + at) = centred;
+                *lanes_mut(da, r * columns + at) = out;
             }
         });
     }
@@ -216,7 +97,7 @@ vectorised! {
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
     count: f64,
-    /// Over all rows, of the mean of their block and of its square.
+    /// Sums over all rows of the mean of their block, and of its square.
     means: Vec<f64>,
     means_squared: Vec<f64>,
     /// Squared deviations from the mean of the block.
@@ -236,8 +117,8 @@ impl Moments {
         }
     }
 
-    /// Takes in a block of rows, by the deviations from its first: for `n` rows those are at most `sqrt n` times as large as
-    /// deviations from the mean, in the mean of squares, so that little is lost.
+    /// Adds a block of rows, by their deviations from its first row: for `n` rows these are at most `sqrt n` times as large as
+    /// deviations from the mean, in the mean of squares, so that little precision is lost.
     pub fn add_rows(&mut self, rows: usize, values: &[f32]) {
         let [row, first, second] = &mut self.block;
         deviations(&values[..rows * row.len()], row, first, second);
@@ -264,18 +145,6 @@ impl Moments {
         add(&mut self.within, &other.within);
     }
 
-    /// Those of so many columns from `first` on.
-    pub fn part(&self, first: usize, columns: usize) -> Moments {
-        let part = |values: &[f64]| values[first..first + columns].to_vec();
-        Moments {
-            count: self.count,
-            means: part(&self.means),
-            means_squared: part(&self.means_squared),
-            within: part(&self.within),
-            block: Default::default(),
-        }
-    }
-
     /// Mean and (biased) variance of a column.
     pub fn column(&self, j: usize) -> (f64, f64) {
         let mean = self.means[j] / self.count;
@@ -284,10 +153,10 @@ impl Moments {
     }
 }
 
-/// Mean and variance of all parts together, for a step and for the running estimates, whose places are `running`.
+/// Sets a norm to the mean and variance of all parts together, and moves the running estimates, which lie at `running`.
 pub(crate) fn take_moments<'p>(
     parts: impl Iterator<Item = &'p Moments>,
-    norm: &mut Columns,
+    norm: &mut NormLayer,
     running: &[Tensor],
     statistics: &mut [f32],
 ) {

@@ -2,11 +2,12 @@
 //! mean and (biased) variance over the columns of the row itself. Rows do not mix, so samples keep gradients of
 //! their own.
 //!
-//! Backward, with `g` the gradient by `y`, `h = γ g`, and means over the row's columns:
-//! `da = (h - mean(h) - x mean(h x)) / sqrt(v + ε)`; a sample's own gradients by `γ` and `β` are `g x` and `g`.
+//! Backward, with `g` the gradient with respect to `y`, `h = γ g`, and means over the row's columns:
+//! `da = (h - mean(h) - x mean(h x)) / sqrt(v + ε)`; a sample's own gradients with respect to `γ` and `β` are
+//! `g x` and `g`.
 
-use crate::kernel::product::Matrix;
 use crate::kernel::{sum_lanes, vectorised};
+use crate::layer::norm::NormLayer;
 
 const EPSILON: f32 = 1e-5;
 
@@ -32,41 +33,21 @@ fn row_statistics(width: usize, a: &[f32]) -> (f32, f32) {
 }
 
 vectorised! {
-    /// `y = γ x + β` over the first `width` of `columns`, beyond which all is zero; rows of `y` are `y_stride` apart.
-    pub(crate) fn forward<'a>(
-        width: usize,
-        gamma: &'a [f32],
-        beta: &'a [f32],
-        rows: usize,
-        columns: usize,
-        a: &'a [f32],
-        y: &'a mut [f32],
-        y_stride: usize,
-    ) {
-        // The compiler makes more of a number it knows.
-        match columns {
-            16 => padded_forward(width, gamma, beta, rows, 16, a, y, y_stride),
-            _ => padded_forward(width, gamma, beta, rows, columns, a, y, y_stride),
+    /// `y = γ x + β` over the norm's width, beyond which all is zero.
+    pub(crate) fn forward<'a>(norm: &'a NormLayer, rows: usize, a: &'a [f32], y: &'a mut [f32]) {
+        // The compiler makes more of a constant.
+        match norm.columns {
+            16 => padded_forward(norm, rows, 16, a, y),
+            columns => padded_forward(norm, rows, columns, a, y),
         }
     }
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn padded_forward(
-    width: usize,
-    gamma: &[f32],
-    beta: &[f32],
-    rows: usize,
-    columns: usize,
-    a: &[f32],
-    y: &mut [f32],
-    y_stride: usize,
-) {
-    let (gamma, beta) = (&gamma[..columns], &beta[..columns]);
-    for (r, a) in a.chunks_exact(columns).take(rows).enumerate() {
-        let (mean, inverse) = row_statistics(width, a);
-        let y = &mut y[r * y_stride..][..columns];
+fn padded_forward(norm: &NormLayer, rows: usize, columns: usize, a: &[f32], y: &mut [f32]) {
+    let (gamma, beta) = (&norm.gamma[..columns], &norm.beta[..columns]);
+    for (a, y) in a.chunks_exact(columns).zip(y.chunks_exact_mut(columns)).take(rows) {
+        let (mean, inverse) = row_statistics(norm.width, a);
         for j in 0..columns {
             y[j] = ((a[j] - mean) * inverse).mul_add(gamma[j], beta[j]);
         }
@@ -74,40 +55,35 @@ fn padded_forward(
 }
 
 vectorised! {
-    /// Writes the gradient by `a` into `da`, and each row's gradients by `γ` into `d_gamma`.
+    /// Writes the gradient with respect to `a` into `da`, and each row's own with respect to `γ` into `d_gamma`.
     pub(crate) fn backward<'a>(
-        width: usize,
-        gamma: &'a [f32],
+        norm: &'a NormLayer,
         rows: usize,
-        columns: usize,
         a: &'a [f32],
-        g: Matrix<'a>,
+        g: &'a [f32],
         da: &'a mut [f32],
         d_gamma: &'a mut [f32],
     ) {
-        match columns {
-            16 => padded_backward(width, gamma, rows, 16, a, g, da, d_gamma),
-            _ => padded_backward(width, gamma, rows, columns, a, g, da, d_gamma),
+        match norm.columns {
+            16 => padded_backward(norm, rows, 16, a, g, [da, d_gamma]),
+            columns => padded_backward(norm, rows, columns, a, g, [da, d_gamma]),
         }
     }
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn padded_backward(
-    width: usize,
-    gamma: &[f32],
+    norm: &NormLayer,
     rows: usize,
     columns: usize,
     a: &[f32],
-    g: Matrix<'_>,
-    da: &mut [f32],
-    d_gamma: &mut [f32],
+    g: &[f32],
+    [da, d_gamma]: [&mut [f32]; 2],
 ) {
-    let gamma = &gamma[..columns];
+    let (gamma, width) = (&norm.gamma[..columns], norm.width);
     let outputs = da.chunks_exact_mut(columns).zip(d_gamma.chunks_exact_mut(columns));
-    for (r, (a, (da, d_gamma))) in a.chunks_exact(columns).zip(outputs).take(rows).enumerate() {
-        let g = &g.row(r)[..columns];
+    let inputs = a.chunks_exact(columns).zip(g.chunks_exact(columns));
+    for ((a, g), (da, d_gamma)) in inputs.zip(outputs).take(rows) {
         let (mean, inverse) = row_statistics(width, a);
         for j in 0..columns {
             d_gamma[j] = g[j] * ((a[j] - mean) * inverse);
@@ -133,7 +109,9 @@ mod tests {
         let only = |v: f32| -> Vec<f32> { (0..16).map(|j| if j < 10 { v } else { 0.0 }).collect() };
         let a: Vec<f32> = (0..32).map(|i| if i % 16 < 10 { (i * i % 17) as f32 } else { 0.0 }).collect();
         let mut y = vec![9.0; 32];
-        forward(10, &only(2.0), &only(0.5), 2, 16, &a, &mut y, 16);
+        let norm =
+            NormLayer { width: 10, columns: 16, gamma: only(2.0), beta: only(0.5), ..NormLayer::default() };
+        forward(&norm, 2, &a, &mut y);
         for y in y.chunks(16) {
             let mean = y[..10].iter().sum::<f32>() / 10.0;
             let variance = y[..10].iter().map(|v| (v - mean).powi(2)).sum::<f32>() / 10.0;

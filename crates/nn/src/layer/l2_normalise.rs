@@ -1,16 +1,17 @@
 //! Row normalisation: `y = x / max(|x|, 1e-12)`; a zero row stays zero.
 //!
-//! Backward, with `g` the gradient by `y`: `dx = (g - y (y · g)) / |x|`. A linear layer `z = y W + b` follows, so that
-//! `g = d Wᵀ` with `d` the gradient by `z`, and `y · g = (z - b) · d`: a few classes instead of many columns.
+//! Backward, with `g` the gradient with respect to `y`: `dx = (g - y (y · g)) / |x|`. Where a linear layer `z = y W + b`
+//! follows and `d` is the gradient with respect to `z`, `g = d Wᵀ` and `y · g = (z - b) · d`: a few classes instead of many
+//! columns.
 
-use crate::kernel::strip::PARTS;
+use crate::kernel::tile::LANES;
 use crate::kernel::{sum_lanes, vectorised};
 
 const SMALLEST: f32 = 1e-12;
 
 /// The inner product of two rows of a multiple of 16 columns.
 #[inline(always)]
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [[0.0; 8]; 2];
     let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
     for (a, b) in a.iter().zip(b) {
@@ -23,12 +24,12 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sum_lanes(&std::array::from_fn::<f32, 8, _>(|j| sums[0][j] + sums[1][j]))
 }
 
-/// `1 / |x|` in the place of `|x|²`.
+/// Replaces `|x|²` by `1 / |x|`.
 #[inline(always)]
 fn invert_each(squares: &mut [f32]) {
     for value in squares {
-        let length = value.sqrt();
-        *value = 1.0 / if length < SMALLEST { SMALLEST } else { length };
+        let norm = value.sqrt();
+        *value = 1.0 / if norm < SMALLEST { SMALLEST } else { norm };
     }
 }
 
@@ -50,19 +51,19 @@ vectorised! {
 }
 
 vectorised! {
-    /// `1 / |x|` of each row, in the place of the square of its length.
+    /// Replaces the squared norm of each row by `1 / |x|`.
     pub(crate) fn invert_roots<'a>(squares: &'a mut [f32]) {
         invert_each(squares);
     }
 }
 
 vectorised! {
-    /// `1 / |x|` of each row, of the partial sums of its squares.
+    /// `1 / |x|` of each row, from partial sums of its squares.
     pub(crate) fn invert<'a>(squares: &'a [f32], inverse: &'a mut [f32]) {
-        for (squares, inverse) in squares.as_chunks::<PARTS>().0.iter().zip(inverse.iter_mut()) {
+        for (squares, inverse) in squares.as_chunks::<LANES>().0.iter().zip(inverse.iter_mut()) {
             *inverse = sum_lanes(squares);
         }
-        invert_each(&mut inverse[..squares.len() / PARTS]);
+        invert_each(&mut inverse[..squares.len() / LANES]);
     }
 }
 
@@ -80,18 +81,31 @@ vectorised! {
 }
 
 vectorised! {
-    /// Prepares the gradient by `x` where `y` goes into a linear layer that gives `z = y W + b`, and `d` is the gradient
-    /// by `z`: `d` is divided by `|x|`, and `dx = d Wᵀ + along y`.
-    pub(crate) fn backward<'a>(
+    /// Turns the gradient with respect to `y` into that with respect to `x`, in place; rows have a multiple of 16 columns.
+    pub(crate) fn backward<'a>(columns: usize, y: &'a [f32], inverse: &'a [f32], g: &'a mut [f32]) {
+        let rows = y.chunks_exact(columns).zip(g.chunks_exact_mut(columns));
+        for ((y, g), &inverse) in rows.zip(inverse) {
+            let radial = dot(y, g);
+            for (g, &y) in g.iter_mut().zip(y) {
+                *g = (-radial).mul_add(y, *g) * inverse;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Backward where `y` goes into a linear layer that gives `z = y W + b`: divides the gradient `d` with respect to `z` by
+    /// `|x|`, and writes the radial coefficients, with which `dx = d Wᵀ + radial y`.
+    pub(crate) fn backward_through_linear<'a>(
         columns: usize,
         z: &'a [f32],
         bias: &'a [f32],
         inverse: &'a [f32],
         d: &'a mut [f32],
-        along: &'a mut [f32],
+        radial: &'a mut [f32],
     ) {
         let rows = z.chunks_exact(columns).zip(d.chunks_exact_mut(columns));
-        for ((z, d), (inverse, along)) in rows.zip(inverse.iter().zip(along)) {
+        for ((z, d), (inverse, radial)) in rows.zip(inverse.iter().zip(radial)) {
             let mut sums = [0.0; 8];
             let chunks = z.as_chunks::<8>().0.iter().zip(bias.as_chunks::<8>().0).zip(d.as_chunks_mut::<8>().0);
             for ((z, bias), d) in chunks {
@@ -102,20 +116,7 @@ vectorised! {
                     *d *= inverse;
                 }
             }
-            *along = -inverse * sum_lanes(&sums);
-        }
-    }
-}
-
-vectorised! {
-    /// Turns the gradient by `y` into that by `x`, in place; `y` has rows of a multiple of 16 columns.
-    pub(crate) fn backward_alone<'a>(columns: usize, y: &'a [f32], inverse: &'a [f32], g: &'a mut [f32]) {
-        let rows = y.chunks_exact(columns).zip(g.chunks_exact_mut(columns));
-        for ((y, g), &inverse) in rows.zip(inverse) {
-            let along = dot(y, g);
-            for (g, &y) in g.iter_mut().zip(y) {
-                *g = (-along).mul_add(y, *g) * inverse;
-            }
+            *radial = -inverse * sum_lanes(&sums);
         }
     }
 }
@@ -125,28 +126,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_length_one_and_a_zero_row_stays() {
+    fn rows_get_norm_one_and_a_zero_row_stays() {
         let mut x = vec![0.0; 32];
         x[..3].copy_from_slice(&[3.0, 0.0, -4.0]);
         let mut inverse = [0.0; 2];
         forward(16, &mut x, &mut inverse);
         assert!((x[0] - 0.6).abs() < 1e-6 && (x[2] + 0.8).abs() < 1e-6);
         assert!(x[16..].iter().all(|&v| v == 0.0));
-        // A layer with weights 1 to 16 for one class.
-        let weight = |j: usize| 1.0 + j as f32;
-        let mut z = [0.0; 16];
-        z[0] = 0.25 + (0..16).map(|j| x[j] * weight(j)).sum::<f32>();
-        let mut bias = [0.0; 8];
-        bias[0] = 0.25;
-        let (mut d, mut along) = ([0.0; 16], [9.0; 2]);
-        (d[0], d[1]) = (2.0, 0.0);
-        backward(8, &z, &bias, &inverse, &mut d, &mut along);
-        let g = |j: usize| 2.0 * weight(j);
-        let dot: f32 = (0..16).map(|j| x[j] * g(j)).sum();
-        for (j, x) in x[..16].iter().enumerate() {
-            let exact = (g(j) - x * dot) / 5.0;
-            assert!((d[0] * weight(j) + along[0] * x - exact).abs() < 1e-5);
-        }
-        assert_eq!(along[1], 0.0);
+        let g: Vec<f32> = (0..32).map(|j| 1.0 + j as f32).collect();
+        let mut dx = g.clone();
+        backward(16, &x, &inverse, &mut dx);
+        let dot: f32 = (0..16).map(|j| x[j] * g[j]).sum();
+        assert!((0..16).all(|j| (dx[j] - (g[j] - x[j] * dot) / 5.0).abs() < 1e-5));
+
+        // A layer with the weights 1 to 16 for one class, whose gradient is 1: the same `g`.
+        let (mut z, mut bias, mut d, mut radial) = ([0.0; 16], [0.0; 8], [0.0; 16], [9.0; 2]);
+        (bias[0], d[0]) = (0.25, 1.0);
+        z[0] = 0.25 + dot;
+        backward_through_linear(8, &z, &bias, &inverse, &mut d, &mut radial);
+        assert!((0..16).all(|j| (d[0] * g[j] + radial[0] * x[j] - dx[j]).abs() < 1e-5));
+        assert_eq!(radial[1], 0.0);
     }
 }

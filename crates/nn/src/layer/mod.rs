@@ -6,18 +6,8 @@ pub(crate) mod dropout;
 pub(crate) mod group_norm;
 pub(crate) mod l2_normalise;
 pub(crate) mod linear;
+pub(crate) mod norm;
 pub(crate) mod sparse_linear;
 
 pub use activation::Activation;
-
-/// What follows the activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Norm {
-    /// Nothing.
-    #[default]
-    None,
-    /// Each column over the batch (see the file `layer/batch_norm.rs`).
-    Batch,
-    /// Each row over its columns (see the file `layer/group_norm.rs`).
-    Group,
-}
+pub use norm::Norm;

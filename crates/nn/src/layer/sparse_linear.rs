@@ -4,7 +4,6 @@
 //! both cost a few vector additions per row, and nothing is ever as wide as the input.
 
 use crate::input::Input;
-use crate::kernel::product::{Matrix, add_rows};
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 
 vectorised! {
@@ -45,18 +44,17 @@ vectorised! {
     }
 }
 
-/// Adds the gradients by weights and bias to `sums`: a row for each input, and one more for the bias.
-pub(crate) fn add_gradient(input: Input<'_>, rows: &[u32], d: &[f32], columns: usize, sums: &mut [f32]) {
-    let (weight, bias) = sums.split_at_mut(input.columns() * columns);
-    scatter(input, rows, d, columns, weight);
-    add_rows(rows.len(), Matrix { values: d, stride: columns }, columns, bias);
-}
-
 vectorised! {
-    fn scatter<'a>(input: Input<'a>, rows: &'a [u32], d: &'a [f32], columns: usize, sums: &'a mut [f32]) {
+    /// Adds the gradient with respect to the weights: `x_k d` to row `k` of the sums, for every entry `k` of every row.
+    pub(crate) fn scatter<'a>(
+        input: Input<'a>,
+        rows: &'a [u32],
+        d: &'a [f32],
+        columns: usize,
+        sums: &'a mut [f32],
+    ) {
         match columns {
             16 => scatter_fixed::<16>(input, rows, d, sums),
-            48 => scatter_fixed::<48>(input, rows, d, sums),
             _ => {
                 for (&row, d) in rows.iter().zip(d.chunks_exact(columns)) {
                     let (indices, values) = input.entries(row);
@@ -104,7 +102,8 @@ fn scatter_fixed<const N: usize>(input: Input<'_>, rows: &[u32], d: &[f32], sums
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::linear;
+    use crate::kernel::product::Matrix;
+    use crate::layer::linear::{self, Operand};
 
     #[test]
     fn it_agrees_with_the_dense_layer() {
@@ -118,7 +117,7 @@ mod tests {
         let rows = [0, 1, 2];
         for columns in [8, 16, 48] {
             let w: Vec<f32> = (0..3 * columns).map(|i| i as f32 * 0.1 - 2.0).collect();
-            let x = Matrix { values: &dense, stride: 3 };
+            let (x, sparse) = (Operand::dense(&dense, 3), Operand::Sparse(sparse, &rows));
             let weights = linear::Weights {
                 b: w[..columns].to_vec(),
                 w: w[..].into(),
@@ -127,12 +126,12 @@ mod tests {
                 ..Default::default()
             };
             let (mut a, mut b) = (vec![0.0; 3 * columns], vec![0.0; 3 * columns]);
-            weights.forward(3, x, &mut a, columns);
-            forward(sparse, &rows, &weights.w, &weights.b, columns, &mut b);
+            weights.forward(3, x, &mut a);
+            weights.forward(3, sparse, &mut b);
             assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
             let (mut ga, mut gb) = (vec![0.0; 4 * columns], vec![0.0; 4 * columns]);
-            linear::add_gradient(3, x, 3, &a, columns, &mut ga);
-            add_gradient(sparse, &rows, &b, columns, &mut gb);
+            linear::add_gradient(3, x, 3, Matrix { values: &a, stride: columns }, &mut ga);
+            linear::add_gradient(3, sparse, 3, Matrix { values: &b, stride: columns }, &mut gb);
             assert!(ga.iter().zip(&gb).all(|(a, b)| (a - b).abs() < 1e-4));
         }
     }

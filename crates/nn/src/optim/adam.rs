@@ -1,7 +1,6 @@
 //! Adam: `m ← β₁ m + (1-β₁) g`, `v ← β₂ v + (1-β₂) g²`, and with `t` the step
 //! `p ← p - (rate / (1-β₁ᵗ)) m / (sqrt(v / (1-β₂ᵗ)) + ε)`.
 
-use super::check_rates;
 use crate::error::{Result, check_setting};
 
 /// The settings of Adam.
@@ -25,7 +24,10 @@ impl Default for Adam {
 
 impl Adam {
     pub(super) fn check(&self) -> Result<()> {
-        check_rates(self.rate, self.weight_decay)?;
+        let ok = |value: f32| value.is_finite() && value >= 0.0;
+        check_setting(ok(self.rate), "the learning rate", self.rate, "a finite number, at least 0")?;
+        let decay = self.weight_decay;
+        check_setting(ok(decay), "the weight decay", decay, "a finite number, at least 0")?;
         for beta in [self.betas.0, self.betas.1] {
             check_setting((0.0..1.0).contains(&beta), "a beta of Adam", beta, "at least 0 and below 1")?;
         }

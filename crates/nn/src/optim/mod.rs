@@ -1,45 +1,27 @@
 //! Optimisers, as PyTorch defines them. Weight decay is added to the gradient.
 
 mod adam;
-mod sgd;
 
 use std::ops::Range;
 
 pub use adam::Adam;
-pub use sgd::Sgd;
 
-use crate::error::{Result, check_setting};
+use crate::error::Result;
 
 /// An optimiser with its state. A fresh one starts each stage.
 #[derive(Debug, Clone)]
 pub struct Optimiser {
-    rule: Rule,
+    adam: Adam,
     steps: u64,
     first: Vec<f32>,
     second: Vec<f32>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Rule {
-    Adam(Adam),
-    Sgd(Sgd),
 }
 
 impl Optimiser {
     /// Adam.
     pub fn adam(settings: Adam) -> Result<Self> {
         settings.check()?;
-        Ok(Self::new(Rule::Adam(settings)))
-    }
-
-    /// Stochastic gradient descent.
-    pub fn sgd(settings: Sgd) -> Result<Self> {
-        settings.check()?;
-        Ok(Self::new(Rule::Sgd(settings)))
-    }
-
-    fn new(rule: Rule) -> Self {
-        Optimiser { rule, steps: 0, first: vec![], second: vec![] }
+        Ok(Optimiser { adam: settings, steps: 0, first: vec![], second: vec![] })
     }
 
     /// The steps made so far.
@@ -65,19 +47,10 @@ impl Optimiser {
         let mut at = 0;
         for range in ranges {
             let part = at..at + range.len();
-            let (parameters, gradient) = (&mut parameters[range.clone()], &gradient[part.clone()]);
             let (first, second) = (&mut self.first[part.clone()], &mut self.second[part.clone()]);
-            match self.rule {
-                Rule::Adam(adam) => adam.step(self.steps, parameters, gradient, first, second),
-                Rule::Sgd(sgd) => sgd.step(self.steps, parameters, gradient, first),
-            }
+            let parameters = &mut parameters[range.clone()];
+            self.adam.step(self.steps, parameters, &gradient[part.clone()], first, second);
             at = part.end;
         }
     }
-}
-
-fn check_rates(rate: f32, weight_decay: f32) -> Result<()> {
-    let ok = |v: f32| v.is_finite() && v >= 0.0;
-    check_setting(ok(rate), "the learning rate", rate, "a finite number, at least 0")?;
-    check_setting(ok(weight_decay), "the weight decay", weight_decay, "a finite number, at least 0")
 }

@@ -5,16 +5,17 @@
 
 use rayon::prelude::*;
 
-use super::pass::{Ready, Scratch, Sources};
-use super::{Kind, Propagate, Sage, layer};
-use crate::block::BLOCK;
+use super::pass::{Normed, Ready, Scratch, Sources};
+use super::{Kind, Propagate, Sage};
 use crate::error::{Error, Result};
 use crate::input::{Batch, Input};
-use crate::kernel::product::{Matrix, Start, add_rows};
-use crate::layer::batch_norm::{Moments, take_moments};
-use crate::layer::{Norm, linear, sparse_linear};
-use crate::loss::{Tally, cross_entropy};
+use crate::kernel::product::{Matrix, add_rows};
+use crate::layer::Norm;
+use crate::layer::batch_norm::{Moments, add_sums, take_moments};
+use crate::layer::linear::{self, Operand};
+use crate::loss::{Loss, Tally};
 use crate::optim::Optimiser;
+use crate::pass::BLOCK;
 use crate::train::{EpochStats, chunks, total};
 
 /// A gradient over a whole batch.
@@ -91,7 +92,7 @@ pub(super) struct Tape {
     /// The gradient by what a block read.
     sources: Vec<f32>,
     /// The part of it by the aggregate, and that part taken back along the graph.
-    near: Vec<f32>,
+    aggregate: Vec<f32>,
     back: Vec<f32>,
 }
 
@@ -99,7 +100,7 @@ pub(super) struct Tape {
 #[derive(Debug, Default)]
 struct Trace {
     /// The aggregate, of a convolution.
-    near: Vec<f32>,
+    aggregate: Vec<f32>,
     /// What the norm was given; of a convolution also the inverse lengths.
     pre: Vec<f32>,
     inverse: Vec<f32>,
@@ -119,35 +120,35 @@ struct Step<'s> {
 }
 
 /// The rows of a list that belong to a few consecutive rows.
-fn part<'v>(values: &'v [f32], rows: &[u32], wide: usize) -> &'v [f32] {
-    if values.is_empty() { values } else { &values[rows[0] as usize * wide..][..rows.len() * wide] }
+fn part<'v>(values: &'v [f32], rows: &[u32], width: usize) -> &'v [f32] {
+    if values.is_empty() { values } else { &values[rows[0] as usize * width..][..rows.len() * width] }
 }
 
 impl Step<'_> {
     fn forward(&mut self, block: usize, propagate: &impl Propagate, tape: &mut Tape) {
-        let (ready, wide, input) = (&self.ready, self.ready.wide, self.input);
+        let (ready, width, input) = (&self.ready, self.ready.padded_width, self.input);
         let (rows, chunk) = (self.rows, self.chunk);
         let (before, this) = tape.traces.split_at_mut(block);
-        let Trace { near, pre, inverse, out, .. } = &mut this[0];
-        pre.resize(rows.len() * wide, 0.0);
-        out.resize(rows.len() * wide, 0.0);
+        let Trace { aggregate, pre, inverse, out, .. } = &mut this[0];
+        pre.resize(rows.len() * width, 0.0);
+        out.resize(rows.len() * width, 0.0);
         inverse.resize(rows.len(), 0.0);
         if ready.kind(block) == Kind::Convolution {
-            near.resize(rows.len() * wide, 0.0);
-            propagate.forward(wide, &before[block - 1].out, near);
+            aggregate.resize(rows.len() * width, 0.0);
+            propagate.forward(width, &before[block - 1].out, aggregate);
         }
         let moments: Vec<Moments> = rows
             .par_chunks(chunk)
-            .zip(pre.par_chunks_mut(chunk * wide))
+            .zip(pre.par_chunks_mut(chunk * width))
             .zip(inverse.par_chunks_mut(chunk))
             .map_init(
                 || Scratch::new(ready),
                 |scratch, ((rows, pre), inverse)| {
-                    let mut moments = Moments::new(wide);
-                    let parts = pre.chunks_mut(BLOCK * wide).zip(inverse.chunks_mut(BLOCK));
+                    let mut moments = Moments::new(width);
+                    let parts = pre.chunks_mut(BLOCK * width).zip(inverse.chunks_mut(BLOCK));
                     for (rows, (pre, inverse)) in rows.chunks(BLOCK).zip(parts) {
-                        let from = Sources { input, rows, near: part(near, rows, wide) };
-                        ready.read(block, from, |b| part(&before[b].out, rows, wide), scratch);
+                        let from = Sources { input, rows, aggregate: part(aggregate, rows, width) };
+                        ready.read(block, from, |b| part(&before[b].out, rows, width), scratch);
                         ready.before_norm(block, from, &scratch.x, pre, inverse);
                         if ready.sage.architecture.norm == Norm::Batch {
                             moments.add_rows(rows.len(), pre);
@@ -161,7 +162,7 @@ impl Step<'_> {
             self.take_moments(block, &moments);
         }
         let ready = &self.ready;
-        let lists = pre.par_chunks(chunk * wide).zip(out.par_chunks_mut(chunk * wide));
+        let lists = pre.par_chunks(chunk * width).zip(out.par_chunks_mut(chunk * width));
         rows.par_chunks(chunk)
             .zip(lists)
             .for_each(|(rows, (pre, out))| ready.after_norm(block, rows, pre, out));
@@ -169,13 +170,13 @@ impl Step<'_> {
 
     /// Mean and variance over all rows, for this step and the running estimates.
     fn take_moments(&mut self, block: usize, parts: &[Moments]) {
-        let running = &self.ready.sage.values.layout.statistics[2 * block..2 * block + 2];
+        let running = self.ready.sage.values.layout.running(block);
         take_moments(parts.iter(), &mut self.ready.norms[block], running, &mut self.statistics);
     }
 
     /// The last linear layer and the loss, for the labelled rows alone; their gradient, for all.
     fn head(&mut self, batch: Batch<'_>, last: &mut Trace) -> Tally {
-        let (ready, wide, chunk) = (&self.ready, self.ready.wide, self.chunk);
+        let (ready, width, chunk) = (&self.ready, self.ready.padded_width, self.chunk);
         let (head, classes) =
             (ready.weights.last().expect("there is a head"), ready.sage.architecture.classes);
         let slot = ready.weights.len() - 1;
@@ -186,7 +187,7 @@ impl Step<'_> {
         d.clear();
         d.resize(out.len(), 0.0);
         let parts: Vec<(Tally, Vec<f32>)> = d
-            .par_chunks_mut(chunk * wide)
+            .par_chunks_mut(chunk * width)
             .enumerate()
             .map_init(
                 || Scratch::new(ready),
@@ -199,27 +200,18 @@ impl Step<'_> {
                     for rows in own.chunks(BLOCK) {
                         let Scratch { x, logits, d_logits, dx, .. } = &mut *scratch;
                         let count = rows.len();
-                        linear::gather(out, wide, rows, x);
-                        let x = Matrix { values: x, stride: wide };
-                        head.forward(count, x, logits, head.outputs);
+                        linear::gather(out, width, rows, x);
+                        let x = Operand::dense(x, width);
+                        head.forward(count, x, logits);
                         let used = count * head.outputs;
                         let (logits, d_used) = (&logits[..used], &mut d_logits[..used]);
-                        let seen = cross_entropy(
-                            rows,
-                            batch.labels,
-                            logits,
-                            d_used,
-                            classes,
-                            head.outputs,
-                            scale,
-                            None,
-                        );
-                        tally = tally.merge(seen);
-                        linear::add_gradient(count, x, head.inputs, d_logits, head.outputs, &mut sums);
+                        let loss = Loss { rows, labels: batch.labels, classes, scale };
+                        tally = tally.merge(loss.backward(head.outputs, logits, d_used, None));
                         let g = Matrix { values: d_logits, stride: head.outputs };
-                        head.backward(count, g, Start::Zero, dx, wide);
-                        for (&row, dx) in rows.iter().zip(dx.chunks_exact(wide)) {
-                            let d = &mut d[(row as usize - first) * wide..][..wide];
+                        linear::add_gradient(count, x, head.inputs, g, &mut sums);
+                        head.backward(count, g, dx);
+                        for (&row, dx) in rows.iter().zip(dx.chunks_exact(width)) {
+                            let d = &mut d[(row as usize - first) * width..][..width];
                             d.iter_mut().zip(dx).for_each(|(d, dx)| *d += dx);
                         }
                     }
@@ -237,11 +229,11 @@ impl Step<'_> {
 
     fn backward(&mut self, block: usize, propagate: &impl Propagate, tape: &mut Tape) {
         self.sums_of_norm(block, &mut tape.traces[block]);
-        let (ready, wide, input) = (&self.ready, self.ready.wide, self.input);
+        let (ready, width, input) = (&self.ready, self.ready.padded_width, self.input);
         let (rows, chunk) = (self.rows, self.chunk);
-        let Tape { traces, sources, near: d_near, back } = tape;
+        let Tape { traces, sources, aggregate: d_aggregate, back } = tape;
         let (before, this) = traces.split_at_mut(block);
-        let Trace { near, pre, inverse, d, .. } = &this[0];
+        let Trace { aggregate, pre, inverse, d, .. } = &this[0];
         let weights = &ready.weights[block];
         let spread = if block == 0 { 0 } else { ready.spread(block) };
         let group = ready.sage.architecture.norm == Norm::Group;
@@ -252,29 +244,23 @@ impl Step<'_> {
             .map_init(
                 || Scratch::new(ready),
                 |scratch, (rows, sources)| {
-                    let mut sums = vec![0.0; (weights.inputs + 1) * wide];
-                    let mut vectors = vec![0.0; if group { 2 * wide } else { 0 }];
+                    let mut sums = vec![0.0; (weights.inputs + 1) * width];
+                    let mut vectors = vec![0.0; if group { 2 * width } else { 0 }];
                     for (k, rows) in rows.chunks(BLOCK).enumerate() {
                         let count = rows.len();
-                        let from = Sources { input, rows, near: part(near, rows, wide) };
-                        let (pre, g) = (part(pre, rows, wide), part(d, rows, wide));
-                        ready.read(block, from, |b| part(&before[b].out, rows, wide), scratch);
-                        ready.to_linear(block, count, pre, part(inverse, rows, 1), g, scratch);
+                        let from = Sources { input, rows, aggregate: part(aggregate, rows, width) };
+                        let (pre, inverse) = (part(pre, rows, width), part(inverse, rows, 1));
+                        let g = part(d, rows, width);
+                        ready.read(block, from, |b| part(&before[b].out, rows, width), scratch);
+                        ready.to_linear(block, Normed { pre, inverse }, count, g, scratch);
                         if group {
-                            let (gamma, beta) = vectors.split_at_mut(wide);
-                            add_rows(count, Matrix { values: &scratch.d_gamma, stride: wide }, wide, gamma);
-                            add_rows(count, Matrix { values: g, stride: wide }, wide, beta);
+                            let (gamma, beta) = vectors.split_at_mut(width);
+                            add_rows(count, Matrix { values: &scratch.d_gamma, stride: width }, width, gamma);
+                            add_rows(count, Matrix { values: g, stride: width }, width, beta);
                         }
-                        match input {
-                            input @ Input::Sparse { .. } if block == 0 => {
-                                sparse_linear::add_gradient(input, rows, &scratch.delta, wide, &mut sums);
-                            }
-                            _ => {
-                                let x = Matrix { values: &scratch.x, stride: weights.inputs };
-                                let delta = &scratch.delta;
-                                linear::add_gradient(count, x, weights.inputs, delta, wide, &mut sums);
-                            }
-                        }
+                        let x = ready.operand(block, from, &scratch.x);
+                        let delta = Matrix { values: &scratch.delta, stride: width };
+                        linear::add_gradient(count, x, weights.inputs, delta, &mut sums);
                         if spread > 0 {
                             ready.to_sources(block, count, scratch);
                             let from = &scratch.dx[..count * spread];
@@ -289,28 +275,28 @@ impl Step<'_> {
             _ if block == 0 => {}
             Kind::Dense => std::mem::swap(&mut before[block - 1].d, sources),
             Kind::Joint => {
-                let hops = ready.sage.architecture.hops();
-                for (k, trace) in before[hops].iter_mut().enumerate() {
-                    trace.d.resize(rows.len() * wide, 0.0);
-                    pick(sources, spread, k * wide, wide, chunk, &mut trace.d);
+                let convolutions = ready.sage.architecture.convolution_blocks();
+                for (k, trace) in before[convolutions].iter_mut().enumerate() {
+                    trace.d.resize(rows.len() * width, 0.0);
+                    pick(sources, spread, k * width, width, chunk, &mut trace.d);
                 }
             }
             Kind::Convolution => {
-                d_near.resize(rows.len() * wide, 0.0);
-                back.resize(rows.len() * wide, 0.0);
-                pick(sources, spread, 0, wide, chunk, d_near);
-                propagate.backward(wide, d_near, back);
+                d_aggregate.resize(rows.len() * width, 0.0);
+                back.resize(rows.len() * width, 0.0);
+                pick(sources, spread, 0, width, chunk, d_aggregate);
+                propagate.backward(width, d_aggregate, back);
                 let d = &mut before[block - 1].d;
-                if !ready.sage.architecture.hops().contains(&(block - 1)) {
+                if !ready.sage.architecture.convolution_blocks().contains(&(block - 1)) {
                     // Nothing but this convolution reads the base.
                     d.clear();
                 }
-                d.resize(rows.len() * wide, 0.0);
-                let lists = sources.par_chunks(chunk * spread).zip(back.par_chunks(chunk * wide));
-                d.par_chunks_mut(chunk * wide).zip(lists).for_each(|(d, (sources, back))| {
-                    let lists = sources.chunks_exact(spread).zip(back.chunks_exact(wide));
-                    for (d, (own, back)) in d.chunks_exact_mut(wide).zip(lists) {
-                        for ((d, own), back) in d.iter_mut().zip(&own[wide..]).zip(back) {
+                d.resize(rows.len() * width, 0.0);
+                let lists = sources.par_chunks(chunk * spread).zip(back.par_chunks(chunk * width));
+                d.par_chunks_mut(chunk * width).zip(lists).for_each(|(d, (sources, back))| {
+                    let lists = sources.chunks_exact(spread).zip(back.chunks_exact(width));
+                    for (d, (own, back)) in d.chunks_exact_mut(width).zip(lists) {
+                        for ((d, own), back) in d.iter_mut().zip(&own[width..]).zip(back) {
                             *d += own + back;
                         }
                     }
@@ -319,8 +305,9 @@ impl Step<'_> {
         }
         self.take_linear(block, parts.iter().map(|(sums, _)| &sums[..]));
         if group {
-            for (k, slot) in [2 * block, 2 * block + 1].into_iter().enumerate() {
-                self.take_vector(slot, parts.iter().map(|(_, vectors)| &vectors[k * wide..][..wide]));
+            for (k, slot) in self.norm_vectors(block).into_iter().enumerate() {
+                let sums = total(parts.iter().map(|(_, vectors)| &vectors[k * width..][..width]));
+                self.take_vector(slot, &sums);
             }
         }
     }
@@ -328,36 +315,41 @@ impl Step<'_> {
     /// Turns the gradient by a block's output into that by its norm's output; with batch normalisation also the sums that
     /// are its parameters' gradients.
     fn sums_of_norm(&mut self, block: usize, trace: &mut Trace) {
-        let (ready, wide) = (&self.ready, self.ready.wide);
+        let (ready, width) = (&self.ready, self.ready.padded_width);
         let batch_norm = ready.sage.architecture.norm == Norm::Batch;
-        let size = self.chunk * wide;
+        let size = self.chunk * width;
         let lists = trace.pre.par_chunks(size).zip(trace.out.par_chunks(size));
         let parts: Vec<[Vec<f32>; 2]> = self
             .rows
             .par_chunks(self.chunk)
             .zip(trace.d.par_chunks_mut(size).zip(lists))
             .map(|(rows, (g, (pre, out)))| {
-                let [mut sum_g, mut sum_gx] = [vec![0.0; wide], vec![0.0; wide]];
-                let lists = pre.chunks(BLOCK * wide).zip(out.chunks(BLOCK * wide));
-                for (rows, (g, (pre, out))) in rows.chunks(BLOCK).zip(g.chunks_mut(BLOCK * wide).zip(lists)) {
+                let [mut sum_g, mut sum_gx] = [vec![0.0; width], vec![0.0; width]];
+                let lists = pre.chunks(BLOCK * width).zip(out.chunks(BLOCK * width));
+                for (rows, (g, (pre, out))) in rows.chunks(BLOCK).zip(g.chunks_mut(BLOCK * width).zip(lists))
+                {
                     ready.to_norm(block, rows, out, g);
                     if batch_norm {
-                        let norm = &ready.norms[block];
-                        layer::add_sums(norm, rows.len(), wide, pre, g, &mut sum_g, &mut sum_gx);
+                        let sums = [&mut sum_gx[..], &mut sum_g[..]];
+                        add_sums(&ready.norms[block], rows.len(), pre, g, sums);
                     }
                 }
                 [sum_gx, sum_g]
             })
             .collect();
         if batch_norm {
-            let n = self.rows.len() as f64;
-            let [mean_gx, mean_g] = [0, 1].map(|k| {
-                let totals = self.take_vector(2 * block + k, parts.iter().map(|part| &part[k][..]));
-                totals.iter().map(|total| (total / n) as f32).collect::<Vec<f32>>()
-            });
-            let norm = &mut self.ready.norms[block];
-            (norm.mean_gx, norm.mean_g) = (mean_gx, mean_g);
+            let sums = [0, 1].map(|k| total(parts.iter().map(|part| &part[k][..])));
+            for (slot, sums) in self.norm_vectors(block).into_iter().zip(&sums) {
+                self.take_vector(slot, sums);
+            }
+            let sums = sums.each_ref().map(|sums| &sums[..]);
+            self.ready.norms[block].take_sums(self.rows.len() as f64, sums);
         }
+    }
+
+    /// Scale and shift of a block's norm, by number.
+    fn norm_vectors(&self, block: usize) -> [usize; 2] {
+        self.ready.sage.values.layout.norm_vectors(block).expect("there is a norm")
     }
 
     /// Adds up a linear layer's sums and stores them as its gradient.
@@ -373,21 +365,19 @@ impl Step<'_> {
         }
     }
 
-    fn take_vector<'p>(&mut self, slot: usize, parts: impl Iterator<Item = &'p [f32]>) -> Vec<f64> {
+    fn take_vector(&mut self, slot: usize, totals: &[f64]) {
         let slot = &self.ready.sage.values.layout.vectors[slot];
-        let totals = total(parts);
-        for (value, total) in self.values[slot.range.clone()].iter_mut().zip(&totals) {
+        for (value, total) in self.values[slot.range.clone()].iter_mut().zip(totals) {
             *value = *total as f32;
         }
-        totals
     }
 }
 
-/// Copies `wide` columns from `first` on of rows that are `stride` apart.
-fn pick(from: &[f32], stride: usize, first: usize, wide: usize, chunk: usize, to: &mut [f32]) {
-    to.par_chunks_mut(chunk * wide).zip(from.par_chunks(chunk * stride)).for_each(|(to, from)| {
-        for (to, from) in to.chunks_exact_mut(wide).zip(from.chunks_exact(stride)) {
-            to.copy_from_slice(&from[first..first + wide]);
+/// Copies `width` columns from `first` on of rows that are `stride` apart.
+fn pick(from: &[f32], stride: usize, first: usize, width: usize, chunk: usize, to: &mut [f32]) {
+    to.par_chunks_mut(chunk * width).zip(from.par_chunks(chunk * stride)).for_each(|(to, from)| {
+        for (to, from) in to.chunks_exact_mut(width).zip(from.chunks_exact(stride)) {
+            to.copy_from_slice(&from[first..first + width]);
         }
     });
 }

@@ -19,7 +19,6 @@
 
 mod evaluate;
 mod full_batch;
-mod layer;
 mod layout;
 mod pass;
 mod subgraph;
@@ -31,10 +30,9 @@ use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::Inputs;
 use crate::jk::Jk;
 use crate::layer::{Activation, Norm};
-use crate::network::Tensor;
 use crate::optim::Optimiser;
 use crate::pool::Pool;
-use crate::values::Values;
+use crate::values::{Values, state_methods};
 
 /// A linear map of rows along a graph, and its transpose.
 ///
@@ -148,7 +146,7 @@ impl SageArchitecture {
     }
 
     /// The blocks that are convolutions.
-    fn hops(&self) -> std::ops::Range<usize> {
+    fn convolution_blocks(&self) -> std::ops::Range<usize> {
         self.base_layers..self.joint()
     }
 }
@@ -208,57 +206,14 @@ pub struct Sage {
     tapes: Pool<full_batch::Tape>,
 }
 
+state_methods!(Sage, SageArchitecture);
+
 impl Sage {
     /// A model whose parameters start as PyTorch's do, drawn with a generator that is not secret.
     pub fn new(architecture: SageArchitecture, seed: u64) -> Result<Self> {
         architecture.check()?;
         let values = Values::new(layout::layout(&architecture), seed);
         Ok(Sage { architecture, values, tapes: Pool::default() })
-    }
-
-    /// A model with a given state; every tensor must be there, and no other.
-    pub fn from_state<'a>(
-        architecture: SageArchitecture,
-        state: impl IntoIterator<Item = Tensor<'a>>,
-    ) -> Result<Self> {
-        let mut sage = Sage::new(architecture, 0)?;
-        sage.load_state(state)?;
-        Ok(sage)
-    }
-
-    /// The shape.
-    pub fn architecture(&self) -> &SageArchitecture {
-        &self.architecture
-    }
-
-    /// All parameters.
-    pub fn parameters(&self) -> &[f32] {
-        &self.values.parameters
-    }
-
-    /// As [`Sage::parameters`], to write to.
-    pub fn parameters_mut(&mut self) -> &mut [f32] {
-        &mut self.values.parameters
-    }
-
-    /// The running mean and variance of every batch normalisation.
-    pub fn statistics(&self) -> &[f32] {
-        &self.values.statistics
-    }
-
-    /// The number of parameters.
-    pub fn parameter_count(&self) -> usize {
-        self.values.parameters.len()
-    }
-
-    /// Every parameter and running statistic, by name.
-    pub fn state(&self) -> Vec<Tensor<'_>> {
-        self.values.tensors()
-    }
-
-    /// Takes over a state; every tensor must be there, and no other. On an error nothing is changed.
-    pub fn load_state<'a>(&mut self, state: impl IntoIterator<Item = Tensor<'a>>) -> Result<()> {
-        self.values.load(state)
     }
 
     /// One step of the optimiser with a gradient by all parameters.

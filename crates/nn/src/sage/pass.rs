@@ -1,25 +1,26 @@
 //! Forward and backward through one block of layers, for a few rows at a time.
 
-use super::{Kind, Sage, layer};
-use crate::block::BLOCK;
+use super::{Kind, Sage};
 use crate::input::Input;
-use crate::jk::{Jk, Sizes, max, mean, sum};
-use crate::kernel::product::{Matrix, Start};
-use crate::layer::batch_norm::{self, Columns};
+use crate::jk::{Cache, Combination, CombinationBackward, Jk, Sizes};
+use crate::kernel::product::Matrix;
 use crate::layer::dropout::{self, Mask};
-use crate::layer::linear::{self, Weights};
-use crate::layer::{Activation, Norm, activation, group_norm, l2_normalise, sparse_linear};
-use crate::layout::hidden_padded;
+use crate::layer::linear::{self, Operand, Weights};
+use crate::layer::norm::NormLayer;
+use crate::layer::{activation, l2_normalise};
+use crate::layout::padded_width;
+use crate::pass::BLOCK;
+use crate::train::sink::Discard;
 
 /// A model made ready for one step: its weights padded, and transposed where a gradient needs it.
 pub(super) struct Ready<'m> {
     pub sage: &'m Sage,
     pub weights: Vec<Weights>,
-    /// For each block; empty without norms.
-    pub norms: Vec<Columns>,
+    /// The norm of each block.
+    pub norms: Vec<NormLayer>,
     /// The step's seed, where dropout is to be applied.
     pub dropout: Option<u64>,
-    pub wide: usize,
+    pub padded_width: usize,
 }
 
 /// What a block may read of the rows at hand.
@@ -28,14 +29,22 @@ pub(super) struct Sources<'s> {
     pub input: Input<'s>,
     pub rows: &'s [u32],
     /// The aggregate; empty but for a convolution.
-    pub near: &'s [f32],
+    pub aggregate: &'s [f32],
+}
+
+/// The input of a block's norm, and in a convolution the inverse norms of its rows.
+#[derive(Clone, Copy)]
+pub(super) struct Normed<'s> {
+    pub pre: &'s [f32],
+    pub inverse: &'s [f32],
 }
 
 /// Memory for the rows at hand.
 pub(super) struct Scratch {
     /// What the linear layer was given, where dense.
     pub x: Vec<f32>,
-    hops: Vec<f32>,
+    /// The outputs of all convolutions, where they are not concatenated.
+    side_by_side: Vec<f32>,
     /// The gradient by what it gave.
     pub delta: Vec<f32>,
     /// Each row's gradient by the norm's weights, with group normalisation.
@@ -51,15 +60,15 @@ pub(super) struct Scratch {
 impl Scratch {
     pub fn new(ready: &Ready<'_>) -> Self {
         let widest = ready.weights[1..].iter().map(|w| w.inputs).max().unwrap_or(0);
-        let hops = ready.sage.architecture.convolutions * ready.wide;
+        let side_by_side = ready.sage.architecture.convolutions * ready.padded_width;
         let block = |columns: usize| vec![0.0; BLOCK * columns];
         Scratch {
             x: block(widest),
-            hops: block(hops),
-            delta: block(ready.wide),
-            d_gamma: block(ready.wide),
-            dx: block(widest.max(hops)),
-            pre: block(ready.wide),
+            side_by_side: block(side_by_side),
+            delta: block(ready.padded_width),
+            d_gamma: block(ready.padded_width),
+            dx: block(widest.max(side_by_side)),
+            pre: block(ready.padded_width),
             inverse: block(1),
             logits: block(ready.weights.last().map_or(0, |head| head.outputs)),
             d_logits: block(ready.weights.last().map_or(0, |head| head.outputs)),
@@ -68,11 +77,11 @@ impl Scratch {
 }
 
 /// Sets rows of several lists side by side.
-fn interleave(parts: &[&[f32]], count: usize, wide: usize, out: &mut [f32]) {
-    let stride = parts.len() * wide;
+fn interleave(parts: &[&[f32]], count: usize, width: usize, out: &mut [f32]) {
+    let stride = parts.len() * width;
     for (k, part) in parts.iter().enumerate() {
-        for (out, row) in out.chunks_exact_mut(stride).zip(part.chunks_exact(wide)).take(count) {
-            out[k * wide..(k + 1) * wide].copy_from_slice(row);
+        for (out, row) in out.chunks_exact_mut(stride).zip(part.chunks_exact(width)).take(count) {
+            out[k * width..(k + 1) * width].copy_from_slice(row);
         }
     }
 }
@@ -85,9 +94,9 @@ impl<'m> Ready<'m> {
         Ready {
             sage,
             weights: (0..=blocks).map(|slot| sage.values.weights(slot, gradients)).collect(),
-            norms: (0..blocks).map(|block| sage.values.norm(block)).collect(),
+            norms: (0..blocks).map(|block| sage.values.norm_layer(block)).collect(),
             dropout: None,
-            wide: hidden_padded(sage.architecture.hidden),
+            padded_width: padded_width(sage.architecture.hidden),
         }
     }
 
@@ -100,8 +109,18 @@ impl<'m> Ready<'m> {
         self.dropout.filter(|_| rate > 0.0).map(|seed| Mask::new(rate, seed, block))
     }
 
-    fn sizes(&self, rows: usize) -> Sizes {
-        Sizes { rows, hops: self.sage.architecture.convolutions, wide: self.wide }
+    fn combination(&self, rows: usize) -> Combination<'_> {
+        let arch = &self.sage.architecture;
+        let sizes = Sizes { rows, branches: arch.convolutions, padded_width: self.padded_width };
+        Combination { jk: arch.jk, values: &self.sage.values, linears: &self.weights, sizes }
+    }
+
+    /// The input of a block's linear layer; dense rows were brought together in `x`.
+    pub fn operand<'s, 'i>(&self, block: usize, from: Sources<'i>, x: &'s [f32]) -> Operand<'s, 'i> {
+        match from.input {
+            input @ Input::Sparse { .. } if block == 0 => Operand::Sparse(input, from.rows),
+            _ => Operand::dense(x, self.weights[block].inputs),
+        }
     }
 
     /// Brings together what a block's linear layer reads, but for sparse features. `out` gives the outputs of an earlier
@@ -113,7 +132,7 @@ impl<'m> Ready<'m> {
         out: impl Fn(usize) -> &'s [f32],
         scratch: &mut Scratch,
     ) {
-        let (count, wide, arch) = (from.rows.len(), self.wide, &self.sage.architecture);
+        let (count, width, arch) = (from.rows.len(), self.padded_width, &self.sage.architecture);
         match (self.kind(block), from.input) {
             (_, Input::Sparse { .. }) if block == 0 => {}
             (_, Input::Dense { columns, values }) if block == 0 => {
@@ -122,18 +141,17 @@ impl<'m> Ready<'m> {
                 }
                 linear::gather(values, columns, from.rows, &mut scratch.x);
             }
-            (Kind::Dense, _) => scratch.x[..count * wide].copy_from_slice(&out(block - 1)[..count * wide]),
-            (Kind::Convolution, _) => interleave(&[from.near, out(block - 1)], count, wide, &mut scratch.x),
+            (Kind::Dense, _) => scratch.x[..count * width].copy_from_slice(&out(block - 1)[..count * width]),
+            (Kind::Convolution, _) => {
+                interleave(&[from.aggregate, out(block - 1)], count, width, &mut scratch.x)
+            }
             (Kind::Joint, _) => {
-                let hops: Vec<&[f32]> = arch.hops().map(&out).collect();
-                let side_by_side = if arch.jk == Jk::Cat { &mut scratch.x } else { &mut scratch.hops };
-                interleave(&hops, count, wide, side_by_side);
-                let sizes = self.sizes(count);
-                match arch.jk {
-                    Jk::Sum => sum::forward(sizes, 1.0, &scratch.hops, &mut scratch.x),
-                    Jk::Mean => mean::forward(sizes, &scratch.hops, &mut scratch.x),
-                    Jk::Max => max::forward(sizes, &scratch.hops, &mut scratch.x),
-                    _ => {}
+                let outputs: Vec<&[f32]> = arch.convolution_blocks().map(&out).collect();
+                let side_by_side =
+                    if arch.jk == Jk::Cat { &mut scratch.x } else { &mut scratch.side_by_side };
+                interleave(&outputs, count, width, side_by_side);
+                if arch.jk != Jk::Cat {
+                    self.combination(count).forward(&scratch.side_by_side, &mut scratch.x, &mut Cache::None);
                 }
             }
         }
@@ -148,41 +166,29 @@ impl<'m> Ready<'m> {
         pre: &mut [f32],
         inverse: &mut [f32],
     ) {
-        let (count, weights, arch) = (from.rows.len(), &self.weights[block], &self.sage.architecture);
-        match from.input {
-            input @ Input::Sparse { .. } if block == 0 => {
-                sparse_linear::forward(input, from.rows, &weights.w, &weights.b, self.wide, pre);
-            }
-            _ => weights.forward(count, Matrix { values: x, stride: weights.inputs }, pre, self.wide),
-        }
-        let values = &mut pre[..count * self.wide];
+        let (count, arch) = (from.rows.len(), &self.sage.architecture);
+        self.weights[block].forward(count, self.operand(block, from, x), pre);
+        let values = &mut pre[..count * self.padded_width];
         match self.kind(block) {
             Kind::Dense => activation::forward(arch.activation, values),
-            Kind::Convolution if arch.normalise => l2_normalise::forward(self.wide, values, inverse),
+            Kind::Convolution if arch.normalise => l2_normalise::forward(self.padded_width, values, inverse),
             Kind::Convolution | Kind::Joint => {}
         }
     }
 
     /// From the norm on.
     pub fn after_norm(&self, block: usize, rows: &[u32], pre: &[f32], out: &mut [f32]) {
-        let (count, wide, arch) = (rows.len(), self.wide, &self.sage.architecture);
-        let norm = &self.norms[block];
-        match arch.norm {
-            Norm::None => out[..count * wide].copy_from_slice(&pre[..count * wide]),
-            Norm::Batch => batch_norm::forward(norm, count, wide, pre, out, wide),
-            Norm::Group => {
-                group_norm::forward(arch.hidden, &norm.gamma, &norm.beta, count, wide, pre, out, wide);
-            }
-        }
+        let (count, width, arch) = (rows.len(), self.padded_width, &self.sage.architecture);
+        self.norms[block].forward(count, pre, out);
         let kind = self.kind(block);
         if kind == Kind::Convolution {
-            activation::forward(arch.activation, &mut out[..count * wide]);
+            activation::forward(arch.activation, &mut out[..count * width]);
         }
         if let Some(mask) = self.mask(block) {
-            dropout::apply(mask, rows, arch.hidden, out, wide);
+            dropout::apply(mask, rows, arch.hidden, out, width);
         }
         if kind == Kind::Joint {
-            activation::forward(arch.activation, &mut out[..count * wide]);
+            activation::forward(arch.activation, &mut out[..count * width]);
         }
     }
 
@@ -203,18 +209,18 @@ impl<'m> Ready<'m> {
 
     /// Turns the gradient by a block's output into that by its norm's output, in place.
     pub fn to_norm(&self, block: usize, rows: &[u32], out: &[f32], g: &mut [f32]) {
-        let (values, arch) = (rows.len() * self.wide, &self.sage.architecture);
+        let (values, arch) = (rows.len() * self.padded_width, &self.sage.architecture);
         let (kind, mask) = (self.kind(block), self.mask(block));
         if kind == Kind::Joint {
-            multiply_slope(arch.activation, 1.0, &out[..values], &mut g[..values]);
+            activation::backward(arch.activation, 1.0, &out[..values], &mut g[..values]);
         }
         if let Some(mask) = mask {
-            dropout::apply(mask, rows, arch.hidden, g, self.wide);
+            dropout::apply(mask, rows, arch.hidden, g, self.padded_width);
         }
         if kind == Kind::Convolution {
             // What was kept was divided by its probability; where nothing was, the gradient is zero by now.
             let kept = if mask.is_some() { 1.0 - arch.dropout } else { 1.0 };
-            multiply_slope(arch.activation, kept, &out[..values], &mut g[..values]);
+            activation::backward(arch.activation, kept, &out[..values], &mut g[..values]);
         }
     }
 
@@ -222,38 +228,18 @@ impl<'m> Ready<'m> {
     pub fn to_linear(
         &self,
         block: usize,
+        Normed { pre, inverse }: Normed<'_>,
         count: usize,
-        pre: &[f32],
-        inverse: &[f32],
         g: &[f32],
         scratch: &mut Scratch,
     ) {
-        let (wide, values, arch) = (self.wide, count * self.wide, &self.sage.architecture);
-        let norm = &self.norms[block];
+        let (width, values, arch) = (self.padded_width, count * self.padded_width, &self.sage.architecture);
         let Scratch { delta, d_gamma, .. } = scratch;
-        match arch.norm {
-            Norm::None => delta[..values].copy_from_slice(&g[..values]),
-            Norm::Batch => layer::centre(norm, count, wide, pre, g, delta),
-            Norm::Group => {
-                // Padding is not written, and may be left over from another use.
-                delta.fill(0.0);
-                d_gamma.fill(0.0);
-                group_norm::backward(
-                    arch.hidden,
-                    &norm.gamma,
-                    count,
-                    wide,
-                    pre,
-                    Matrix { values: g, stride: wide },
-                    delta,
-                    d_gamma,
-                );
-            }
-        }
+        self.norms[block].backward(count, pre, g, delta, d_gamma);
         match self.kind(block) {
-            Kind::Dense => multiply_slope(arch.activation, 1.0, &pre[..values], &mut delta[..values]),
+            Kind::Dense => activation::backward(arch.activation, 1.0, &pre[..values], &mut delta[..values]),
             Kind::Convolution if arch.normalise => {
-                layer::to_unit_length(wide, &pre[..values], inverse, &mut delta[..values]);
+                l2_normalise::backward(width, &pre[..values], inverse, &mut delta[..values]);
             }
             Kind::Convolution | Kind::Joint => {}
         }
@@ -262,41 +248,22 @@ impl<'m> Ready<'m> {
     /// From `scratch.delta` to the gradient by what the block read, in `scratch.dx`, [`Ready::spread`] values a row.
     pub fn to_sources(&self, block: usize, count: usize, scratch: &mut Scratch) {
         let weights = &self.weights[block];
-        let Scratch { delta, dx, hops, x, .. } = scratch;
-        let d = Matrix { values: delta, stride: self.wide };
-        let (sizes, jk) = (self.sizes(count), self.sage.architecture.jk);
-        if self.kind(block) != Kind::Joint || jk == Jk::Cat {
-            weights.backward(count, d, Start::Zero, dx, weights.inputs);
-            return;
+        let Scratch { delta, dx, side_by_side, x, .. } = scratch;
+        let d = Matrix { values: delta, stride: self.padded_width };
+        if self.kind(block) != Kind::Joint || self.sage.architecture.jk == Jk::Cat {
+            return weights.backward(count, d, dx);
         }
-        weights.backward(count, d, Start::Zero, x, self.wide);
-        match jk {
-            Jk::Sum => sum::backward(sizes, 1.0, x, dx),
-            Jk::Mean => mean::backward(sizes, x, dx),
-            _ => max::backward(sizes, hops, x, dx),
-        }
+        weights.backward(count, d, x);
+        let pass = CombinationBackward { branches: side_by_side, d_out: x, d_branches: dx };
+        self.combination(count).backward(pass, &mut Cache::None, &mut Discard);
     }
 
     /// Values a row in the gradient by what a block reads.
     pub fn spread(&self, block: usize) -> usize {
         match self.kind(block) {
-            Kind::Dense => self.wide,
-            Kind::Convolution => 2 * self.wide,
-            Kind::Joint => self.sage.architecture.convolutions * self.wide,
+            Kind::Dense => self.padded_width,
+            Kind::Convolution => 2 * self.padded_width,
+            Kind::Joint => self.sage.architecture.convolutions * self.padded_width,
         }
-    }
-}
-
-/// Multiplies by the slope of the activation that gave `scale a`.
-fn multiply_slope(activation: Activation, scale: f32, a: &[f32], delta: &mut [f32]) {
-    let [mut scaled, mut product] = [[0.0; 256]; 2];
-    for (a, delta) in a.chunks(256).zip(delta.chunks_mut(256)) {
-        let (scaled, product) = (&mut scaled[..a.len()], &mut product[..a.len()]);
-        for (scaled, a) in scaled.iter_mut().zip(a) {
-            *scaled = scale * a;
-        }
-        let g = Matrix { values: delta, stride: 16 };
-        activation::backward(activation, a.len() / 16, 16, scaled, g, product);
-        delta.copy_from_slice(product);
     }
 }

@@ -9,14 +9,15 @@
 use rayon::prelude::*;
 
 use super::Sage;
-use super::pass::{Ready, Scratch, Sources};
-use crate::block::BLOCK;
+use super::pass::{Normed, Ready, Scratch, Sources};
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::{Batch, Input};
-use crate::kernel::product::{Matrix, Start};
+use crate::kernel::product::Matrix;
 use crate::layer::Norm;
+use crate::layer::linear::Operand;
 use crate::layout::Linear;
-use crate::loss::cross_entropy;
+use crate::loss::Loss;
+use crate::pass::BLOCK;
 
 /// For every row the rows that it reads: a checked view.
 ///
@@ -136,11 +137,11 @@ fn per_sample<T: Default + Send>(
     if sage.architecture.norm == Norm::Batch {
         return Err(Error::BatchNormPerSample);
     }
-    let hops = sage.architecture.convolutions;
+    let convolutions = sage.architecture.convolutions;
     check_setting(
-        hops == 1,
+        convolutions == 1,
         "the number of convolutions",
-        hops,
+        convolutions,
         "1 where samples are nodes with neighbours",
     )?;
     let ready = Ready::new(sage, true);
@@ -177,7 +178,7 @@ struct Sample<'r> {
     /// The target, then its neighbours.
     rows: Vec<u32>,
     traces: Vec<Trace>,
-    near: Vec<f32>,
+    aggregate: Vec<f32>,
     gradient: Vec<f64>,
     /// Of the first layer's weights, the rows that are not zero, where the input is sparse.
     touched: Vec<u32>,
@@ -194,7 +195,7 @@ impl<'r> Sample<'r> {
             scratch: Scratch::new(ready),
             rows: vec![],
             traces: vec![Trace::default(); arch.blocks()],
-            near: vec![0.0; ready.wide],
+            aggregate: vec![0.0; ready.padded_width],
             gradient: vec![0.0; ready.sage.parameter_count()],
             touched: vec![],
             is_touched: vec![false; arch.inputs],
@@ -223,12 +224,12 @@ impl<'r> Sample<'r> {
         self.rows.clear();
         self.rows.push(target);
         self.rows.extend_from_slice(neighbours);
-        let (ready, wide, arch) = (self.ready, self.ready.wide, &self.ready.sage.architecture);
+        let (ready, width, arch) = (self.ready, self.ready.padded_width, &self.ready.sage.architecture);
         // The base, for all rows of the sample.
         let rows = std::mem::take(&mut self.rows);
         for trace in &mut self.traces {
-            trace.pre.resize(rows.len() * wide, 0.0);
-            trace.out.resize(rows.len() * wide, 0.0);
+            trace.pre.resize(rows.len() * width, 0.0);
+            trace.out.resize(rows.len() * width, 0.0);
             trace.inverse.resize(1, 0.0);
         }
         for (k, rows) in rows.chunks(BLOCK).enumerate() {
@@ -237,9 +238,9 @@ impl<'r> Sample<'r> {
             }
         }
         // The neighbours' sum, and what follows, for the target alone.
-        self.near.fill(0.0);
-        for row in self.traces[arch.base_layers - 1].out.chunks_exact(wide).take(rows.len()).skip(1) {
-            self.near.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        self.aggregate.fill(0.0);
+        for row in self.traces[arch.base_layers - 1].out.chunks_exact(width).take(rows.len()).skip(1) {
+            self.aggregate.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
         }
         for block in arch.base_layers..arch.blocks() {
             self.forward(block, input, &[target], 0);
@@ -251,16 +252,16 @@ impl<'r> Sample<'r> {
             d.extend_from_slice(&self.scratch.dx[..ready.spread(block)]);
         }
         // Of what the convolution read, the first half is the aggregate, the second the target's own row.
-        let (d_near, d_own) = d.split_at(wide);
+        let (d_aggregate, d_own) = d.split_at(width);
         for (k, rows) in rows.chunks(BLOCK).enumerate() {
-            let mut d: Vec<f32> = rows.iter().flat_map(|_| d_near).copied().collect();
+            let mut d: Vec<f32> = rows.iter().flat_map(|_| d_aggregate).copied().collect();
             if k == 0 {
-                d[..wide].copy_from_slice(d_own);
+                d[..width].copy_from_slice(d_own);
             }
             for block in (0..arch.base_layers).rev() {
                 self.backward(block, input, rows, k * BLOCK, &d);
                 if block > 0 {
-                    d.copy_from_slice(&self.scratch.dx[..rows.len() * wide]);
+                    d.copy_from_slice(&self.scratch.dx[..rows.len() * width]);
                 }
             }
         }
@@ -269,11 +270,11 @@ impl<'r> Sample<'r> {
 
     /// A block forward, for rows of the sample from `first` on.
     fn forward(&mut self, block: usize, input: Input<'_>, rows: &[u32], first: usize) {
-        let wide = self.ready.wide;
-        let range = first * wide..(first + rows.len()) * wide;
+        let width = self.ready.padded_width;
+        let range = first * width..(first + rows.len()) * width;
         let (before, this) = self.traces.split_at_mut(block);
         let Trace { pre, inverse, out } = &mut this[0];
-        let from = Sources { input, rows, near: &self.near };
+        let from = Sources { input, rows, aggregate: &self.aggregate };
         let earlier = |b: usize| &before[b].out[range.clone()];
         self.ready.read(block, from, earlier, &mut self.scratch);
         self.ready.before_norm(block, from, &self.scratch.x, &mut pre[range.clone()], inverse);
@@ -285,33 +286,35 @@ impl<'r> Sample<'r> {
         let ready = self.ready;
         let head = ready.weights.last().expect("there is a head");
         let slot = self.slot(ready.weights.len() - 1);
-        let x = &self.traces.last().expect("there is a joint block").out[..ready.wide];
+        let x = &self.traces.last().expect("there is a joint block").out[..ready.padded_width];
         let Scratch { logits, d_logits, .. } = &mut self.scratch;
         let (logits, d_logits) = (&mut logits[..head.outputs], &mut d_logits[..head.outputs]);
-        head.forward(1, Matrix { values: x, stride: ready.wide }, logits, head.outputs);
+        head.forward(1, Operand::dense(x, ready.padded_width), logits);
         let classes = ready.sage.architecture.classes;
-        cross_entropy(&[target], batch.labels, logits, d_logits, classes, head.outputs, 1.0, None);
-        let mut d = vec![0.0; ready.wide];
-        let g = Matrix { values: d_logits, stride: head.outputs };
-        head.backward(1, g, Start::Zero, &mut d, ready.wide);
+        let loss = Loss { rows: &[target], labels: batch.labels, classes, scale: 1.0 };
+        loss.backward(head.outputs, logits, d_logits, None);
+        let mut d = vec![0.0; ready.padded_width];
+        head.backward(1, Matrix { values: d_logits, stride: head.outputs }, &mut d);
         add_dense(&mut self.gradient, slot, x, d_logits);
         d
     }
 
     /// A block backward; leaves the gradient by what it read in `scratch.dx`.
     fn backward(&mut self, block: usize, input: Input<'_>, rows: &[u32], first: usize, g: &[f32]) {
-        let (ready, wide, count) = (self.ready, self.ready.wide, rows.len());
-        let range = first * wide..(first + count) * wide;
+        let (ready, width, count) = (self.ready, self.ready.padded_width, rows.len());
+        let range = first * width..(first + count) * width;
         let Trace { pre, inverse, out } = &self.traces[block];
         let mut g = g.to_vec();
         ready.to_norm(block, rows, &out[range.clone()], &mut g);
-        let from = Sources { input, rows, near: &self.near };
+        let from = Sources { input, rows, aggregate: &self.aggregate };
         ready.read(block, from, |b| &self.traces[b].out[range.clone()], &mut self.scratch);
-        ready.to_linear(block, count, &pre[range], inverse, &g, &mut self.scratch);
+        let normed = Normed { pre: &pre[range], inverse };
+        ready.to_linear(block, normed, count, &g, &mut self.scratch);
         if ready.sage.architecture.norm == Norm::Group {
-            for (slot, values) in [(2 * block, &self.scratch.d_gamma), (2 * block + 1, &g)] {
+            let [gamma, beta] = ready.sage.values.layout.norm_vectors(block).expect("there is a norm");
+            for (slot, values) in [(gamma, &self.scratch.d_gamma), (beta, &g)] {
                 let range = ready.sage.values.layout.vectors[slot].range.clone();
-                for row in values.chunks_exact(wide).take(count) {
+                for row in values.chunks_exact(width).take(count) {
                     let sums = self.gradient[range.clone()].iter_mut().zip(row);
                     sums.for_each(|(sum, value)| *sum += f64::from(*value));
                 }
@@ -319,7 +322,7 @@ impl<'r> Sample<'r> {
         }
         let slot = self.slot(block);
         for (r, &row) in rows.iter().enumerate() {
-            let delta = &self.scratch.delta[r * wide..][..slot.outputs];
+            let delta = &self.scratch.delta[r * width..][..slot.outputs];
             if block == 0 && matches!(input, Input::Sparse { .. }) {
                 let (indices, values) = input.entries(row);
                 for (n, &i) in indices.iter().enumerate() {

@@ -5,16 +5,16 @@
 //! that its squared norm is `Σ_kl (x_k · x_l)(d_k · d_l)`, for one use `|x|² |d|²`; a bias adds one to each `x_k · x_l`.
 //! Norms come first, then one weighted accumulation.
 
-use crate::block::{Depth, Prepared};
 use crate::error::{Error, Result, check_setting};
 use crate::input::{Batch, Input};
 use crate::kernel::product::Matrix;
 use crate::kernel::vectorised;
-use crate::layer::Norm;
+use crate::layer::linear::Operand;
 use crate::layout::{Layout, Linear};
 use crate::network::Network;
-use crate::train::sink::{Operand, Sink};
-use crate::train::{Traces, chunks};
+use crate::pass::Ready;
+use crate::train::Passes;
+use crate::train::sink::Sink;
 
 /// 2^-30: see the proof at `clipped_sum`.
 const SLACK: f64 = 1.0 / 1_073_741_824.0;
@@ -114,15 +114,17 @@ fn per_sample<T: Default + Send>(
     work: impl Fn(&mut T, &mut Kept<'_>) + Sync,
 ) -> Result<Vec<T>> {
     network.check_inputs(batch.inputs)?;
-    if network.architecture().norm == Norm::Batch {
+    if network.architecture().norm.mixes_rows() {
         return Err(Error::BatchNormPerSample);
     }
-    let prepared = Prepared::new(network, true);
-    let start = |_| (T::default(), Kept::new(&network.values.layout));
-    let mut parts: Vec<_> = chunks(batch.rows).iter().map(start).collect();
-    Traces::recomputed(network).pass(batch.rows, &mut parts, |scratch, trace, rows, (part, kept)| {
-        kept.rows = rows.len();
-        scratch.train(&prepared, trace, batch, rows, 1.0, Depth::All, kept);
+    let ready = Ready::per_sample(network);
+    let mut passes = Passes::single(network, batch.inputs, batch.rows);
+    let mut parts = passes.parts(|| (T::default(), Kept::new(&network.values.layout)));
+    passes.run(&ready, &mut parts, |block, (part, kept)| {
+        kept.rows = block.rows.len();
+        block.forward();
+        block.head_backward(batch, 1.0, kept);
+        (0..ready.layers).rev().for_each(|layer| block.layer_backward(layer, kept));
         work(part, kept);
     });
     Ok(parts.into_iter().map(|(part, _)| part).collect())
@@ -159,6 +161,14 @@ impl<'a> Sink<'a> for Kept<'a> {
                 kept.x.clear();
                 for r in 0..rows * steps {
                     kept.x.extend_from_slice(&x.row(r)[..inputs]);
+                }
+            }
+            Operand::Parts(x) => {
+                kept.x.clear();
+                for r in 0..rows * steps {
+                    for part in 0..inputs / x.columns {
+                        kept.x.extend_from_slice(&x.part(part).row(r)[..x.columns]);
+                    }
                 }
             }
         }
@@ -274,22 +284,22 @@ vectorised! {
     /// is added, so that it does not depend on what is there already: one term for each sample, however often it used the
     /// layer.
     fn add_linear<'a>(kept: &'a KeptLinear<'a>, slot: &'a Linear, factors: &'a [f64], sums: &'a mut [f64]) {
-        let (outputs, wide) = (slot.outputs, slot.outputs_padded);
+        let (outputs, padded) = (slot.outputs, slot.outputs_padded);
         let mut scaled = Vec::with_capacity(kept.delta.len());
-        for (delta, factor) in kept.delta.chunks_exact(kept.steps * wide).zip(factors) {
+        for (delta, factor) in kept.delta.chunks_exact(kept.steps * padded).zip(factors) {
             scaled.extend(delta.iter().map(|&d| factor * f64::from(d)));
         }
-        let mut own = vec![0.0; wide];
-        for steps in scaled.chunks_exact(kept.steps * wide) {
-            own.copy_from_slice(&steps[..wide]);
-            for d in steps[wide..].chunks_exact(wide) {
+        let mut own = vec![0.0; padded];
+        for steps in scaled.chunks_exact(kept.steps * padded) {
+            own.copy_from_slice(&steps[..padded]);
+            for d in steps[padded..].chunks_exact(padded) {
                 add(1.0, d, &mut own);
             }
             add(1.0, &own, &mut sums[slot.bias.clone()]);
         }
         let weights = &mut sums[slot.weight.clone()];
         if let Some((input, rows)) = kept.sparse {
-            let rows = rows.iter().zip(scaled.chunks_exact(wide)).zip(factors);
+            let rows = rows.iter().zip(scaled.chunks_exact(padded)).zip(factors);
             for ((&row, d), _) in rows.filter(|(_, factor)| **factor > 0.0) {
                 each_column(input, row, |i, value| {
                     add(value, &d[..outputs], &mut weights[i as usize * outputs..]);
@@ -298,6 +308,8 @@ vectorised! {
             return;
         }
         let x: Vec<f64> = kept.x.iter().map(|&x| x.into()).collect();
+        let (inputs, steps) = (slot.inputs_padded, kept.steps);
+        let products = Products { x: &x, inputs, d: &scaled, outputs: padded, steps };
         let tiles = slot.inputs_padded / 4 * 4;
         for at in (0..outputs).step_by(8) {
             let mut keep = |column: usize, tile: &[f64; 8]| {
@@ -307,62 +319,58 @@ vectorised! {
                 }
             };
             for column in (0..tiles).step_by(4) {
-                let sums = tile::<4>(&x, slot.inputs_padded, column, &scaled, wide, at, kept.steps);
+                let sums = products.tile::<4>(column, at);
                 sums.iter().enumerate().for_each(|(m, sums)| keep(column + m, sums));
             }
             for column in tiles..slot.inputs_padded {
-                keep(column, &tile::<1>(&x, slot.inputs_padded, column, &scaled, wide, at, kept.steps)[0]);
+                keep(column, &products.tile::<1>(column, at)[0]);
             }
         }
     }
 }
 
-/// `Σ x d` over all rows, for `M` columns of `x` and 8 of `d`. Rows of one sample lie next to each other, `steps` of them:
-/// they are added up first.
-#[inline(always)]
-fn tile<const M: usize>(
-    x: &[f64],
+/// Rows of `x` and of `d`. Those of one sample lie next to each other, `steps` of them.
+struct Products<'a> {
+    x: &'a [f64],
     inputs: usize,
-    column: usize,
-    d: &[f64],
+    d: &'a [f64],
     outputs: usize,
-    at: usize,
     steps: usize,
-) -> [[f64; 8]; M] {
-    let mut sums = [[0.0; 8]; M];
-    if steps == 1 {
-        add_products(x, inputs, column, d, outputs, at, &mut sums);
-        return sums;
-    }
-    for (x, d) in x.chunks_exact(steps * inputs).zip(d.chunks_exact(steps * outputs)) {
-        let mut own = [[0.0; 8]; M];
-        add_products(x, inputs, column, d, outputs, at, &mut own);
-        for m in 0..M {
-            for j in 0..8 {
-                sums[m][j] += own[m][j];
-            }
-        }
-    }
-    sums
 }
 
-/// Adds `x d` of one row after another.
-#[inline(always)]
-fn add_products<const M: usize>(
-    x: &[f64],
-    inputs: usize,
-    column: usize,
-    d: &[f64],
-    outputs: usize,
-    at: usize,
-    sums: &mut [[f64; 8]; M],
-) {
-    for (x, d) in x.chunks_exact(inputs).zip(d.chunks_exact(outputs)) {
-        let x: &[f64; M] = x[column..].first_chunk().expect("within the inputs");
-        let d: &[f64; 8] = d[at..].first_chunk().expect("padded to whole vectors");
-        for m in 0..M {
-            for j in 0..8 {
-                sums[m][j] += x[m] * d[j];
+impl Products<'_> {
+    /// `Σ x d` over all rows, for the `M` columns of `x` from `column` on and 8 of `d` from `at` on. The rows of one sample are
+    /// added up first.
+    #[inline(always)]
+    fn tile<const M: usize>(&self, column: usize, at: usize) -> [[f64; 8]; M] {
+        let mut sums = [[0.0; 8]; M];
+        if self.steps == 1 {
+            self.add(self.x, self.d, column, at, &mut sums);
+            return sums;
+        }
+        let samples = self.x.chunks_exact(self.steps * self.inputs);
+        for (x, d) in samples.zip(self.d.chunks_exact(self.steps * self.outputs)) {
+            let mut own = [[0.0; 8]; M];
+            self.add(x, d, column, at, &mut own);
+            for m in 0..M {
+                for j in 0..8 {
+                    sums[m][j] += own[m][j];
+                }
+            }
+        }
+        sums
+    }
+
+    /// Adds `x d` of one row after another.
+    #[inline(always)]
+    fn add<const M: usize>(&self, x: &[f64], d: &[f64], column: usize, at: usize, sums: &mut [[f64; 8]; M]) {
+        for (x, d) in x.chunks_exact(self.inputs).zip(d.chunks_exact(self.outputs)) {
+            let x: &[f64; M] = x[column..].first_chunk().expect("within the inputs");
+            let d: &[f64; 8] = d[at..].first_chunk().expect("padded to whole vectors");
+            for m in 0..M {
+                for j in 0..8 {
+                    sums[m][j] += x[m] * d[j];
+                }
             }
         }
     }

@@ -3,15 +3,16 @@
 pub(crate) mod clipped;
 pub(crate) mod evaluate;
 pub(crate) mod full_batch;
-pub(crate) mod mini_batch;
 pub(crate) mod sink;
+mod totals;
 
 use rayon::prelude::*;
 
-use crate::block::{BLOCK, Scratch, Trace};
 use crate::error::{Result, check_length};
+use crate::input::Inputs;
 use crate::network::Network;
 use crate::optim::Optimiser;
+use crate::pass::{BLOCK, Block, Ready, Scratch, Trace};
 use crate::pool::Lent;
 
 /// Rows in the smallest chunk worth a thread's attention.
@@ -19,110 +20,85 @@ const CHUNK: usize = 2048;
 /// The most chunks: each has gradient sums of its own.
 const CHUNKS: usize = 64;
 
-/// Cuts rows into a power of two of chunks of about the same size; only their number decides how.
+/// Cuts rows into a power of two of chunks of about the same size; only the number of rows decides how.
 pub(crate) fn chunks(rows: &[u32]) -> Vec<&[u32]> {
     let count = rows.len().div_ceil(CHUNK).next_power_of_two().min(CHUNKS);
     let size = rows.len().div_ceil(count).next_multiple_of(BLOCK);
     rows.chunks(size.max(1)).collect()
 }
 
-/// Who lends the memory of a pass.
-pub(crate) trait Lender<'n>: Copy + Sync + 'n {
-    /// For one block at a time.
-    type Scratch: Send;
-    /// What a block of rows gave in one pass that another needs.
-    type Trace: Send;
-    fn scratch(self) -> Lent<'n, Self::Scratch>;
-    fn trace(self) -> Lent<'n, Self::Trace>;
-    /// How many values a trace has.
-    fn trace_values(self) -> usize;
-}
-
-impl<'n> Lender<'n> for &'n Network {
-    type Scratch = Scratch;
-    type Trace = Trace;
-
-    fn scratch(self) -> Lent<'n, Scratch> {
-        Network::scratch(self)
-    }
-
-    fn trace(self) -> Lent<'n, Trace> {
-        Network::trace(self)
-    }
-
-    fn trace_values(self) -> usize {
-        Trace::values(self)
-    }
-}
-
-/// Rows of a chunk, its part, and the traces of its blocks.
-type Chunk<'a, 'p, P, T> = ((&'a [u32], &'p mut P), &'p mut [T]);
-
-/// The traces of blocks between passes over the same rows: kept, one for each block, or written over.
-pub(crate) struct Traces<'n, L: Lender<'n>> {
-    lender: L,
-    kept: Option<Vec<Lent<'n, L::Trace>>>,
-    /// Every second pass goes backwards: it begins with what the one before left in cache.
+/// Passes over the blocks of some rows. What one pass leaves for the next, the traces, is kept, one for each block, or
+/// written over.
+pub(crate) struct Passes<'n, 'a> {
+    network: &'n Network,
+    inputs: &'a Inputs<'a>,
+    rows: &'a [u32],
+    kept: Option<Vec<Lent<'n, Trace>>>,
+    /// Every second pass over kept traces goes backwards: it starts with what the one before left in cache.
     backwards: bool,
 }
 
-impl<'n, L: Lender<'n>> Traces<'n, L> {
-    /// Kept if they have at most so many values.
-    pub fn new(lender: L, rows: &[u32], most: usize) -> Self {
+impl<'n, 'a> Passes<'n, 'a> {
+    /// Traces are kept if they have at most `most` values.
+    pub fn new(network: &'n Network, inputs: &'a Inputs<'a>, rows: &'a [u32], most: usize) -> Self {
         let blocks = rows.len().div_ceil(BLOCK);
-        let fits = blocks * lender.trace_values() <= most;
-        Traces { lender, kept: fits.then(|| (0..blocks).map(|_| lender.trace()).collect()), backwards: false }
+        let fits = blocks * Trace::values(network) <= most;
+        let kept = fits.then(|| (0..blocks).map(|_| network.trace()).collect());
+        Passes { network, inputs, rows, kept, backwards: false }
     }
 
-    pub fn recomputed(lender: L) -> Self {
-        Traces { lender, kept: None, backwards: false }
+    /// For a single pass.
+    pub fn single(network: &'n Network, inputs: &'a Inputs<'a>, rows: &'a [u32]) -> Self {
+        Passes { network, inputs, rows, kept: None, backwards: false }
     }
 
     pub fn are_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Does `work` on every block of rows, chunks in parallel; each chunk has a part of its own.
-    pub fn pass<'a, P: Send>(
+    /// One value for each chunk of rows.
+    pub fn parts<P>(&self, new: impl Fn() -> P) -> Vec<P> {
+        chunks(self.rows).iter().map(|_| new()).collect()
+    }
+
+    /// Does `work` on every block, chunks of them in parallel; each chunk has a part of its own.
+    pub fn run<P: Send>(
         &mut self,
-        rows: &'a [u32],
+        ready: &Ready<'_>,
         parts: &mut [P],
-        work: impl Fn(&mut L::Scratch, &mut L::Trace, &'a [u32], &mut P) + Sync,
+        work: impl Fn(&mut Block<'_, 'a>, &mut P) + Sync,
     ) {
-        let (chunks, lender) = (chunks(rows), self.lender);
+        let (network, inputs, chunks) = (self.network, self.inputs, chunks(self.rows));
         let size = chunks.first().map_or(1, |chunk| chunk.len().div_ceil(BLOCK));
         let chunks = chunks.into_par_iter().zip(parts);
-        match &mut self.kept {
-            Some(traces) => {
-                let backwards = self.backwards;
-                self.backwards = !backwards;
-                let one =
-                    |scratch: &mut Lent<'n, L::Scratch>,
-                     ((chunk, part), traces): Chunk<'a, '_, P, Lent<'n, L::Trace>>| {
-                        let mut blocks = chunk.chunks(BLOCK).zip(traces);
-                        while let Some((rows, trace)) =
-                            if backwards { blocks.next_back() } else { blocks.next() }
-                        {
-                            work(scratch, trace, rows, part);
-                        }
-                    };
-                let chunks = chunks.zip(traces.par_chunks_mut(size));
-                match backwards {
-                    true => chunks.rev().for_each_init(|| lender.scratch(), one),
-                    false => chunks.for_each_init(|| lender.scratch(), one),
-                }
-            }
-            None => chunks.for_each_init(
-                || (lender.scratch(), lender.trace()),
+        let Some(traces) = &mut self.kept else {
+            return chunks.for_each_init(
+                || (network.scratch(), network.trace()),
                 |(scratch, trace), (chunk, part)| {
                     for rows in chunk.chunks(BLOCK) {
-                        work(scratch, trace, rows, part);
+                        work(&mut Block { ready, scratch, trace, inputs, rows, resumed: false }, part);
                     }
                 },
-            ),
+            );
+        };
+        let backwards = self.backwards;
+        self.backwards = !backwards;
+        let one = |scratch: &mut Lent<'n, Scratch>, ((chunk, part), traces): Chunk<'a, '_, 'n, P>| {
+            let mut blocks = chunk.chunks(BLOCK).zip(traces);
+            while let Some((rows, trace)) = if backwards { blocks.next_back() } else { blocks.next() } {
+                work(&mut Block { ready, scratch, trace, inputs, rows, resumed: true }, part);
+            }
+        };
+        let chunks = chunks.zip(traces.par_chunks_mut(size));
+        match backwards {
+            true => chunks.rev().for_each_init(|| network.scratch(), one),
+            false => chunks.for_each_init(|| network.scratch(), one),
         }
     }
 }
+
+/// The rows of a chunk, its part, and the traces of its blocks.
+type Chunk<'a, 'p, 'n, P> = ((&'a [u32], &'p mut P), &'p mut [Lent<'n, Trace>]);
 
 /// The sum of lists of the same length, in double precision.
 pub(crate) fn total<'p>(lists: impl Iterator<Item = &'p [f32]>) -> Vec<f64> {
@@ -145,7 +121,7 @@ pub struct EpochStats {
     pub accuracy: f64,
 }
 
-/// One step of the optimiser with a gradient by the trained parameters, in the order of [`Network::trained`].
+/// One step of the optimiser, with a gradient with respect to the trained parameters in the order of [`Network::trained`].
 pub fn apply(network: &mut Network, optimiser: &mut Optimiser, gradient: &[f32]) -> Result<()> {
     check_length("gradient", gradient.len(), network.trained_count())?;
     let ranges = network.trained();

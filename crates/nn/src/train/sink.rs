@@ -1,67 +1,80 @@
-//! Where a backward pass puts gradients: summed at once, or kept per sample.
+//! Sinks: where a backward pass puts gradients. They are summed over rows ([`Sums`]), taken per sample (`clipped.rs`), or
+//! dropped ([`Discard`]).
 
 use crate::aligned::Aligned;
-use crate::input::Input;
 use crate::kernel::product::{Matrix, add_rows};
-use crate::layer::{linear, sparse_linear};
+use crate::layer::linear::{self, Operand};
 use crate::layout::Layout;
+use crate::loss::{HeadSums, Tally};
 use crate::network::Network;
 use crate::pool::Lent;
 
-/// What a linear layer was given.
-#[derive(Clone, Copy)]
-pub(crate) enum Operand<'s, 'a> {
-    Dense(Matrix<'s>),
-    Sparse(Input<'a>, &'a [u32]),
-}
-
-impl<'s> Operand<'s, '_> {
-    pub fn dense(values: &'s [f32], stride: usize) -> Self {
-        Operand::Dense(Matrix { values, stride })
-    }
-}
-
-/// Takes the parts of the gradient of a block of rows.
+/// Takes the gradients of a block of rows.
 pub(crate) trait Sink<'a> {
-    /// A linear layer that was used `steps` times per row, on `x`, with `delta` the gradient by its output.
+    /// A linear layer that was used `steps` times a row, on `x`; `delta` is the gradient with respect to its output.
     fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]);
 
     /// Another parameter, with each row's own gradient.
     fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>);
+
+    /// The sums for scale and shift of a norm over the batch, to be added to; none where they are not wanted.
+    fn batch_sums(&mut self, _vectors: [usize; 2]) -> Option<[&mut [f32]; 2]> {
+        None
+    }
+
+    /// The sums of a head that has absorbed norms, to be added to; none where they are not wanted.
+    fn head_sums(&mut self) -> Option<HeadSums<'_>> {
+        None
+    }
 }
 
-/// Sums over rows, in single precision; for one chunk of rows.
+/// Drops all gradients.
+pub(crate) struct Discard;
+
+impl<'a> Sink<'a> for Discard {
+    fn linear(&mut self, _: usize, _: usize, _: usize, _: Operand<'_, 'a>, _: &[f32]) {}
+    fn vector(&mut self, _: usize, _: usize, _: Matrix<'_>) {}
+}
+
+/// Sums over the rows of one chunk, in single precision.
 pub(crate) struct Sums<'n> {
     layout: &'n Layout,
-    planes: usize,
     pub values: Lent<'n, Aligned>,
+    /// Of a head with absorbed norms: `Σ d` and the sum of radial coefficients.
+    pub bias: Vec<f32>,
+    pub radial: f32,
+    pub tally: Tally,
 }
 
 impl<'n> Sums<'n> {
-    /// With so many planes of gradients for each layer before a norm.
-    pub fn new(network: &'n Network, planes: usize) -> Self {
+    pub fn new(network: &'n Network) -> Self {
+        let layout = &network.values.layout;
         let mut values = network.sums.lend(Aligned::default);
-        values.reset(network.values.layout.sums(planes));
-        Sums { layout: &network.values.layout, planes, values }
+        values.reset(layout.sums);
+        let bias = vec![0.0; layout.head().outputs_padded];
+        Sums { layout, values, bias, radial: 0.0, tally: Tally::default() }
     }
 }
 
 impl<'a> Sink<'a> for Sums<'_> {
     fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]) {
         let slot = &self.layout.linears[slot];
-        let (columns, sums) = (slot.columns(self.planes), &mut self.values[slot.sums(self.planes)]);
-        match x {
-            Operand::Dense(x) => {
-                linear::add_gradient(rows * steps, x, slot.inputs_padded, delta, columns, sums);
-            }
-            Operand::Sparse(input, rows) => {
-                sparse_linear::add_gradient(input, rows, delta, columns, sums);
-            }
-        }
+        let d = Matrix { values: delta, stride: slot.outputs_padded };
+        linear::add_gradient(rows * steps, x, slot.inputs_padded, d, &mut self.values[slot.sums()]);
     }
 
     fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>) {
         let slot = &self.layout.vectors[slot];
-        add_rows(rows, gradients, slot.padded, &mut self.values[slot.sums(self.planes)]);
+        add_rows(rows, gradients, slot.padded, &mut self.values[slot.sums()]);
+    }
+
+    fn batch_sums(&mut self, vectors: [usize; 2]) -> Option<[&mut [f32]; 2]> {
+        let [gamma, beta] = vectors.map(|slot| self.layout.vectors[slot].sums());
+        let (gamma, beta) = self.values[gamma.start..beta.end].split_at_mut(gamma.len());
+        Some([gamma, beta])
+    }
+
+    fn head_sums(&mut self) -> Option<HeadSums<'_>> {
+        Some(HeadSums { radial: &mut self.radial, bias: &mut self.bias })
     }
 }

@@ -1,7 +1,7 @@
 //! GAP (Sajadmanesh et al. 2023): an encoder is trained on the features; what it says is normalised, aggregated and
 //! normalised again, once per hop; a classifier with a base network per hop is trained on the kept hops.
 
-use progap_nn::{Architecture, Closing, Network, Norm};
+use progap_nn::{Architecture, Network, Norm, NormPlacement};
 
 use super::catalogue::Entry;
 use super::trainer::{RowLesson, Trainer};
@@ -63,7 +63,7 @@ impl Recipe for Gap {
             layers,
             norm,
             normalise: true,
-            closing: Closing::Combination,
+            norm_placement: NormPlacement::AfterJoin,
             ..architecture(settings, inputs, classes)
         })
     }

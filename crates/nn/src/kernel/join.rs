@@ -1,9 +1,9 @@
-//! Loops over the rows of a part of the combination, where norm and activation stand after it, a strip of columns at a time.
+//! Loops over the rows of joined branches: scaling, activation, row normalisation, and their backward passes.
 
 use pulp::{Simd, WithSimd};
 
-use super::product::{add, load, store};
-use super::strip::{Strips, T, down, each, slope};
+use super::product::{Matrix, add, load, store};
+use super::tile::{TILE, TileWork, down, for_tiles, slope};
 use super::{lanes, lanes_mut, vectorised};
 use crate::layer::Activation;
 use crate::layer::activation::{value, with_activation};
@@ -28,12 +28,12 @@ vectorised! {
         shift: &'a [f32],
         out: &'a mut [f32],
     ) {
-        for at in (0..columns).step_by(T) {
-            let [scale, shift]: [[f32; T]; 2] = [*lanes(scale, at), *lanes(shift, at)];
+        for at in (0..columns).step_by(TILE) {
+            let [scale, shift]: [[f32; TILE]; 2] = [*lanes(scale, at), *lanes(shift, at)];
             for (x, out) in x.chunks_exact(columns).zip(out.chunks_exact_mut(columns)) {
-                let x: &[f32; T] = lanes(x, at);
-                let out: &mut [f32; T] = lanes_mut(out, at);
-                for j in 0..T {
+                let x: &[f32; TILE] = lanes(x, at);
+                let out: &mut [f32; TILE] = lanes_mut(out, at);
+                for j in 0..TILE {
                     out[j] = value::<ACTIVATION>(scale[j].mul_add(x[j], shift[j]));
                 }
             }
@@ -43,7 +43,7 @@ vectorised! {
 
 /// Each row times its factor.
 pub(crate) fn multiply_rows(columns: usize, factors: &[f32], values: &mut [f32]) {
-    each(columns, MultiplyRows { columns, factors, values });
+    for_tiles(columns, MultiplyRows { columns, factors, values });
 }
 
 struct MultiplyRows<'a> {
@@ -52,20 +52,20 @@ struct MultiplyRows<'a> {
     values: &'a mut [f32],
 }
 
-impl Strips for MultiplyRows<'_> {
+impl TileWork for MultiplyRows<'_> {
     #[inline(always)]
-    fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
+    fn tile<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         for (row, &factor) in self.values.chunks_exact_mut(self.columns).zip(self.factors) {
-            let (mut x, factor) = (load::<S, V, T>(simd, row, at), simd.splat_f32s(factor));
+            let (mut x, factor) = (load::<S, V, TILE>(simd, row, at), simd.splat_f32s(factor));
             for x in &mut x {
                 *x = simd.mul_f32s(*x, factor);
             }
-            store::<S, V, T>(simd, row, at, &x);
+            store::<S, V, TILE>(simd, row, at, &x);
         }
     }
 }
 
-/// What a norm gives to the sums of its gradients: its input less the mean, and where `Σ g` and `Σ g (z - mean)` are added.
+/// Where the sums of a batch normalisation's gradients go: `Σ g` and `Σ g (z - mean)`, with `z` its input.
 pub(crate) struct NormSums<'a> {
     pub z: &'a [f32],
     pub mean: &'a [f32],
@@ -73,60 +73,65 @@ pub(crate) struct NormSums<'a> {
     pub second: &'a mut [f32],
 }
 
-/// Puts `f' g` in the place of `a`, where `a` is what the activation gave and `g` the gradient by it; and adds it to sums.
-pub(crate) fn through_activation(
+/// Replaces an activation's output `a` by `f' g`, with `g` the gradient with respect to it; adds that to the sums.
+pub(crate) fn activation_backward(
     activation: Activation,
     columns: usize,
     g: &[f32],
     a: &mut [f32],
     sums: Option<NormSums<'_>>,
 ) {
-    with_activation!(activation, through(columns, g, a, sums));
+    with_activation!(activation, activation_backward_of(columns, g, a, sums));
 }
 
-fn through<const ACTIVATION: u8>(columns: usize, g: &[f32], a: &mut [f32], sums: Option<NormSums<'_>>) {
-    each(columns, Through::<ACTIVATION> { columns, g, a, sums });
+fn activation_backward_of<const ACTIVATION: u8>(
+    columns: usize,
+    g: &[f32],
+    a: &mut [f32],
+    sums: Option<NormSums<'_>>,
+) {
+    for_tiles(columns, ActivationBackward::<ACTIVATION> { columns, g, a, sums });
 }
 
-struct Through<'a, const ACTIVATION: u8> {
+struct ActivationBackward<'a, const ACTIVATION: u8> {
     columns: usize,
     g: &'a [f32],
     a: &'a mut [f32],
     sums: Option<NormSums<'a>>,
 }
 
-impl<const ACTIVATION: u8> Strips for Through<'_, ACTIVATION> {
+impl<const ACTIVATION: u8> TileWork for ActivationBackward<'_, ACTIVATION> {
     #[inline(always)]
-    fn strip<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
+    fn tile<S: Simd, const V: usize>(&mut self, simd: S, at: usize) {
         let columns = self.columns;
         let rows = self.a.chunks_exact_mut(columns).zip(down::<S, V>(simd, self.g, columns, at));
         let Some(NormSums { z, mean, first, second }) = &mut self.sums else {
             for (row, mut g) in rows {
-                let a = load::<S, V, T>(simd, row, at);
+                let a = load::<S, V, TILE>(simd, row, at);
                 for v in 0..V {
                     g[v] = simd.mul_f32s(g[v], slope::<S, ACTIVATION>(simd, a[v]));
                 }
-                store::<S, V, T>(simd, row, at, &g);
+                store::<S, V, TILE>(simd, row, at, &g);
             }
             return;
         };
-        let mean = load::<S, V, T>(simd, mean, at);
+        let mean = load::<S, V, TILE>(simd, mean, at);
         let [mut sum, mut sum_z] = [[simd.splat_f32s(0.0); V]; 2];
         for ((row, mut g), z) in rows.zip(down::<S, V>(simd, z, columns, at)) {
-            let a = load::<S, V, T>(simd, row, at);
+            let a = load::<S, V, TILE>(simd, row, at);
             for v in 0..V {
                 g[v] = simd.mul_f32s(g[v], slope::<S, ACTIVATION>(simd, a[v]));
                 sum[v] = simd.add_f32s(sum[v], g[v]);
                 sum_z[v] = simd.mul_add_e_f32s(g[v], simd.sub_f32s(z[v], mean[v]), sum_z[v]);
             }
-            store::<S, V, T>(simd, row, at, &g);
+            store::<S, V, TILE>(simd, row, at, &g);
         }
-        add::<S, V, T>(simd, first, at, &sum);
-        add::<S, V, T>(simd, second, at, &sum_z);
+        add::<S, V, TILE>(simd, first, at, &sum);
+        add::<S, V, TILE>(simd, second, at, &sum_z);
     }
 }
 
-/// Rows in several parts: row `r` of part `p` are the `columns` values from `p * step + r * columns` on.
+/// A matrix stored in parts of `columns` columns: row `r` of part `p` starts at `p * step + r * columns`.
 #[derive(Clone, Copy)]
 pub(crate) struct InParts<'a> {
     pub values: &'a [f32],
@@ -134,14 +139,20 @@ pub(crate) struct InParts<'a> {
     pub columns: usize,
 }
 
-/// Work on rows that lie in parts.
-trait Rows {
+impl<'a> InParts<'a> {
+    pub fn part(self, part: usize) -> Matrix<'a> {
+        Matrix { values: &self.values[part * self.step..], stride: self.columns }
+    }
+}
+
+/// Work on whole rows; a tile of one is `V` vectors.
+trait RowWork {
     fn rows<S: Simd, const V: usize>(self, simd: S);
 }
 
-struct Together<W>(W);
+struct RowDispatch<W>(W);
 
-impl<W: Rows> WithSimd for Together<W> {
+impl<W: RowWork> WithSimd for RowDispatch<W> {
     type Output = ();
 
     #[inline(always)]
@@ -164,9 +175,9 @@ fn total<S: Simd, const V: usize>(simd: S, vectors: [S::f32s; V]) -> f32 {
     simd.reduce_sum_f32s(sum)
 }
 
-/// The squared length of each row, over all parts.
+/// The squared norm of each row, over all parts.
 pub(crate) fn squares(parts: usize, x: InParts<'_>, squares: &mut [f32]) {
-    pulp::Arch::new().dispatch(Together(Squares { parts, x, squares }));
+    pulp::Arch::new().dispatch(RowDispatch(Squares { parts, x, squares }));
 }
 
 struct Squares<'a> {
@@ -175,15 +186,15 @@ struct Squares<'a> {
     squares: &'a mut [f32],
 }
 
-impl Rows for Squares<'_> {
+impl RowWork for Squares<'_> {
     #[inline(always)]
     fn rows<S: Simd, const V: usize>(self, simd: S) {
         let InParts { values, step, columns } = self.x;
         for (r, square) in self.squares.iter_mut().enumerate() {
             let mut sums = [simd.splat_f32s(0.0); V];
             for part in 0..self.parts {
-                for at in (0..columns).step_by(T) {
-                    let x = load::<S, V, T>(simd, values, part * step + r * columns + at);
+                for at in (0..columns).step_by(TILE) {
+                    let x = load::<S, V, TILE>(simd, values, part * step + r * columns + at);
                     for v in 0..V {
                         sums[v] = simd.mul_add_e_f32s(x[v], x[v], sums[v]);
                     }
@@ -194,18 +205,20 @@ impl Rows for Squares<'_> {
     }
 }
 
-/// What leads from the gradient `g` by what a norm gave to that by its input `z`: `scale g + linear z + constant`.
+/// The backward pass of a batch normalisation as a map of each column: with `z` its input and `g` the gradient with respect
+/// to its output, the gradient with respect to `z` is `scale g + linear z + constant`.
 #[derive(Clone, Copy)]
-pub(crate) struct Centre<'a> {
+pub(crate) struct NormBackward<'a> {
     pub scale: &'a [f32],
     pub linear: &'a [f32],
     pub constant: &'a [f32],
 }
 
-/// From the gradient by what norms gave, one for each part, to that by what was divided by its length to become their input
-/// `z`; in place. Part `p` of the gradient begins at `p * step`. Without `inverse` lengths nothing was divided.
-pub(crate) fn open(
-    centre: &[Centre<'_>],
+/// The backward pass of the norms of a join, one a part, and of the row normalisation before them, in place: from the
+/// gradient `g` with respect to the norms' output to that with respect to the joined rows. `z` is the norms' input; part `p`
+/// of `g` starts at `p * step`. Without `inverse` norms, rows were not normalised.
+pub(crate) fn join_backward(
+    norms: &[NormBackward<'_>],
     z: InParts<'_>,
     inverse: Option<&[f32]>,
     g: &mut [f32],
@@ -213,18 +226,18 @@ pub(crate) fn open(
     rows: usize,
 ) {
     let arch = pulp::Arch::new();
-    let open = Open { centre, z, inverse, g, step, rows };
-    match (centre.len(), z.columns, inverse) {
-        (1, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<1>::new(open, inverse))),
-        (2, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<2>::new(open, inverse))),
-        (3, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<3>::new(open, inverse))),
-        (4, T, Some(inverse)) => arch.dispatch(Together(OpenFew::<4>::new(open, inverse))),
-        _ => arch.dispatch(Together(open)),
+    let join = JoinBackward { norms, z, inverse, g, step, rows };
+    match (norms.len(), z.columns, inverse) {
+        (1, TILE, Some(inverse)) => arch.dispatch(RowDispatch(JoinBackwardFew::<1>::new(join, inverse))),
+        (2, TILE, Some(inverse)) => arch.dispatch(RowDispatch(JoinBackwardFew::<2>::new(join, inverse))),
+        (3, TILE, Some(inverse)) => arch.dispatch(RowDispatch(JoinBackwardFew::<3>::new(join, inverse))),
+        (4, TILE, Some(inverse)) => arch.dispatch(RowDispatch(JoinBackwardFew::<4>::new(join, inverse))),
+        _ => arch.dispatch(RowDispatch(join)),
     }
 }
 
-struct Open<'a> {
-    centre: &'a [Centre<'a>],
+struct JoinBackward<'a> {
+    norms: &'a [NormBackward<'a>],
     z: InParts<'a>,
     inverse: Option<&'a [f32]>,
     g: &'a mut [f32],
@@ -232,31 +245,31 @@ struct Open<'a> {
     rows: usize,
 }
 
-impl Rows for Open<'_> {
+impl RowWork for JoinBackward<'_> {
     #[inline(always)]
     fn rows<S: Simd, const V: usize>(self, simd: S) {
         let InParts { values, step, columns } = self.z;
         for r in 0..self.rows {
             let mut sums = [simd.splat_f32s(0.0); V];
-            for (part, centre) in self.centre.iter().enumerate() {
-                for at in (0..columns).step_by(T) {
-                    let z = load::<S, V, T>(simd, values, part * step + r * columns + at);
+            for (part, norm) in self.norms.iter().enumerate() {
+                for at in (0..columns).step_by(TILE) {
+                    let z = load::<S, V, TILE>(simd, values, part * step + r * columns + at);
                     let place = part * self.step + r * columns + at;
-                    let mut g = load::<S, V, T>(simd, self.g, place);
-                    let centre = [centre.scale, centre.linear, centre.constant]
-                        .map(|values| load::<S, V, T>(simd, values, at));
-                    centred(simd, centre, z, &mut g, &mut sums);
-                    store::<S, V, T>(simd, self.g, place, &g);
+                    let mut g = load::<S, V, TILE>(simd, self.g, place);
+                    let norm = [norm.scale, norm.linear, norm.constant]
+                        .map(|values| load::<S, V, TILE>(simd, values, at));
+                    centred(simd, norm, z, &mut g, &mut sums);
+                    store::<S, V, TILE>(simd, self.g, place, &g);
                 }
             }
             let Some(inverse) = self.inverse else { continue };
-            let (along, inverse) = (-total(simd, sums), inverse[r]);
-            for part in 0..self.centre.len() {
-                for at in (0..columns).step_by(T) {
-                    let z = load::<S, V, T>(simd, values, part * step + r * columns + at);
+            let (radial, inverse) = (-total(simd, sums), inverse[r]);
+            for part in 0..self.norms.len() {
+                for at in (0..columns).step_by(TILE) {
+                    let z = load::<S, V, TILE>(simd, values, part * step + r * columns + at);
                     let place = part * self.step + r * columns + at;
-                    let g = load::<S, V, T>(simd, self.g, place);
-                    store::<S, V, T>(simd, self.g, place, &divided(simd, along, inverse, z, g));
+                    let g = load::<S, V, TILE>(simd, self.g, place);
+                    store::<S, V, TILE>(simd, self.g, place, &divided(simd, radial, inverse, z, g));
                 }
             }
         }
@@ -273,43 +286,43 @@ fn centred<S: Simd, const V: usize>(
     sums: &mut [S::f32s; V],
 ) {
     for v in 0..V {
-        let centre = simd.mul_add_e_f32s(linear[v], z[v], constant[v]);
-        g[v] = simd.mul_add_e_f32s(scale[v], g[v], centre);
+        let offset = simd.mul_add_e_f32s(linear[v], z[v], constant[v]);
+        g[v] = simd.mul_add_e_f32s(scale[v], g[v], offset);
         sums[v] = simd.mul_add_e_f32s(z[v], g[v], sums[v]);
     }
 }
 
-/// `inverse (g + along z)`.
+/// `inverse (g + radial z)`.
 #[inline(always)]
 fn divided<S: Simd, const V: usize>(
     simd: S,
-    along: f32,
+    radial: f32,
     inverse: f32,
     z: [S::f32s; V],
     mut g: [S::f32s; V],
 ) -> [S::f32s; V] {
-    let [along, inverse] = [along, inverse].map(|value| simd.splat_f32s(value));
+    let [radial, inverse] = [radial, inverse].map(|value| simd.splat_f32s(value));
     for v in 0..V {
-        g[v] = simd.mul_f32s(inverse, simd.mul_add_e_f32s(along, z[v], g[v]));
+        g[v] = simd.mul_f32s(inverse, simd.mul_add_e_f32s(radial, z[v], g[v]));
     }
     g
 }
 
-/// As [`Open`], for `P` parts of one strip each: what is between the two steps stays in registers.
-struct OpenFew<'a, const P: usize> {
-    centre: [Centre<'a>; P],
-    z: [&'a [[f32; T]]; P],
+/// [`JoinBackward`] for `P` parts of one tile each: gradients between the two steps stay in registers.
+struct JoinBackwardFew<'a, const P: usize> {
+    norms: [NormBackward<'a>; P],
+    z: [&'a [[f32; TILE]]; P],
     inverse: &'a [f32],
-    g: [&'a mut [[f32; T]]; P],
+    g: [&'a mut [[f32; TILE]]; P],
 }
 
-impl<'a, const P: usize> OpenFew<'a, P> {
-    fn new(open: Open<'a>, inverse: &'a [f32]) -> Self {
-        let Open { centre, z, g, step, rows, .. } = open;
+impl<'a, const P: usize> JoinBackwardFew<'a, P> {
+    fn new(join: JoinBackward<'a>, inverse: &'a [f32]) -> Self {
+        let JoinBackward { norms, z, g, step, rows, .. } = join;
         let part = |p: usize| &z.values[p * z.step..].as_chunks().0[..rows];
         let mut g = g.chunks_mut(step).map(|g| &mut g.as_chunks_mut().0[..rows]);
-        OpenFew {
-            centre: *centre.first_chunk().expect("as many parts"),
+        JoinBackwardFew {
+            norms: *norms.first_chunk().expect("as many parts"),
             z: std::array::from_fn(part),
             inverse: &inverse[..rows],
             g: std::array::from_fn(|_| g.next().expect("as many parts")),
@@ -317,24 +330,29 @@ impl<'a, const P: usize> OpenFew<'a, P> {
     }
 }
 
-impl<const P: usize> Rows for OpenFew<'_, P> {
+impl<const P: usize> RowWork for JoinBackwardFew<'_, P> {
     #[inline(always)]
     fn rows<S: Simd, const V: usize>(self, simd: S) {
+        let zero = [simd.splat_f32s(0.0); V];
+        let mut norms = [[zero; 3]; P];
+        for (norm, from) in norms.iter_mut().zip(&self.norms) {
+            norm[0] = load::<S, V, TILE>(simd, from.scale, 0);
+            norm[1] = load::<S, V, TILE>(simd, from.linear, 0);
+            norm[2] = load::<S, V, TILE>(simd, from.constant, 0);
+        }
         for (r, &inverse) in self.inverse.iter().enumerate() {
-            let mut sums = [simd.splat_f32s(0.0); V];
-            let mut gs = [sums; P];
+            let mut sums = zero;
+            let mut gs = [zero; P];
             for (p, g) in gs.iter_mut().enumerate() {
-                let z = load::<S, V, T>(simd, &self.z[p][r], 0);
-                *g = load::<S, V, T>(simd, &self.g[p][r], 0);
-                let Centre { scale, linear, constant } = self.centre[p];
-                let centre = [scale, linear, constant].map(|values| load::<S, V, T>(simd, values, 0));
-                centred(simd, centre, z, g, &mut sums);
+                let z = load::<S, V, TILE>(simd, &self.z[p][r], 0);
+                *g = load::<S, V, TILE>(simd, &self.g[p][r], 0);
+                centred(simd, norms[p], z, g, &mut sums);
             }
-            let along = -total(simd, sums);
+            let radial = -total(simd, sums);
             for (p, g) in gs.into_iter().enumerate() {
-                let z = load::<S, V, T>(simd, &self.z[p][r], 0);
-                let g = divided(simd, along, inverse, z, g);
-                store::<S, V, T>(simd, &mut self.g[p][r], 0, &g);
+                let z = load::<S, V, TILE>(simd, &self.z[p][r], 0);
+                let g = divided(simd, radial, inverse, z, g);
+                store::<S, V, TILE>(simd, &mut self.g[p][r], 0, &g);
             }
         }
     }
@@ -366,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_go_through_activations_and_are_added_up() {
+    fn gradients_go_activation_backwards_and_are_added_up() {
         for columns in [16, 48] {
             let [z, g, a] = [1, 2, 3].map(|seed| matrix(7, columns, seed));
             let mean = matrix(1, columns, 4);
@@ -379,12 +397,12 @@ mod tests {
             for (activation, slope) in slopes {
                 let exact = |i: usize| slope(a[i]) * g[i];
                 let mut out = a.clone();
-                through_activation(activation, columns, &g, &mut out, None);
+                activation_backward(activation, columns, &g, &mut out, None);
                 close(&out, exact);
                 let (mut out, [mut first, mut second]) =
                     (a.clone(), [vec![0.5; columns], vec![0.5; columns]]);
                 let sums = NormSums { z: &z, mean: &mean, first: &mut first, second: &mut second };
-                through_activation(activation, columns, &g, &mut out, Some(sums));
+                activation_backward(activation, columns, &g, &mut out, Some(sums));
                 close(&out, exact);
                 let column = |j: usize| (j..g.len()).step_by(columns);
                 close(&first, |j| 0.5 + column(j).map(exact).sum::<f32>());
@@ -410,8 +428,10 @@ mod tests {
             let of = |values: &'_ [f32], part: usize| values[part * columns..][..columns].to_vec();
             let owned: Vec<[Vec<f32>; 3]> =
                 (0..parts).map(|p| [of(&scale, p), of(&linear, p), of(&constant, p)]).collect();
-            let centre: Vec<Centre> =
-                owned.iter().map(|[scale, linear, constant]| Centre { scale, linear, constant }).collect();
+            let norms: Vec<NormBackward> = owned
+                .iter()
+                .map(|[scale, linear, constant]| NormBackward { scale, linear, constant })
+                .collect();
             let centred = |i: usize| {
                 let j = i / step * columns + i % columns;
                 scale[j] * g[i] + linear[j] * z[i] + constant[j]
@@ -419,11 +439,11 @@ mod tests {
             let inverse = matrix(rows, 1, 6);
             for divided in [false, true] {
                 let mut out = g.clone();
-                open(&centre, x, divided.then_some(&inverse[..]), &mut out, step, rows);
+                join_backward(&norms, x, divided.then_some(&inverse[..]), &mut out, step, rows);
                 for (r, &inverse) in inverse.iter().enumerate() {
-                    let along: f32 = row(r).map(|i| z[i] * centred(i)).sum();
+                    let radial: f32 = row(r).map(|i| z[i] * centred(i)).sum();
                     for i in row(r) {
-                        let exact = if divided { inverse * (centred(i) - along * z[i]) } else { centred(i) };
+                        let exact = if divided { inverse * (centred(i) - radial * z[i]) } else { centred(i) };
                         assert!((out[i] - exact).abs() < 1e-5, "{parts} {columns} {r} {i}");
                     }
                 }
