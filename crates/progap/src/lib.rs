@@ -21,6 +21,7 @@ mod model;
 pub mod plan;
 mod predictor;
 pub mod propagate;
+pub mod query;
 pub mod release;
 mod rows;
 pub mod run;

@@ -309,8 +309,7 @@ fn degree_sampling_on_the_hub_graph_is_found() {
 fn audit_response(claimed: &Settings, honest: &Plan, used: (&Settings, &Plan)) -> Vec<Finding> {
     let claim = response_claim(honest).expect("a claim");
     let trials = [1, 10].map(|spread| {
-        let mut vault =
-            |data| Vault::new(data, used.0, Randomness::from_seed(13))?.noisy_graph(used.0, used.1, None);
+        let mut vault = |data| Vault::new(data, used.0, Randomness::from_seed(13))?.noisy_graph(used.1, None);
         let pairs = Pairs::new(claimed, 20_000, spread);
         let evidence = pairs.experiment(&mut Randomness::from_seed(13), &mut vault).expect("answers");
         Trial { what: format!("one in {spread}"), evidence, claim }

@@ -179,7 +179,7 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
         ));
         assert!(graph.is_undirected());
         let mut vault = Vault::new(data, &settings, Randomness::from_seed(3)).expect("a vault");
-        let noisy = vault.noisy_graph(&settings, &plan, None).expect("a noisy graph");
+        let noisy = vault.noisy_graph(&plan, None).expect("a noisy graph");
         assert_eq!(noisy.nodes(), graph.nodes());
         assert_eq!((noisy.self_loops(), noisy.repeated_edges()), (0, 0));
         assert_eq!(noisy.is_undirected(), undirected);
@@ -217,9 +217,9 @@ fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
         .expect("a plan");
     let edges = large.graph().edges() as f64;
     let vault = || Vault::new(large.clone(), &settings, Randomness::from_seed(4)).expect("a vault");
-    let noisy = vault().noisy_graph(&settings, &plan, Some(100 << 20)).expect("it fits");
+    let noisy = vault().noisy_graph(&plan, Some(100 << 20)).expect("it fits");
     assert!((noisy.edges() as f64 / edges - 1.0).abs() < 0.02, "{} {edges}", noisy.edges());
-    let refused = vault().noisy_graph(&settings, &plan, Some(1 << 20)).expect_err("too large").to_string();
+    let refused = vault().noisy_graph(&plan, Some(1 << 20)).expect_err("too large").to_string();
     assert!(refused.contains("MB") && refused.contains("noisy graph"), "{refused}");
 }
 

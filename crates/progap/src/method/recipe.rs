@@ -1,10 +1,8 @@
 //! What the product must know of a method: one file each says it, and the [registry](super::registry) lists them.
 
-use progap_privacy::Event;
-use progap_privacy::accountant::Accountant;
-use progap_privacy::noise::{AnySource, Randomness};
-
 use progap_graph::Dataset;
+use progap_privacy::noise::{AnySource, Randomness};
+use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
 use super::trainer::{EpochRecord, Trainer};
@@ -12,9 +10,10 @@ use super::{Choice, Fitted};
 use crate::audit::evidence::Trial;
 use crate::audit::mechanism;
 use crate::model::Shape;
-use crate::plan::{Plan, PublicSizes};
+use crate::plan::{self, Calibrator, Plan, PublicSizes};
+use crate::query::{Queries, Query};
 use crate::settings::{Level, Settings};
-use crate::{Error, Result};
+use crate::{Error, Result, units};
 
 /// What an audit attacks, and how hard.
 pub(crate) struct Target<'t> {
@@ -78,20 +77,20 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
-    /// The noise, and everything that will be asked.
-    fn plan(&self, accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
-        Plan::of_sums(accountant, settings, sizes)
+    /// Everything that a run asks of private data, with noise as large as the sensitivity of each query: see [`plan::asked`].
+    fn queries(&self, settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
+        plan::sums(settings, sizes)
     }
 
-    /// What verify finds in the recorded events: how much was asked, in words, and whether that is what the settings ask. `None`
-    /// where sums and gradients are counted.
-    fn expects(
-        &self,
-        _event: &Event,
-        _settings: &Settings,
-        _sizes: PublicSizes,
-    ) -> Result<Option<(String, bool)>> {
-        Ok(None)
+    /// The same with the noise that the budget pays for.
+    fn plan(&self, calibrator: &Calibrator<'_>, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        Plan::calibrated(calibrator, self.queries(settings, sizes)?, settings, sizes)
+    }
+
+    /// What a query at edge level is to an accountant where neighbours differ in the given unit of an edge; nothing where no rule is
+    /// known.
+    fn in_unit(&self, query: &Query, unit: Unit) -> Option<Event> {
+        units::sum_in_unit(&query.event, unit)
     }
 
     // The model.

@@ -7,13 +7,13 @@
 
 use progap_graph::{Buffer, Graph, Part};
 use progap_nn::{Adam, Batch, Optimiser, Packed, accuracy, apply, epoch};
-use progap_privacy::Event;
 use progap_privacy::noise::{GradientGrid, RunKey};
 use serde::{Deserialize, Serialize};
 
 use super::{Observer, Progress};
 use crate::model::Model;
 use crate::plan::Plan;
+use crate::query::Queries;
 use crate::settings::{Level, Selection, Settings};
 use crate::vault::{Aggregate, Aggregates, Message, Vault};
 use crate::{Error, Result};
@@ -53,7 +53,7 @@ pub struct State {
     /// The test accuracy of each finished stage.
     pub stage_accuracies: Vec<f64>,
     /// What was asked of the vault.
-    pub events: Vec<(Event, u64)>,
+    pub asked: Queries,
 }
 
 /// Where a run keeps what it must not lose.
@@ -176,7 +176,7 @@ impl<'r> Trainer<'r> {
         keeper: &'r mut dyn Keeper,
         observer: &'r mut dyn Observer,
     ) -> Self {
-        vault.resume(std::mem::take(&mut state.events));
+        vault.resume(std::mem::take(&mut state.asked));
         Trainer { vault, settings, plan, shape, seed, grid: None, state, keeper, observer }
     }
 
@@ -196,7 +196,7 @@ impl<'r> Trainer<'r> {
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
         let values = match self.keeper.kept_aggregate(number, width)? {
             Some(kept) => {
-                self.vault.resume_aggregate(number, self.plan)?;
+                self.vault.resume_answer(number, self.vault.aggregation(self.plan)?);
                 kept
             }
             None => {
@@ -217,7 +217,7 @@ impl<'r> Trainer<'r> {
             self.vault.record_response(self.plan)?;
             return Ok(graph);
         }
-        let graph = self.vault.noisy_graph(self.settings, self.plan, available)?;
+        let graph = self.vault.noisy_graph(self.plan, available)?;
         self.vault.forget();
         self.keeper.keep_graph(&graph, self.vault.key())?;
         Ok(graph)
@@ -285,7 +285,7 @@ impl<'r> Trainer<'r> {
             // The keeper sees the state as it is; the model goes in and out without being copied.
             self.state.model = Some(model);
             self.state.optimiser = Some(optimiser);
-            self.state.events = self.vault.events().to_vec();
+            self.state.asked = self.vault.asked().clone();
             self.keeper.maybe_keep_state(&self.state, self.vault.key(), stop)?;
             if stop {
                 return Err(self.keeper.interrupted());
@@ -307,7 +307,7 @@ impl<'r> Trainer<'r> {
         self.state.stage_accuracies.push(lesson.accuracy(&self.vault, &kept, Part::Test)?);
         self.state.epoch = 0;
         self.state.finished.push(kept);
-        self.state.events = self.vault.events().to_vec();
+        self.state.asked = self.vault.asked().clone();
         self.keeper.keep_state(&self.state, self.vault.key())
     }
 
@@ -410,10 +410,10 @@ impl Lesson for RowLesson<'_> {
             let stats = epoch(network, optimiser, batch, desk.seed ^ (stage as u64) << 32 ^ done as u64)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
-        let grid = desk.take_grid(|vault, parameters| vault.gradient_grid(parameters, settings, plan))?;
+        let grid = desk.take_grid(|vault, parameters| vault.gradient_grid(parameters, plan))?;
         for step in desk.steps(done) {
             let query = format!("gradient {stage}/{step}");
-            let gradient = desk.vault.gradient(&query, network, self.aggregates, &grid, settings, plan)?;
+            let gradient = desk.vault.gradient(&query, network, self.aggregates, &grid, plan)?;
             apply(network, optimiser, &gradient)?;
         }
         desk.keep_grid(grid);

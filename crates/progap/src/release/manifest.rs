@@ -55,8 +55,11 @@ impl Manifest {
         let manifest: Manifest = match value.get("version").and_then(serde_json::Value::as_u64) {
             Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(&file)?,
             Some(version) => {
+                let newer = version > u64::from(VERSION);
+                let what =
+                    if newer { "update it" } else { "train it again, or use the version that made it" };
                 let problem = format!(
-                    "the release has version {version}; this program reads version {VERSION}: update it"
+                    "the release has version {version}; this program reads version {VERSION}: {what}"
                 );
                 return Err(Error::file(&file, problem));
             }

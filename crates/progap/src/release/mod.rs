@@ -32,7 +32,6 @@ use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use signed::{Signed, signed};
-pub(crate) use statement::same_queries;
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_promise};
 
@@ -60,7 +59,7 @@ const STATEMENT: &str = "privacy.json";
 const METRICS: &str = "metrics.json";
 const OWN_METRICS: &str = "private/metrics.json";
 const CONFIG: &str = "config.toml";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Accuracies, and what happened in training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::method::{Choice, Fitted};
 use crate::plan::{Plan, PublicSizes};
+use crate::query::{Noise, Queries, Query};
 use crate::settings::{Bounding, DeltaRule, Level, Selection, Settings};
 use crate::units::Epsilons;
 use crate::{Error, Result, delta, method};
@@ -15,7 +16,9 @@ use crate::{Error, Result, delta, method};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mechanism {
-    /// What was asked.
+    /// The name of the query.
+    pub name: String,
+    /// What was asked, in words.
     pub what: String,
     /// Standard deviation of the noise; of a randomised response, that of one answer.
     pub sigma: f64,
@@ -79,15 +82,10 @@ impl Statement {
         fitted: &Fitted,
         dataset: &Dataset,
     ) -> Result<Statement> {
-        let vault = &fitted.vault;
-        let events = vault.events();
-        let event = match (plan.unit, events) {
-            (None, _) => Event::NonPrivate,
-            (Some(_), []) => Event::Composed { events: vec![] },
-            (Some(_), events) => {
-                let repeat = |(event, count): &(Event, u64)| event.clone().repeated(*count);
-                Event::composed(events.iter().map(repeat).collect::<std::result::Result<_, _>>()?)?
-            }
+        let (vault, asked) = (&fitted.vault, fitted.vault.asked());
+        let event = match plan.unit {
+            None => Event::NonPrivate,
+            Some(_) => asked.event()?,
         };
         let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
         let private = plan.unit.is_some() && vault.provenance().is_private();
@@ -98,7 +96,7 @@ impl Statement {
             columns: dataset.features().columns(),
             classes: dataset.classes(),
         };
-        let both = Epsilons::of(&event, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?;
+        let both = Epsilons::of(asked, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?;
         let mut statement = Statement {
             in_words: String::new(),
             private,
@@ -108,7 +106,7 @@ impl Statement {
             epsilon_friendship: both.friendship,
             epsilon_directed: both.directed,
             accountant: plan.accountant.into(),
-            mechanisms: events.iter().filter_map(|(event, count)| mechanism(event, *count)).collect(),
+            mechanisms: asked.iter().filter_map(|(query, count)| mechanism(query, count)).collect(),
             event,
             randomness: vault.provenance(),
             selection: settings.selection,
@@ -128,59 +126,18 @@ impl Statement {
     }
 }
 
-/// A row of the list of mechanisms; `None` for what adds no noise.
-pub(super) fn mechanism(event: &Event, count: u64) -> Option<Mechanism> {
-    match event {
-        Event::Gaussian { sigma, sensitivity } => Some(Mechanism {
-            what: "noisy aggregation over the graph".into(),
-            sigma: *sigma,
-            sensitivity: *sensitivity,
-            noise_multiplier: sigma / sensitivity,
-            count,
-            sampling_rate: 1.0,
-        }),
-        Event::PoissonSampled { rate, event } => {
-            let what = "noisy sum of clipped gradients".into();
-            mechanism(event, count).map(|inner| Mechanism { what, sampling_rate: *rate, ..inner })
-        }
-        Event::SampledWithoutReplacement { population, batch_size, max_terms, sigma, term_sensitivity } => {
-            Some(Mechanism {
-                what: format!(
-                    "noisy sum of clipped gradients over nodes with their senders, of which a record touches up to \
-                     {max_terms}"
-                ),
-                sigma: *sigma,
-                sensitivity: *term_sensitivity,
-                noise_multiplier: sigma / term_sensitivity,
-                count,
-                sampling_rate: *batch_size as f64 / *population as f64,
-            })
-        }
-        Event::Laplace { scale, sensitivity } => {
-            let sigma = scale * 2f64.sqrt();
-            Some(Mechanism {
-                what: "number of edges with Laplace noise".into(),
-                sigma,
-                sensitivity: *sensitivity,
-                noise_multiplier: sigma / sensitivity,
-                count,
-                sampling_rate: 1.0,
-            })
-        }
-        Event::RandomizedResponse { true_positive, false_positive } => {
-            let sigma = (true_positive * (1.0 - true_positive)).sqrt();
-            let sensitivity = true_positive - false_positive;
-            Some(Mechanism {
-                what: "randomised response on every possible edge".into(),
-                sigma,
-                sensitivity,
-                noise_multiplier: sigma / sensitivity,
-                count,
-                sampling_rate: 1.0,
-            })
-        }
-        _ => None,
-    }
+/// A row of the list of mechanisms: the words of the query, the numbers of its event. `None` for what adds no noise.
+pub(super) fn mechanism(query: &Query, count: u64) -> Option<Mechanism> {
+    let Noise { sigma, sensitivity, sampling_rate } = query.noise()?;
+    Some(Mechanism {
+        name: query.name.clone(),
+        what: query.purpose.clone(),
+        sigma,
+        sensitivity,
+        noise_multiplier: sigma / sensitivity,
+        count,
+        sampling_rate,
+    })
 }
 
 fn in_words(settings: &Settings, statement: &Statement) -> String {
@@ -339,24 +296,26 @@ pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
 }
 
 impl Statement {
-    /// The mechanisms recomputed from the event tree, for comparison with those listed.
-    pub(super) fn mechanisms_of_event(&self) -> Result<Vec<Mechanism>> {
-        list(&self.event)
+    /// The queries: the words are those of the list, the events those of the tree.
+    ///
+    /// # Errors
+    /// A list and a tree that are not of the same queries.
+    pub(super) fn queries(&self) -> Result<Queries> {
+        let unknown = || Error::Contradiction("the event tree holds something that no method asks");
+        let Event::Composed { events } = &self.event else { return Err(unknown()) };
+        if events.len() != self.mechanisms.len() {
+            return Err(unknown());
+        }
+        let query = |(row, event): (&Mechanism, &Event)| match event {
+            Event::SelfComposed { event, count } => {
+                let query = Query::new(&row.name, &row.what, (**event).clone());
+                match mechanism(&query, *count) {
+                    Some(numbers) if numbers == *row => Ok((query, *count)),
+                    _ => Err(unknown()),
+                }
+            }
+            _ => Err(unknown()),
+        };
+        self.mechanisms.iter().zip(events).map(query).collect()
     }
-}
-
-/// Whether two event trees ask the same queries, with the same noise, as often.
-pub(crate) fn same_queries(one: &Event, other: &Event) -> Result<bool> {
-    Ok(list(one)? == list(other)?)
-}
-
-/// The mechanisms in an event tree.
-pub(super) fn list(event: &Event) -> Result<Vec<Mechanism>> {
-    let Event::Composed { events } = event else { return Ok(vec![]) };
-    let one = |event: &Event| match event {
-        Event::SelfComposed { event, count } => mechanism(event, *count),
-        event => mechanism(event, 1),
-    };
-    let unknown = Error::Contradiction("the event tree holds something that no method asks");
-    events.iter().map(one).collect::<Option<_>>().ok_or(unknown)
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use progap_graph::Part;
+use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, Best, by_name};
 use progap_privacy::noise::{Provenance, tables};
-use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::statement::not_covered;
@@ -15,7 +15,8 @@ use super::{
 };
 use crate::error::InFile;
 use crate::folder::Kind;
-use crate::plan::{Plan, PublicSizes, influence, noise_values};
+use crate::plan::{Plan, PublicSizes, asked, noise_values, unit};
+use crate::query::{Queries, Query};
 use crate::settings::{Level, Settings};
 use crate::units::Epsilons;
 use crate::{Error, Result, method};
@@ -139,16 +140,16 @@ pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
     let delta = promise::bounded_delta(statement, settings, sizes);
     let bounded = delta.ok;
     findings.push(delta);
-    let asked = queries(statement, settings, sizes)?;
+    let (asked, queries) = queries(statement, settings, sizes)?;
     // Queries that no run asks are not accounted for: there is no bound on how long that takes.
-    let accountable = bounded && asked.ok;
+    let queries = queries.filter(|_| bounded && asked.ok);
     findings.push(asked);
-    if accountable {
+    if let Some(queries) = queries {
         let plan = promise::planned(statement, settings, sizes)?;
         findings.push(promise::public_list(statement, settings, &plan, sizes));
-        findings.push(promise::noise(statement, &plan));
+        findings.push(promise::noise(statement, &queries, &plan));
         findings.extend(epsilons(statement, settings, sizes)?);
-        findings.extend(both_units(statement, settings, sizes)?);
+        findings.extend(both_units(statement, &queries, settings, sizes)?);
     } else {
         let detail = "not recomputed: delta or the list of queries is not that of the settings";
         findings.push(Finding::checked("epsilon", detail, false));
@@ -240,12 +241,7 @@ fn exported(release: &Release) -> Result<Option<Finding>> {
 
 /// What the statement says in words, against what its numbers and the settings say.
 fn words(statement: &Statement, settings: &Settings) -> Finding {
-    let unit = match settings.level {
-        Level::None => None,
-        Level::Edge if settings.undirected => Some(Unit::EdgeUndirected),
-        Level::Edge => Some(Unit::Edge),
-        Level::Node => Some(Unit::Node),
-    };
+    let unit = unit(settings);
     let ok = statement.unit == unit
         && statement.selection == settings.selection
         && statement.not_covered == not_covered(settings)
@@ -255,55 +251,66 @@ fn words(statement: &Statement, settings: &Settings) -> Finding {
     Finding::checked("words and unit", detail, ok)
 }
 
-/// The listed queries against the event tree and the settings.
-fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Finding> {
+/// The recorded queries against those that the settings ask; nothing where there is no list to compare.
+fn queries(
+    statement: &Statement,
+    settings: &Settings,
+    sizes: PublicSizes,
+) -> Result<(Finding, Option<Queries>)> {
     let what = "list of queries";
     if settings.level == Level::None {
-        let ok = statement.event == Event::NonPrivate && statement.epsilon.is_none();
-        return Ok(Finding::checked(what, "no promise, none claimed", ok));
+        let ok = statement.event == Event::NonPrivate
+            && statement.epsilon.is_none()
+            && statement.mechanisms.is_empty();
+        return Ok((Finding::checked(what, "no guarantee, none claimed", ok), Some(Queries::default())));
     }
-    let recomputed = statement.mechanisms_of_event()?;
-    let listed = recomputed == statement.mechanisms;
-    if let Some((asked, ok)) = settings.method.recipe().expects(&statement.event, settings, sizes)? {
-        return Ok(Finding::checked(what, asked, listed && ok));
-    }
-    let aggregations: u64 = recomputed.iter().filter(|m| m.sampling_rate == 1.0).map(|m| m.count).sum();
-    let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
-    let (asked_steps, rate) = match settings.level {
-        Level::Node => {
-            let plan = Plan::new(settings, sizes)?;
-            (plan.steps * method::stages(settings) as u64, plan.rate)
+    let Ok(found) = statement.queries() else {
+        let detail = "the list and the event tree are not of the same queries";
+        return Ok((Finding::checked(what, detail, false), None));
+    };
+    let expected = asked(settings, sizes)?;
+    let known = |query: &Query| {
+        let planned = expected.get(&query.name);
+        planned.is_some_and(|planned| {
+            planned.purpose == query.purpose && promise::is_of_kind(&query.event, &planned.event)
+        })
+    };
+    let counted = |name: &str| found.count(name) == expected.count(name);
+    let ok = found.iter().all(|(query, _)| known(query) && counted(&query.name))
+        && expected.iter().all(|(query, _)| counted(&query.name));
+    let detail = match found.is_empty() {
+        true => "none".into(),
+        false => summary(&found),
+    };
+    Ok((Finding::checked(what, detail, ok), ok.then_some(found)))
+}
+
+/// The purposes of queries, with how often each was asked.
+fn summary(queries: &Queries) -> String {
+    let mut purposes: Vec<&Query> = vec![];
+    for (query, _) in queries.iter() {
+        if purposes.iter().all(|other| other.name != query.name) {
+            purposes.push(query);
         }
-        _ => (0, 1.0),
-    };
-    let sampled = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sampling_rate >= rate);
-    let sensitivity = match settings.level {
-        Level::Node => influence(settings),
-        _ if settings.undirected => 2f64.sqrt(),
-        _ => 1.0,
-    };
-    let sensitive =
-        recomputed.iter().filter(|m| m.sampling_rate == 1.0).all(|m| m.sensitivity >= sensitivity);
-    let clipped = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sensitivity >= settings.clip);
-    let ok = listed
-        && aggregations == method::aggregations(settings) as u64
-        && steps == asked_steps
-        && sensitive
-        && clipped
-        && sampled;
-    let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
-    Ok(Finding::checked(what, detail, ok))
+    }
+    let each = purposes.iter().map(|query| format!("{} x {}", queries.count(&query.name), query.purpose));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Epsilon in both units of an edge, where the statement has them, recomputed from the events.
-fn both_units(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Option<Finding>> {
+fn both_units(
+    statement: &Statement,
+    queries: &Queries,
+    settings: &Settings,
+    sizes: PublicSizes,
+) -> Result<Option<Finding>> {
     let claimed = Epsilons { friendship: statement.epsilon_friendship, directed: statement.epsilon_directed };
     let (Some(epsilon), Some(delta), true) =
         (statement.epsilon, statement.delta, claimed != Epsilons::default())
     else {
         return Ok(None);
     };
-    let found = Epsilons::of(&statement.event, statement.unit, (epsilon, delta), settings, sizes)?;
+    let found = Epsilons::of(queries, statement.unit, (epsilon, delta), settings, sizes)?;
     let holds = |claimed: Option<f64>, found: Option<f64>| match (claimed, found) {
         (None, None) => true,
         (Some(claimed), Some(found)) => (claimed - found).abs() <= 1e-9 * (1.0 + found),

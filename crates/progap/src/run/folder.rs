@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use progap_graph::{AtomicFile, Buffer, Dataset, Graph, store};
-use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +18,7 @@ use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};
 use crate::model::Model;
 use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::aggregate_name;
+use crate::query::Queries;
 use crate::release;
 use crate::settings::Settings;
 use crate::{Error, Result};
@@ -31,7 +31,7 @@ const NOISY_GRAPH: &str = "noisy-graph.progap";
 pub(super) const OF_A_RUN: [&str; 5] = [KEY, CHECKPOINTS[0], CHECKPOINTS[1], NOISY_GRAPH, RUN];
 /// How long a stage may run before its state is kept.
 const INTERVAL: Duration = Duration::from_secs(10);
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const AGGREGATES: &str = "aggregates";
 
 /// What a run was asked to do, and on what.
@@ -120,7 +120,7 @@ struct Note {
     best: Option<f64>,
     history: Vec<EpochRecord>,
     stage_accuracies: Vec<f64>,
-    events: Vec<(Event, u64)>,
+    asked: Queries,
 }
 
 impl RunFolder {
@@ -240,7 +240,7 @@ impl RunFolder {
                 .transpose()?,
             history: note.history,
             stage_accuracies: note.stage_accuracies,
-            events: note.events,
+            asked: note.asked,
         })
     }
 
@@ -352,7 +352,7 @@ impl Keeper for RunFolder {
             best: state.best.as_ref().map(|(accuracy, _)| *accuracy),
             history: state.history.clone(),
             stage_accuracies: state.stage_accuracies.clone(),
-            events: state.events.clone(),
+            asked: state.asked.clone(),
         };
         let turn = usize::from(self.progress.checkpoint() == Some(CHECKPOINTS[0]));
         let file = self.path.join(CHECKPOINTS[turn]);

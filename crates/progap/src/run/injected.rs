@@ -115,7 +115,7 @@ fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers
     if settings.method == Method::EdgeRand {
         let plan: Plan = prepare(dataset, settings).expect("a plan");
         let mut vault = Vault::new(dataset.clone(), settings, randomness(settings)).expect("a vault");
-        return Answers::Graph(vault.noisy_graph(settings, &plan, None).expect("a noisy graph"));
+        return Answers::Graph(vault.noisy_graph(&plan, None).expect("a noisy graph"));
     }
     let sizes = (dataset.features().columns(), dataset.classes());
     let widths =
@@ -218,10 +218,10 @@ fn a_query_more_than_was_planned_leaves_no_release() {
         train_given(&data, &settings, &keep.path().join("right"), &nothing, |_| ()).expect("a release");
         let folder = keep.path().join("wrong");
         let once_more = |vault: &mut Vault| {
-            let mut events = vault.events().to_vec();
-            let last = events.last().cloned().expect("a query");
-            events.push(last);
-            vault.resume(events);
+            let mut asked = vault.asked().clone();
+            let last = asked.iter().last().map(|(query, _)| query.clone()).expect("a query");
+            asked.add(last, 1);
+            vault.resume(asked);
         };
         let error =
             train_given(&data, &settings, &folder, &nothing, once_more).expect_err("refused").to_string();

@@ -13,29 +13,15 @@ use progap_graph::{Buffer, Dataset, Graph};
 use progap_privacy::noise::{AnySource, Randomness, RunKey};
 use serde_json::Value;
 
-use super::{metrics, prepare, random_bytes};
+use super::{metrics, prepare_by, random_bytes};
 use crate::method::trainer::{Keeper, State, Trainer};
 use crate::method::{self, Observer};
-use crate::plan::{Plan, PublicSizes};
+use crate::plan::{Calibrations, Plan};
 use crate::release::Metrics;
 use crate::settings::{Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
-/// The settings on which noise does not depend. A setting that is not listed here only makes sharing rarer.
-const NOT_IN_NOISE: [&str; 11] = [
-    "hidden",
-    "layers",
-    "encoder_layers",
-    "activation",
-    "jk",
-    "dropout",
-    "layerwise",
-    "learning_rate",
-    "weight_decay",
-    "selection",
-    "seed",
-];
 /// The settings that change a stage of ProGAP through the noise alone.
 const ONLY_IN_NOISE: [&str; 4] = ["depth", "epsilon", "delta", "accounting"];
 /// The most bytes of aggregates that are kept to be shared.
@@ -44,7 +30,7 @@ const MOST_BYTES: usize = 256 << 20;
 /// What runs of one process share.
 #[derive(Debug, Default)]
 pub struct Shared {
-    plans: Mutex<HashMap<String, Plan>>,
+    noise: Calibrations,
     stages: Mutex<Stages>,
 }
 
@@ -84,17 +70,6 @@ impl Shared {
     pub fn stages_shared(&self) -> usize {
         locked(&self.stages).used
     }
-
-    fn plan(&self, dataset: &Dataset, settings: &Settings) -> Result<Plan> {
-        let sizes = PublicSizes::of(dataset, settings);
-        let key = format!("{sizes:?} {}", without(settings, &NOT_IN_NOISE));
-        if let Some(plan) = locked(&self.plans).get(&key) {
-            return Ok(plan.clone());
-        }
-        let plan = prepare(dataset, settings)?;
-        locked(&self.plans).insert(key, plan.clone());
-        Ok(plan)
-    }
 }
 
 /// A poisoned lock only says that another run failed; what is kept is whole.
@@ -122,7 +97,8 @@ pub fn fit_in_memory(
 ) -> Result<Metrics> {
     settings.check()?;
     let settings = &settings.for_graph(dataset.graph());
-    let plan = shared.plan(dataset, settings)?;
+    let plan =
+        prepare_by(dataset, settings, |settings, sizes| Plan::remembered(&shared.noise, settings, sizes))?;
     match settings.seed {
         Some(seed) => {
             let keeper = Memory::new(shared, fingerprint, settings, &plan);
@@ -284,6 +260,20 @@ mod tests {
                 assert!(first.history.iter().all(|epoch| epoch.train_accuracy.is_some()));
             }
             assert_eq!(shared.stages_shared(), expected, "{level}");
+        }
+    }
+
+    /// Runs of one process share searches for noise, and nothing else of a plan: each has the noise that its own sizes need.
+    #[test]
+    fn settings_of_one_search_have_plans_of_their_own() {
+        let network = SocialNetwork::new(300).edges(3_000).classes(3).seed(1).generate().expect("a network");
+        let dataset = network.or_random_split(Ratios::default(), 1).expect("a split");
+        let shared = Shared::default();
+        for hidden in [8, 32, 16] {
+            let settings =
+                Settings { hidden, epochs: 2, seed: Some(5), ..Settings::of(Method::Gap, Level::Edge) };
+            let fit = |shared: &Shared| fit_in_memory(&dataset, "f", &settings, shared, &mut ());
+            assert_eq!(fit(&shared).expect("trained"), fit(&Shared::default()).expect("trained"), "{hidden}");
         }
     }
 

@@ -124,6 +124,15 @@ pub fn interrupted(folder: &Path) -> Result<RunFile> {
 
 /// The noise of a run on a data set; what cannot be trained on is refused.
 pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
+    prepare_by(dataset, settings, Plan::new)
+}
+
+/// As [`prepare`], by another way to the same plan.
+fn prepare_by(
+    dataset: &Dataset,
+    settings: &Settings,
+    plan: impl FnOnce(&Settings, PublicSizes) -> Result<Plan>,
+) -> Result<Plan> {
     settings.check()?;
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
     // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere.
@@ -173,7 +182,7 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     }
     let sizes = PublicSizes::of(dataset, settings);
     delta::check(settings, sizes)?;
-    Plan::new(settings, sizes)
+    plan(settings, sizes)
 }
 
 /// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.

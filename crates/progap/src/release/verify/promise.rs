@@ -4,8 +4,9 @@ use progap_privacy::Event;
 
 use super::Finding;
 use crate::plan::{Plan, PublicSizes};
+use crate::query::Queries;
 use crate::release::Statement;
-use crate::release::statement::{Mechanism, mechanism, public};
+use crate::release::statement::public;
 use crate::settings::{Level, Settings};
 use crate::{Result, delta};
 
@@ -58,7 +59,7 @@ pub(super) fn public_list(
 }
 
 /// The name of the accountant, and the noise of every query, against what the settings ask for.
-pub(super) fn noise(statement: &Statement, plan: &Plan) -> Finding {
+pub(super) fn noise(statement: &Statement, queries: &Queries, plan: &Plan) -> Finding {
     let named = statement.accountant == plan.accountant;
     let mut ok = named && statement.unit == plan.unit;
     ok &= match (statement.epsilon, statement.unit) {
@@ -66,40 +67,68 @@ pub(super) fn noise(statement: &Statement, plan: &Plan) -> Finding {
         (None, None) => true,
         _ => false,
     };
-    let (found, expected) = (sums(&statement.event), sums(&plan.event));
-    ok &= found.len() == expected.len()
-        && found.iter().all(|(one, count)| {
-            expected.iter().any(|(other, planned)| {
-                let near = |a: f64, b: f64| (a - b).abs() <= CALIBRATED * b;
-                one.what == other.what
-                    && count == planned
-                    && near(one.noise_multiplier, other.noise_multiplier)
-                    && near(one.sampling_rate, other.sampling_rate)
-                    // Rounding is charged: a little above what the plan counts with, and never below.
-                    && one.sensitivity >= other.sensitivity * (1.0 - 1e-12)
-                    && one.sensitivity <= other.sensitivity * 2.0
-            })
-        });
+    ok &= queries.iter().all(|(query, _)| {
+        let planned = plan.queries.get(&query.name);
+        planned.is_some_and(|planned| is_as_noisy(&query.event, &planned.event))
+    });
     let detail = format!("as much as the settings ask for, by the accountant {:?}", plan.accountant);
     Finding::checked("noise", detail, ok)
 }
 
-/// The kinds of queries in an event tree, each with how often it is asked in all.
-fn sums(event: &Event) -> Vec<(Mechanism, u64)> {
-    let mut found: Vec<(Mechanism, u64)> = vec![];
-    let mut left = vec![(event, 1u64)];
-    while let Some((event, times)) = left.pop() {
-        match event {
-            Event::Composed { events } => left.extend(events.iter().map(|event| (event, times))),
-            Event::SelfComposed { event, count } => left.push((event, times.saturating_mul(*count))),
-            event => {
-                let Some(one) = mechanism(event, 1) else { continue };
-                match found.iter_mut().find(|(other, _)| *other == one) {
-                    Some((_, count)) => *count = count.saturating_add(times),
-                    None => found.push((one, times)),
-                }
-            }
+/// Whether an event is of the same kind as a planned one, up to its noise: of the same records, and of at least the sensitivity.
+/// Rounding is charged, so that it may be a little above what the plan counts with, and never below.
+pub(super) fn is_of_kind(event: &Event, planned: &Event) -> bool {
+    let charged = |found: f64, planned: f64| found >= planned * (1.0 - 1e-12) && found <= planned * 2.0;
+    match (event, planned) {
+        (Event::Gaussian { sensitivity, .. }, Event::Gaussian { sensitivity: planned, .. })
+        | (Event::Laplace { sensitivity, .. }, Event::Laplace { sensitivity: planned, .. }) => {
+            charged(*sensitivity, *planned)
         }
+        (
+            Event::RandomizedResponse { true_positive, false_positive },
+            Event::RandomizedResponse { true_positive: keep, false_positive: flip },
+        ) => near(*true_positive, *keep) && near(*false_positive, *flip),
+        (
+            Event::PoissonSampled { rate, event },
+            Event::PoissonSampled { rate: planned_rate, event: planned },
+        ) => near(*rate, *planned_rate) && is_of_kind(event, planned),
+        (
+            Event::SampledWithoutReplacement { population, batch_size, max_terms, term_sensitivity, .. },
+            Event::SampledWithoutReplacement {
+                population: nodes,
+                batch_size: size,
+                max_terms: terms,
+                term_sensitivity: moved,
+                ..
+            },
+        ) => {
+            (population, batch_size, max_terms) == (nodes, size, terms) && charged(*term_sensitivity, *moved)
+        }
+        _ => false,
     }
-    found
+}
+
+/// Whether an event has the noise of a planned one, for its sensitivity.
+fn is_as_noisy(event: &Event, planned: &Event) -> bool {
+    match (event, planned) {
+        (Event::Gaussian { sigma, sensitivity }, Event::Gaussian { sigma: noise, sensitivity: moved })
+        | (
+            Event::Laplace { scale: sigma, sensitivity },
+            Event::Laplace { scale: noise, sensitivity: moved },
+        )
+        | (
+            Event::SampledWithoutReplacement { sigma, term_sensitivity: sensitivity, .. },
+            Event::SampledWithoutReplacement { sigma: noise, term_sensitivity: moved, .. },
+        ) => near(sigma / sensitivity, noise / moved),
+        (Event::PoissonSampled { event, .. }, Event::PoissonSampled { event: planned, .. }) => {
+            is_as_noisy(event, planned)
+        }
+        // Its noise is what it is.
+        (Event::RandomizedResponse { .. }, Event::RandomizedResponse { .. }) => is_of_kind(event, planned),
+        _ => false,
+    }
+}
+
+fn near(found: f64, planned: f64) -> bool {
+    (found - planned).abs() <= CALIBRATED * planned
 }
