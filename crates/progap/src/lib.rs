@@ -27,6 +27,7 @@ mod rows;
 pub mod run;
 pub mod settings;
 pub mod signature;
+mod sqlite;
 pub mod units;
 pub mod vault;
 

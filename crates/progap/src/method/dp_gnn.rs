@@ -6,8 +6,8 @@ use progap_nn::{Optimiser, SageArchitecture};
 use progap_privacy::Event;
 
 use super::catalogue::Entry;
-use super::trainer::{Desk, Lesson, Trainer};
-use super::{Choice, Fitted, Method, Recipe, Target, sage};
+use super::trainer::{Objective, StepContext, Trainer};
+use super::{Choice, Fitted, Method, Recipe, Target, rows_and_aggregates, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::subgraph as attack;
 use crate::model::{Model, Shape};
@@ -101,19 +101,20 @@ impl Recipe for DpGnn {
         let begin = |trainer: &Trainer<'_>| {
             Model::new(self.shape(trainer.settings, trainer.shape, 0, None), trainer.stage_seed(0))
         };
-        let mut lesson = SubgraphLesson;
-        trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
-        let accuracies = trainer.judge(&lesson)?;
+        let mut objective = SubgraphObjective;
+        trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+        let accuracies = trainer.evaluate(&objective)?;
         let near = trainer.vault.unprotected_aggregates(trainer.model(0)?.sage()?)?;
         let aggregates = trainer.keep(near, trainer.settings.hidden)?;
-        Ok(Fitted::new(trainer, None, aggregates, accuracies))
+        let reads = rows_and_aggregates(aggregates.len());
+        Fitted::new(trainer, vec![(0, reads)], aggregates, accuracies)
     }
 
     fn aggregates_are_protected(&self) -> bool {
         false
     }
 
-    fn promise(&self, numbers: &str) -> Option<String> {
+    fn guarantee(&self, numbers: &str) -> Option<String> {
         Some(format!(
             "Training alone is private; predictions are not. For every node, what everyone else can tell from the trained \
              parameters is almost the same as if that node's record, that is its features, its label and its own list of \
@@ -149,24 +150,24 @@ fn term_sensitivity(settings: &Settings) -> f64 {
 }
 
 /// A GraphSAGE over batches of nodes, each with its senders, all of it private.
-struct SubgraphLesson;
+struct SubgraphObjective;
 
-impl Lesson for SubgraphLesson {
+impl Objective for SubgraphObjective {
     fn epoch(
         &mut self,
-        desk: &mut Desk<'_>,
+        context: &mut StepContext<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
-        let (sage, plan) = (model.sage_mut()?, desk.plan);
-        let grid = desk.take_grid(|vault, parameters| vault.subgraph_grid(parameters, plan))?;
-        for step in desk.steps(done) {
-            let query = format!("gradient {}/{step}", desk.stage);
-            let gradient = desk.vault.subgraph_gradient(&query, sage, &grid, plan)?;
+        let (sage, plan) = (model.sage_mut()?, context.plan);
+        let grid = context.take_grid(|vault, parameters| vault.subgraph_grid(parameters, plan))?;
+        for step in context.steps(done) {
+            let query = format!("gradient {}/{step}", context.stage);
+            let gradient = context.vault.subgraph_gradient(&query, sage, &grid, plan)?;
             sage.apply(optimiser, &gradient)?;
         }
-        desk.keep_grid(grid);
+        context.put_grid_back(grid);
         Ok((None, None))
     }
 

@@ -1,4 +1,4 @@
-//! The privacy statement: what is promised, to whom, and how to check it.
+//! The privacy statement: what is guaranteed, to whom, and how to check it.
 
 use progap_graph::{Dataset, Part};
 use progap_privacy::noise::Provenance;
@@ -10,7 +10,7 @@ use crate::plan::{Plan, PublicSizes};
 use crate::query::{Noise, Queries, Query};
 use crate::settings::{Bounding, DeltaRule, Level, Selection, Settings};
 use crate::units::Epsilons;
-use crate::{Error, Result, delta, method};
+use crate::{Error, Result, delta};
 
 /// One kind of query, and how often it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,17 +32,17 @@ pub struct Mechanism {
     pub sampling_rate: f64,
 }
 
-/// What is promised about a release.
+/// What is guaranteed about a release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
-    /// The promise in plain words.
+    /// The guarantee in plain words.
     pub in_words: String,
     /// Whether there is any.
     pub private: bool,
     /// What one record is.
     pub unit: Option<Unit>,
-    /// The epsilon; absent without a promise.
+    /// The epsilon; absent without a guarantee.
     pub epsilon: Option<f64>,
     /// The delta.
     pub delta: Option<f64>,
@@ -67,7 +67,7 @@ pub struct Statement {
     pub choice: Option<Choice>,
     /// What was assumed to be public.
     pub public: Vec<String>,
-    /// What the promise does not cover.
+    /// What the guarantee does not cover.
     pub not_covered: Vec<String>,
     /// The number of feature columns.
     pub feature_columns: usize,
@@ -87,7 +87,6 @@ impl Statement {
             None => Event::NonPrivate,
             Some(_) => asked.event()?,
         };
-        let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
         let private = plan.unit.is_some() && vault.provenance().is_private();
         let sizes = PublicSizes {
             edges: 0,
@@ -110,7 +109,7 @@ impl Statement {
             event,
             randomness: vault.provenance(),
             selection: settings.selection,
-            choice: method::choose(settings, &fitted.history, val_nodes),
+            choice: fitted.choice.clone(),
             public: public(settings, plan, sizes),
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),
@@ -155,8 +154,8 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
     let epsilon = in_four_digits(epsilon);
     let delta = if delta == 0.0 { "0".into() } else { format!("{delta:e}") };
-    let promise = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
-    if let Some(words) = settings.method.recipe().promise(&promise) {
+    let numbers = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
+    if let Some(words) = settings.method.recipe().guarantee(&numbers) {
         return words;
     }
     let nothing_asked = statement.event == Event::Composed { events: vec![] };
@@ -174,7 +173,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             };
             format!(
                 "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-                 single directed edge had been left out, {promise}. {friendship}; features and labels of nodes are \
+                 single directed edge had been left out, {numbers}. {friendship}; features and labels of nodes are \
                  treated as public and are not protected."
             )
         }
@@ -185,20 +184,20 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             });
             format!(
                 "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-                 single friendship, in both directions, had been left out, {promise}.{directed} Features and labels of \
+                 single friendship, in both directions, had been left out, {numbers}.{directed} Features and labels of \
                  nodes are treated as public and are not protected."
             )
         }
         _ => format!(
             "For every node, everyone else's view (the model, the noisy aggregates, and the predictions about other \
              nodes) is almost the same as if that node's record, that is its features, its label and its own list of \
-             receivers, had been left out, {promise}. A prediction about a node uses that node's own features: give it \
+             receivers, had been left out, {numbers}. A prediction about a node uses that node's own features: give it \
              to that node, or to those who may see its features."
         ),
     }
 }
 
-/// Rounded up, so that the words never promise more than the number.
+/// Rounded up, so that the words never claim more than the number.
 fn in_four_digits(epsilon: f64) -> String {
     format!("{:.4}", (epsilon * 1e4 - 1e-6).ceil() / 1e4)
 }

@@ -22,8 +22,8 @@ use crate::units::Epsilons;
 use crate::{Error, Result, method};
 
 mod claimed;
+mod guarantee;
 mod measured;
-mod promise;
 
 /// Something that was checked, or that can only be claimed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -110,14 +110,14 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
         let found = measured::history(&release.metrics, settings, method::stages(settings) - 1);
         Finding { what: "private history".into(), ..found }
     }));
-    findings.extend(verify_promise(&release)?);
+    findings.extend(verify_guarantee(&release)?);
     findings.extend(claimed::private(&release)?);
     Ok(findings)
 }
 
 /// Checks everything but files: sizes, the words, the list of queries against the settings, delta, epsilon by two accountants, and
 /// the accuracies where labels are there. What it finds does not depend on anything in `private/`.
-pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
+pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
@@ -134,10 +134,10 @@ pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
     let sizes = release.sizes();
     findings.push(measured::accuracy(release)?);
     if settings.level != Level::Node {
-        let released = statement.choice.as_ref().map_or(method::stages(settings) - 1, |choice| choice.stage);
+        let released = measured::released_stage(release);
         findings.push(measured::history(&release.metrics, settings, released));
     }
-    let delta = promise::bounded_delta(statement, settings, sizes);
+    let delta = guarantee::bounded_delta(statement, settings, sizes);
     let bounded = delta.ok;
     findings.push(delta);
     let (asked, queries) = queries(statement, settings, sizes)?;
@@ -145,9 +145,9 @@ pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
     let queries = queries.filter(|_| bounded && asked.ok);
     findings.push(asked);
     if let Some(queries) = queries {
-        let plan = promise::planned(statement, settings, sizes)?;
-        findings.push(promise::public_list(statement, settings, &plan, sizes));
-        findings.push(promise::noise(statement, &queries, &plan));
+        let plan = guarantee::planned(statement, settings, sizes)?;
+        findings.push(guarantee::public_list(statement, settings, &plan, sizes));
+        findings.push(guarantee::noise(statement, &queries, &plan));
         findings.extend(epsilons(statement, settings, sizes)?);
         findings.extend(both_units(statement, &queries, settings, sizes)?);
     } else {
@@ -272,7 +272,7 @@ fn queries(
     let known = |query: &Query| {
         let planned = expected.get(&query.name);
         planned.is_some_and(|planned| {
-            planned.purpose == query.purpose && promise::is_of_kind(&query.event, &planned.event)
+            planned.purpose == query.purpose && guarantee::is_of_kind(&query.event, &planned.event)
         })
     };
     let counted = |name: &str| found.count(name) == expected.count(name);
@@ -330,13 +330,13 @@ fn both_units(
     )))
 }
 
-/// Checks the recorded events against the promise: they are no more than the plan that the promise is of, or cost no more by
+/// Checks the recorded events against the guarantee: they are no more than the plan that the guarantee is of, or cost no more by
 /// the tightest accountant that is proven.
 ///
 /// # Errors
 /// Events that cost more than the statement says, or a statement that says more than was asked for: then there must be no
 /// release.
-pub(super) fn check_promise(statement: &Statement, settings: &Settings, plan: &Plan) -> Result<()> {
+pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: &Plan) -> Result<()> {
     let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(()) };
     let event = &statement.event;
     let of_the_plan = claimed == plan.epsilon && delta == plan.delta;
@@ -352,7 +352,7 @@ pub(super) fn check_promise(statement: &Statement, settings: &Settings, plan: &P
     match holds && claimed <= settings.epsilon.unwrap_or(0.0) * (1.0 + 1e-12) {
         true => Ok(()),
         false => Err(Error::Contradiction(
-            "what was asked of the data costs more than the statement would promise, so no release was written: this is a \
+            "what was asked of the data costs more than the statement would claim, so no release was written: this is a \
              mistake in progap itself, please report it",
         )),
     }

@@ -43,7 +43,7 @@ impl Account {
     }
 }
 
-/// The unit in which a run is charged; what promises nothing cannot be.
+/// The unit in which a run is charged; what guarantees nothing cannot be.
 pub fn chargeable(settings: &Settings) -> Result<Unit> {
     if settings.seed.is_some() {
         return Err(Error::Contradiction(

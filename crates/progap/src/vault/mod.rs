@@ -11,6 +11,7 @@
 //! | `gradient.rs` | sums of clipped gradients: [`Vault::gradient`] |
 //! | `subgraph.rs` | the same over nodes with their senders: [`Vault::subgraph_gradient`] |
 //! | `response.rs` | the graph by randomised response: [`Vault::noisy_graph`] |
+//! | `votes.rs` | counts of votes over the graph, Laplace noise: [`Vault::votes`] |
 //! | `unprotected.rs` | none: what measures or predicts without protection, for the data owner alone; it trains nothing |
 //!
 //! A method cannot read an edge:
@@ -36,6 +37,7 @@ mod subgraph;
 #[cfg(test)]
 mod tests;
 mod unprotected;
+mod votes;
 
 use std::num::NonZeroU64;
 
@@ -48,6 +50,7 @@ use progap_privacy::noise::{
 };
 pub(crate) use response::{edge_count, edge_response};
 pub(crate) use subgraph::subgraph_sum;
+pub(crate) use votes::{vote_count, vote_sensitivity};
 
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
@@ -174,6 +177,16 @@ impl Vault {
     /// The columns of the rows, which are public.
     pub fn columns(&self) -> usize {
         self.rows.features.columns()
+    }
+
+    /// From now on the rows hold other features: made of public rows and of answers that left before, so that this asks nothing.
+    ///
+    /// # Errors
+    /// Private rows, or features that do not fit.
+    pub fn replace_public_rows(&mut self, columns: usize, values: Vec<f32>) -> Result<()> {
+        let rows = self.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+        self.rows = rows.with_features(columns, values)?;
+        Ok(())
     }
 
     /// From now on the rows hold what an encoder says of the features, normalised, instead of the features. Each row

@@ -3,10 +3,12 @@
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Buffer, Ratios};
 use progap_nn::Architecture;
+use progap_privacy::Event;
 use progap_privacy::noise::choose_scale;
 
 use super::*;
 use crate::plan::PublicSizes;
+use crate::settings::Method;
 
 const SIZES: PublicSizes =
     PublicSizes { edges: 6000, train_nodes: 225, nodes: 300, columns: 500, classes: 3 };
@@ -138,4 +140,56 @@ fn labels_of_validation_and_test_nodes_are_not_used() {
     assert_eq!(change(Part::Val), original);
     assert_eq!(change(Part::Test), original);
     assert_ne!(change(Part::Train), original);
+}
+
+/// The counts of votes, where everyone votes for a class by its number.
+fn votes(dataset: Dataset, settings: &Settings, plan: &Plan) -> Vec<f32> {
+    let cast: Vec<u32> = (0..dataset.nodes() as u32).map(|node| node % 3).collect();
+    let mut vault = Vault::new(dataset, settings, Randomness::from_seed(3)).expect("a vault");
+    let counted = vault.votes("votes 1", &cast, plan).expect("counts");
+    assert_eq!(vault.asked().count("votes"), 1);
+    assert!(
+        vault.votes("votes 1", &cast, plan).is_err() || settings.level == Level::None,
+        "noise is used once"
+    );
+    assert!(
+        vault.votes("votes 2", &[0; 5], plan).is_err() && vault.votes("votes 3", &[3; 300], plan).is_err()
+    );
+    counted
+}
+
+#[test]
+fn an_edge_moves_one_count_by_one() {
+    let settings = Settings::of(Method::Lpgnet, Level::None);
+    let plan = Plan::new(&settings, SIZES).expect("a plan");
+    let with = votes(data(), &settings, &plan);
+    let graph = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault").graph;
+    for node in 0..300 {
+        let heard = |class| graph.in_neighbours(node).iter().filter(|&&sender| sender % 3 == class).count();
+        let expected: Vec<f32> = (0..3).map(|class| heard(class) as f32).collect();
+        assert_eq!(with[3 * node..3 * node + 3], expected, "{node}");
+    }
+}
+
+/// The recorded event is that of the unit, its scale is the one that is drawn, and all counts together cost what is stated.
+#[test]
+fn votes_are_recorded_with_the_noise_that_is_drawn() {
+    for (undirected, sensitivity) in [(false, 1.0), (true, 2.0)] {
+        let settings = Settings { undirected, ..Settings::of(Method::Lpgnet, Level::Edge) };
+        let plan = Plan::new(&settings, SIZES).expect("a plan");
+        let exact = Settings::of(Method::Lpgnet, Level::None);
+        let noisy = votes(data(), &settings, &plan);
+        let exact = votes(data(), &exact, &Plan::new(&exact, SIZES).expect("a plan"));
+        let spread =
+            noisy.iter().zip(&exact).map(|(noisy, exact)| f64::from((noisy - exact).abs())).sum::<f64>();
+        let Some(Event::Laplace { scale, sensitivity: charged }) =
+            plan.queries.get("votes").map(|q| q.event.clone())
+        else {
+            panic!("{plan:?}")
+        };
+        assert_eq!((charged, plan.delta, plan.queries.count("votes")), (sensitivity, 0.0, 2));
+        assert!(2.0 * sensitivity / scale <= 1.0 && 2.0 * sensitivity / scale > 0.9999, "{scale}");
+        // The mean of 900 magnitudes, each with a standard deviation of about the scale: six standard errors.
+        assert!((spread / 900.0 / scale - 1.0).abs() < 0.2, "{spread} {scale}");
+    }
 }

@@ -16,7 +16,7 @@ use progap::experiment::{
     Tuning,
 };
 use progap::method::catalogue::methods;
-use progap::run::Shared;
+use progap::run::StageCache;
 use progap::settings::{Level, Method};
 use serde_json::{Value, json};
 
@@ -393,8 +393,8 @@ impl Common {
                 .into());
             }
         }
-        let shared = Shared::default();
-        let queue = Queue { jobs: left, workers, library: &library, shared: &shared, stop };
+        let cache = StageCache::default();
+        let queue = Queue { jobs: left, workers, library: &library, cache: &cache, stop };
         let tally = queue.run(store, &mut |notice| watch.notice(notice))?;
         watch.end();
         if tally.left > 0 {

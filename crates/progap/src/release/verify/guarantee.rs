@@ -1,4 +1,4 @@
-//! The promise: delta by its rule, and everything that the plan of the settings decides.
+//! The guarantee: delta by its rule, and everything that the plan of the settings decides.
 
 use progap_privacy::Event;
 
@@ -23,7 +23,7 @@ pub(super) fn planned(statement: &Statement, settings: &Settings, sizes: PublicS
 pub(super) fn bounded_delta(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Finding {
     let what = "delta";
     let Some(delta) = statement.delta else {
-        let detail = "none, as nothing is promised".to_string();
+        let detail = "none, as nothing is guaranteed".to_string();
         return Finding::checked(what, detail, settings.level == Level::None);
     };
     let (least, most) = delta::range(settings, sizes);
