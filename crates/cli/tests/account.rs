@@ -201,18 +201,21 @@ fn bad_flags_are_refused() {
         refused(&format!("--level edge --depth 1 --delta 1e-6 --sigma {sigma}"), "", &["sigma", "above 0"]);
         refused(&format!("{NODE} --depth 1 --sigma {sigma}"), "", &["sigma", "above 0"]);
     }
-    refused("--level edge --depth 0 --epsilon 1 --delta 1e-6", "", &["depth", "at least 1"]);
-    refused("--level edge --depth 9999 --epsilon 1 --delta 1e-6", "", &["depth", "at most 1000"]);
+    refused("--level edge --depth 9999 --epsilon 1 --delta 1e-6", "", &["depth", "9999", "0 to 50"]);
     refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "edge level"]);
     refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
     let node = "--level node --depth 1 --epsilon 1 --delta 1e-6";
-    refused(&format!("{node} --train-nodes 10 --batch-size 11 --epochs 1"), "", &["batch_size is 11"]);
-    refused(&format!("{node} --train-nodes 10 --batch-size 0 --epochs 1"), "", &["batch_size is 0"]);
-    refused(&format!("{node} --train-nodes 10 --batch-size 5 --epochs 0"), "", &["epochs is 0"]);
-    refused(&format!("{NODE} --depth 1 --epsilon 1 --ratio 0"), "", &["ratio is 0"]);
-    refused(&format!("{NODE} --depth 1 --epsilon 1 --clip -1"), "", &["clip is -1"]);
-    refused(&format!("{NODE} --depth 1 --epsilon 1 --max-degree 0"), "", &["max-degree is 0"]);
+    refused(
+        &format!("{node} --train-nodes 10 --batch-size 11 --epochs 1"),
+        "",
+        &["batch size", "11", "10 training nodes"],
+    );
+    refused(&format!("{node} --train-nodes 10 --batch-size 0 --epochs 1"), "", &["batch size", "0"]);
+    refused(&format!("{node} --train-nodes 10 --batch-size 5 --epochs 0"), "", &["epochs", "0"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --ratio 0"), "", &["ratio", "0"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --clip -1"), "", &["clip", "-1"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --max-degree 0"), "", &["max degree", "0"]);
     refused(
         &format!("{NODE} --depth 1 --epsilon 1 --accountant gdp"),
         "",
@@ -221,6 +224,58 @@ fn bad_flags_are_refused() {
     refused("--delta 1e-6", "", &["--level"]);
     refused("--level edge --depth 1 --delta 1e-6", "", &["--epsilon"]);
     refused("--level edge --depth 1 --delta 1e-6 --epsilon 1 --sigma 2", "", &["cannot be used with"]);
+}
+
+/// Every method of the registry at every level that protects something: what is shown is what training would plan, to the last digit,
+/// and the noise leads back to the same cost.
+#[test]
+fn the_noise_is_that_of_training_for_every_method() {
+    for entry in progap::method::catalogue::methods() {
+        for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
+            for undirected in [false, true] {
+                if undirected && level == Level::Node {
+                    continue;
+                }
+                let delta = entry.method.has_delta().then_some(1e-6);
+                let usual = Settings { delta, undirected, ..Settings::of(entry.method, level) };
+                let node = level == Level::Node;
+                let usual = if node { Settings { batch_size: 300, epochs: 4, ..usual } } else { usual };
+                let sizes =
+                    PublicSizes { train_nodes: if node { 9000 } else { 0 }, ..PublicSizes::default() };
+                let plan = Plan::new(&usual, sizes).expect("a plan");
+                let mut flags = format!("--method {} --level {level}", entry.method);
+                flags += if undirected { " --undirected" } else { "" };
+                flags += &delta.map_or(String::new(), |delta| format!(" --delta {delta}"));
+                flags += if node { " --train-nodes 9000 --batch-size 300 --epochs 4" } else { "" };
+                let answer = json(&format!("{flags} --epsilon {}", usual.epsilon.expect("a budget")), "");
+                let what = format!("{flags}: {answer}");
+                assert_eq!(number(&answer["epsilon"]), plan.epsilon, "{what}");
+                let shown = answer["queries"].as_array().cloned().unwrap_or_default();
+                assert_eq!(shown.len(), plan.queries.iter().count(), "{what}");
+                for (shown, (query, count)) in shown.iter().zip(plan.queries.iter()) {
+                    let noise = query.noise().expect("noise");
+                    assert_eq!(number(&shown["sigma"]), noise.sigma, "{what}");
+                    assert_eq!(number(&shown["sensitivity"]), noise.sensitivity, "{what}");
+                    assert_eq!(shown["count"].as_u64(), Some(count), "{what}");
+                    assert_eq!(shown["purpose"], query.purpose, "{what}");
+                }
+                match answer["sigma"].as_f64() {
+                    Some(sigma) => {
+                        let back = json(&format!("{flags} --sigma {sigma}"), "");
+                        assert!(
+                            (number(&back["epsilon"]) / plan.epsilon - 1.0).abs() < 1e-9,
+                            "{what} {back}"
+                        );
+                    }
+                    None => refused(&format!("{flags} --sigma 3"), "", &["--epsilon"]),
+                }
+            }
+        }
+    }
+    // Nothing is asked of the edges.
+    assert_eq!(number(&json("--level edge --depth 0 --epsilon 1 --delta 1e-6", "")["epsilon"]), 0.0);
+    refused("--method edge-rand --level edge --epsilon 1 --delta 1e-6", "", &["--delta"]);
+    refused("--level edge --epsilon 1", "", &["--delta"]);
 }
 
 #[test]

@@ -271,9 +271,9 @@ fn releases_that_cannot_be_trusted() {
     };
     let text = |name: &str| String::from_utf8(good[name].clone()).expect("text");
 
-    let newer = text("manifest.json").replace("\"version\": 1", "\"version\": 2");
+    let newer = text("manifest.json").replace("\"version\": 2", "\"version\": 3");
     put(at, &[("r/manifest.json", newer.as_bytes())]);
-    all_refuse(&["manifest.json", "version 2", "update"]);
+    all_refuse(&["manifest.json", "version 3", "update"]);
     put(at, &[("r/manifest.json", b"[]")]);
     all_refuse(&["manifest.json"]);
     put(at, &[("r/manifest.json", &good["manifest.json"])]);

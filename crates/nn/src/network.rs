@@ -80,6 +80,15 @@ impl Architecture {
         if self.jk == Jk::Cat { self.inputs.len() } else { 1 }
     }
 
+    /// The number of parameters of such a network, without the memory for any of them.
+    ///
+    /// # Errors
+    /// A shape that no network has.
+    pub fn parameter_count(&self) -> Result<usize> {
+        self.check()?;
+        Ok(Layout::new(self).parameters)
+    }
+
     fn check(&self) -> Result<()> {
         let few = |n: usize, most: usize| (1..=most).contains(&n);
         check_setting(few(self.inputs.len(), 64), "the number of branches", self.inputs.len(), "1 to 64")?;

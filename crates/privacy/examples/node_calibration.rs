@@ -4,8 +4,9 @@
 
 use std::time::Instant;
 
+use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, PldAccountant, RdpAccountant, TheoremAccountant};
-use progap_privacy::calibrate::{Plan, Target, Training};
+use progap_privacy::calibrate::{Target, calibrate};
 
 const REPEATS: u32 = 5;
 
@@ -18,7 +19,6 @@ fn processor_seconds() -> Option<f64> {
 }
 
 fn main() -> progap_privacy::Result<()> {
-    let training = Training { train_nodes: 19804, batch_size: 256, epochs: 10, clip: 1.0 };
     println!("N = 19804, B = 256, 10 epochs, delta = 1e-5, one multiplier, one thread");
     println!("wall: best of {REPEATS}; cpu: mean of {REPEATS}; in milliseconds");
     println!("depth  epsilon accountant   multiplier   recomputed       wall        cpu");
@@ -27,13 +27,17 @@ fn main() -> progap_privacy::Result<()> {
     for depth in 1..=5 {
         for epsilon in [2.0, 8.0] {
             for accountant in accountants {
-                let plan = Plan::node_level(depth, 1.0, training)?;
+                let plan = |multiplier: f64| {
+                    let step = Event::gaussian(multiplier, 1.0)?.poisson_sampled(256.0 / 19804.0)?;
+                    let sums = Event::gaussian(multiplier, 1.0)?.repeated(depth)?;
+                    Event::composed(vec![sums, step.repeated((depth + 1) * 773)?])
+                };
                 let target = Target::new(epsilon, 1e-5)?;
-                let mut found = plan.calibrate(target, accountant)?;
+                let mut found = calibrate(plan, target, accountant)?;
                 let (mut wall, processor) = (f64::INFINITY, processor_seconds());
                 for _ in 0..REPEATS {
                     let started = Instant::now();
-                    found = plan.calibrate(target, accountant)?;
+                    found = calibrate(plan, target, accountant)?;
                     wall = wall.min(started.elapsed().as_secs_f64());
                 }
                 let spent =

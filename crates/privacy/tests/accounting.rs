@@ -40,6 +40,19 @@ fn relative(value: f64, reference: f64) -> f64 {
     if value == reference { 0.0 } else { value / reference - 1.0 }
 }
 
+/// With a delta an epsilon can only be smaller: what dp-accounting says of compositions of Laplace noise and of responses never exceeds
+/// the pure cost, and comes close to it where there is one query.
+#[test]
+fn the_pure_cost_bounds_what_dp_accounting_says() {
+    let (mut bounded, mut tight) = (0, 0);
+    for (event, delta, _, _, optimistic, _) in oracle().trees {
+        let Some(pure) = event.pure_epsilon() else { continue };
+        assert!(optimistic <= pure * (1.0 + 1e-9), "{event:?} at {delta:e}: {optimistic}, pure {pure}");
+        (bounded, tight) = (bounded + 1, tight + usize::from(optimistic > 0.99 * pure));
+    }
+    assert!(bounded >= 8 && tight >= 1, "{bounded} compositions, {tight} of them close");
+}
+
 #[test]
 fn gaussian_epsilon_is_exact_to_nine_digits() {
     for (mu, delta, expected) in oracle().gaussian {

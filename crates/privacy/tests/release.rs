@@ -1,10 +1,13 @@
 //! The whole path from messages to noisy sums: noise, sensitivity and source as promised.
 
+mod common;
+
 use std::num::NonZeroU32;
 
 use progap_privacy::audit::mu_from_gaussian_scores;
 use progap_privacy::noise::{
-    GradientGrid, Provenance, Quantiser, Randomness, RoundedGaussian, RunKey, SenderBound, Summation,
+    GradientGrid, Provenance, Quantiser, Randomness, RoundedGaussian, RoundedLaplace, RunKey, Scale,
+    SenderBound, Summation,
 };
 
 #[test]
@@ -161,4 +164,42 @@ fn different_sums_under_one_key_share_no_noise() {
     for found in found {
         assert!((found - 1.0).abs() < 6.5 * (2.0 / f64::from(n)).sqrt(), "{found}");
     }
+}
+
+/// Counts with Laplace noise: what is added follows the rounded Laplace law, whatever the counts, on any number of threads, and other
+/// counts or another scale have noise of their own. A chi-square deviate beyond 6 is a false alarm once in 10^9.
+#[test]
+fn laplace_noise_on_counts_has_its_law_and_is_bound_to_the_counts() {
+    let counts: Vec<i32> = (0..200_000).map(|at| at % 977).collect();
+    let release = |scale: f64, counts: &[i32], threads: usize| {
+        let query = Randomness::from_seed(12).query("votes").unwrap();
+        let noise = RoundedLaplace::new(Scale::at_least(scale).unwrap());
+        noise.release(&mut counts.to_vec(), query, threads).into_parts().0
+    };
+    for scale in [0.3, 2.0, 40.0] {
+        let b = Scale::at_least(scale).unwrap().value();
+        let noisy = release(scale, &counts, 1);
+        assert_eq!(noisy, release(scale, &counts, 3), "threads change nothing");
+        let mut histogram = common::Histogram::new(2000);
+        for (&noisy, &count) in noisy.iter().zip(&counts) {
+            assert!(noisy.fract() == 0.0, "integers");
+            histogram.add(noisy as i64 - i64::from(count));
+        }
+        let mass = |b: f64| {
+            move |n: i64| match n.unsigned_abs() as f64 {
+                0.0 => 1.0 - (-0.5 / b).exp(),
+                n => 0.5 * ((-(n - 0.5) / b).exp() - (-(n + 0.5) / b).exp()),
+            }
+        };
+        let deviate = histogram.deviate(mass(b));
+        assert!(deviate.abs() < 6.0, "scale {b}: {deviate}");
+        // A twentieth less noise would be found.
+        assert!(histogram.deviate(mass(1.05 * b)) > 6.0, "scale {b}");
+    }
+    let other: Vec<i32> = counts.iter().map(|count| count + 1).collect();
+    let moved = |a: &[f32], b: &[f32]| a.iter().zip(b).filter(|(a, b)| *b - *a == 1.0).count();
+    assert!(
+        moved(&release(2.0, &counts, 1), &release(2.0, &other, 1)) < counts.len() / 3,
+        "noise of its own"
+    );
 }

@@ -1,8 +1,8 @@
 //! Noisy sums over batches in which one record touches several terms.
 
+use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, Best, GdpAccountant, PldAccountant, RdpAccountant};
-use progap_privacy::calibrate::{SubgraphPlan, Target, Training};
-use progap_privacy::{Error, Event};
+use progap_privacy::calibrate::{Target, calibrate};
 use proptest::prelude::*;
 
 /// `ln(n choose k)`, term by term.
@@ -85,44 +85,22 @@ proptest! {
     }
 }
 
-const TRAINING: Training = Training { train_nodes: 14_212, batch_size: 256, epochs: 10, clip: 1.0 };
-
 #[test]
 fn calibrated_noise_meets_its_target() {
-    let plan = SubgraphPlan::new(TRAINING, 100).unwrap();
-    assert_eq!((plan.max_terms(), plan.term_sensitivity()), (101, 2.0));
+    // 14,212 training nodes in batches of 256, 10 epochs; every node is in 101 terms at most, and moves each by 2.
+    let plan = |multiplier: f64| {
+        Event::sampled_without_replacement(14_212, 256, 101, 2.0 * multiplier, 2.0)?.repeated(555)
+    };
     let target = Target::new(8.0, 1e-5).unwrap();
     let mut multipliers = vec![];
     for accountant in [&RdpAccountant::new() as &dyn Accountant, &Best] {
-        let noise = plan.calibrate(target, accountant).unwrap();
+        let noise = calibrate(plan, target, accountant).unwrap();
         assert!(noise.bound.value <= 8.0 && noise.bound.value > 0.9999 * 8.0, "{:?}", noise.bound);
-        let Event::SelfComposed { event, count } = &noise.event else { panic!("{:?}", noise.event) };
-        assert_eq!(*count, 555);
-        let Event::SampledWithoutReplacement { population, batch_size, max_terms, sigma, term_sensitivity } =
-            **event
-        else {
-            panic!("{event:?}")
-        };
-        assert_eq!((population, batch_size, max_terms, term_sensitivity), (14_212, 256, 101, 2.0));
-        assert_eq!(sigma, plan.sigma(noise.multiplier));
+        assert_eq!(noise.event, plan(noise.multiplier).unwrap());
         // A little less noise misses.
-        let less = plan.event(0.999 * noise.multiplier).unwrap();
+        let less = plan(0.999 * noise.multiplier).unwrap();
         assert!(accountant.epsilon(&less, 1e-5).unwrap().value > 8.0);
         multipliers.push(noise.multiplier);
     }
     assert!(multipliers[1] <= multipliers[0], "the tighter accountant needs no more noise: {multipliers:?}");
-    // A degree beyond the population touches every term.
-    let all = SubgraphPlan::new(Training { train_nodes: 50, batch_size: 5, ..TRAINING }, 1_000_000).unwrap();
-    assert_eq!(all.max_terms(), 50);
-}
-
-#[test]
-fn impossible_plans_are_refused() {
-    let refused =
-        |training, degree| matches!(SubgraphPlan::new(training, degree), Err(Error::InvalidParameter { .. }));
-    assert!(refused(TRAINING, 0));
-    assert!(refused(Training { batch_size: 0, ..TRAINING }, 10));
-    assert!(refused(Training { clip: f64::NAN, ..TRAINING }, 10));
-    let plan = SubgraphPlan::new(TRAINING, 10).unwrap();
-    assert!(plan.event(0.0).is_err() && plan.event(f64::INFINITY).is_err());
 }

@@ -1,4 +1,4 @@
-//! The delta of a promise: chosen where none is given, and refused where it would promise nothing.
+//! The delta of a guarantee: chosen where none is given, and refused where it would mean nothing.
 //!
 //! A delta of one over the number of records allows a release that shows one record as it is. The rule is a tenth of that
 //! at most, and it reads the number of records only as the power of ten that it is rounded up to. So neither a delta that was
@@ -106,7 +106,7 @@ pub fn of(settings: &Settings, sizes: PublicSizes) -> f64 {
     }
 }
 
-/// Whether anything is asked whose promise has a delta.
+/// Whether anything is asked whose guarantee has a delta.
 pub(crate) fn matters(settings: &Settings) -> bool {
     match settings.level {
         Level::None => false,
@@ -128,7 +128,7 @@ pub fn check(settings: &Settings, sizes: PublicSizes) -> Result<()> {
             value: format!("{delta:e}"),
             expected: format!(
                 "at most {most:e}, that is one over the number of {} rounded up to a power of ten: above that \
-                 nothing would be promised",
+                 nothing would be guaranteed",
                 records_are(settings)
             ),
         }),
@@ -149,7 +149,7 @@ pub fn caution(settings: &Settings, sizes: PublicSizes) -> Option<String> {
         _ => "",
     };
     Some(format!(
-        "delta {delta:e} is {how} one over the number of {what}{why}: a promise that fails for one record in so many is \
+        "delta {delta:e} is {how} one over the number of {what}{why}: a guarantee that fails for one record in so many is \
          weak; {usual:e} is the usual one"
     ))
 }

@@ -21,11 +21,13 @@ mod model;
 pub mod plan;
 mod predictor;
 pub mod propagate;
+pub mod query;
 pub mod release;
 mod rows;
 pub mod run;
 pub mod settings;
 pub mod signature;
+mod sqlite;
 pub mod units;
 pub mod vault;
 

@@ -1,6 +1,7 @@
 //! What is trained: one of the networks of crates/nn, kept and loaded by name.
 
-use progap_nn::{Architecture, Network, Sage, SageArchitecture};
+use progap_nn::{Activation, Architecture, Closing, Jk, Network, Norm, Sage, SageArchitecture};
+use serde::{Deserialize, Serialize};
 
 use crate::files::Tensors;
 use crate::{Error, Result};
@@ -91,7 +92,18 @@ impl Model {
         }
     }
 
+    /// A model of a shape, with the tensors under a prefix.
+    ///
+    /// # Errors
+    /// Tensors that are not those of the shape. A shape with more parameters than the file holds is refused before any memory is
+    /// taken for it.
     pub(crate) fn from(tensors: &Tensors, prefix: &str, shape: Shape) -> Result<Model> {
+        let there: usize = tensors.under(prefix).map(|tensor| tensor.values.len()).sum();
+        if shape.parameter_count()? > there {
+            return Err(Error::Unsuitable(format!(
+                "the file of the model holds {there} numbers, fewer than a model of its shape has: it was damaged or changed"
+            )));
+        }
         match shape {
             Shape::Network(architecture) => {
                 Ok(Model::Network(Network::from_state(architecture, tensors.under(prefix))?))
@@ -100,5 +112,196 @@ impl Model {
                 Ok(Model::Sage(Sage::from_state(architecture, tensors.under(prefix))?))
             }
         }
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Model::Network(network) => Shape::Network(network.architecture().clone()),
+            Model::Sage(sage) => Shape::Sage(sage.architecture().clone()),
+        }
+    }
+}
+
+impl Shape {
+    /// The number of parameters, without the memory for any of them.
+    ///
+    /// # Errors
+    /// A shape that no model has.
+    pub fn parameter_count(&self) -> Result<usize> {
+        Ok(match self {
+            Shape::Network(architecture) => architecture.parameter_count()?,
+            Shape::Sage(architecture) => architecture.parameter_count()?,
+        })
+    }
+}
+
+/// A shape as it is written beside the parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum WrittenShape {
+    /// Branches over inputs.
+    Network {
+        inputs: Vec<usize>,
+        hidden: usize,
+        layers: usize,
+        activation: String,
+        norm: String,
+        dropout: f32,
+        jk: String,
+        normalise: bool,
+        closing: String,
+        classes: usize,
+    },
+    /// GraphSAGE.
+    Sage {
+        inputs: usize,
+        hidden: usize,
+        base_layers: usize,
+        convolutions: usize,
+        head_layers: usize,
+        activation: String,
+        norm: String,
+        dropout: f32,
+        jk: String,
+        normalise: bool,
+        classes: usize,
+    },
+}
+
+const ACTIVATIONS: [(&str, Activation); 3] =
+    [("selu", Activation::Selu), ("relu", Activation::Relu), ("tanh", Activation::Tanh)];
+const NORMS: [(&str, Norm); 3] = [("none", Norm::None), ("batch", Norm::Batch), ("group", Norm::Group)];
+const COMBINATIONS: [(&str, Jk); 7] = [
+    ("cat", Jk::Cat),
+    ("sum", Jk::Sum),
+    ("mean", Jk::Mean),
+    ("max", Jk::Max),
+    ("wsum", Jk::WeightedSum),
+    ("attn", Jk::Attention { heads: 1 }),
+    ("lstm", Jk::Lstm),
+];
+const CLOSINGS: [(&str, Closing); 2] = [("branch", Closing::Branch), ("combination", Closing::Combination)];
+
+fn name_of<T: PartialEq>(list: &[(&'static str, T)], value: &T) -> String {
+    list.iter().find(|(_, other)| other == value).map_or("unknown", |(name, _)| name).into()
+}
+
+fn named<T: Copy>(list: &[(&'static str, T)], name: &str) -> Result<T> {
+    list.iter().find(|(other, _)| *other == name).map(|(_, value)| *value).ok_or_else(|| {
+        Error::Unsuitable(
+            "the shape of the model has a part that is not known here: it was damaged or changed".into(),
+        )
+    })
+}
+
+impl WrittenShape {
+    /// How a shape is written.
+    pub fn of(shape: &Shape) -> WrittenShape {
+        match shape {
+            Shape::Network(a) => WrittenShape::Network {
+                inputs: a.inputs.clone(),
+                hidden: a.hidden,
+                layers: a.layers,
+                activation: name_of(&ACTIVATIONS, &a.activation),
+                norm: name_of(&NORMS, &a.norm),
+                dropout: a.dropout,
+                jk: name_of(&COMBINATIONS, &a.jk),
+                normalise: a.normalise,
+                closing: name_of(&CLOSINGS, &a.closing),
+                classes: a.classes,
+            },
+            Shape::Sage(a) => WrittenShape::Sage {
+                inputs: a.inputs,
+                hidden: a.hidden,
+                base_layers: a.base_layers,
+                convolutions: a.convolutions,
+                head_layers: a.head_layers,
+                activation: name_of(&ACTIVATIONS, &a.activation),
+                norm: name_of(&NORMS, &a.norm),
+                dropout: a.dropout,
+                jk: name_of(&COMBINATIONS, &a.jk),
+                normalise: a.normalise,
+                classes: a.classes,
+            },
+        }
+    }
+
+    /// The shape that is written.
+    ///
+    /// # Errors
+    /// Parts that are not known here.
+    pub fn shape(&self) -> Result<Shape> {
+        Ok(match self {
+            WrittenShape::Network {
+                inputs,
+                hidden,
+                layers,
+                activation,
+                norm,
+                dropout,
+                jk,
+                normalise,
+                closing,
+                classes,
+            } => Shape::Network(Architecture {
+                hidden: *hidden,
+                layers: *layers,
+                activation: named(&ACTIVATIONS, activation)?,
+                norm: named(&NORMS, norm)?,
+                dropout: *dropout,
+                jk: named(&COMBINATIONS, jk)?,
+                normalise: *normalise,
+                closing: named(&CLOSINGS, closing)?,
+                ..Architecture::new(inputs.clone(), *classes)
+            }),
+            WrittenShape::Sage {
+                inputs,
+                hidden,
+                base_layers,
+                convolutions,
+                head_layers,
+                activation,
+                norm,
+                dropout,
+                jk,
+                normalise,
+                classes,
+            } => Shape::Sage(SageArchitecture {
+                hidden: *hidden,
+                base_layers: *base_layers,
+                convolutions: *convolutions,
+                head_layers: *head_layers,
+                activation: named(&ACTIVATIONS, activation)?,
+                norm: named(&NORMS, norm)?,
+                dropout: *dropout,
+                jk: named(&COMBINATIONS, jk)?,
+                normalise: *normalise,
+                ..SageArchitecture::new(*inputs, *classes)
+            }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_read_as_it_was_written_and_a_hostile_one_takes_no_memory() {
+        let network = Architecture { jk: Jk::Attention { heads: 1 }, ..Architecture::new(vec![7, 5], 3) };
+        for shape in [Shape::Network(network.clone()), Shape::Sage(SageArchitecture::new(9, 2))] {
+            let text = serde_json::to_string(&WrittenShape::of(&shape)).expect("JSON");
+            let read: WrittenShape = serde_json::from_str(&text).expect("a shape");
+            assert_eq!(read.shape().expect("known"), shape);
+        }
+        // 64 inputs of 16 million columns would be 64 GB at the smallest width.
+        let hostile = Architecture { inputs: vec![1 << 24; 64], hidden: 1024, ..network };
+        let refused = Model::from(&Tensors::default(), "", Shape::Network(hostile)).expect_err("refused");
+        assert!(refused.to_string().contains("damaged"), "{refused}");
+        let unknown = serde_json::json!({ "kind": "sage", "inputs": 1, "hidden": 1, "base_layers": 1, "convolutions": 1,
+            "head_layers": 1, "activation": "?", "norm": "none", "dropout": 0.0, "jk": "cat", "normalise": true, "classes": 2 });
+        let unknown: WrittenShape = serde_json::from_value(unknown).expect("a shape");
+        assert!(unknown.shape().is_err());
     }
 }

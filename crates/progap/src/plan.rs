@@ -1,14 +1,19 @@
-//! How much noise: settings and public sizes in, noise and the event tree out.
+//! How much noise: settings and public sizes in, queries with their noise out. The one plan that training, `progap account`,
+//! experiments, audits and `verify` have in common.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use progap_graph::{Dataset, Part, transform};
 use progap_privacy::accountant::{Accountant, Best, by_name};
-use progap_privacy::calibrate::{SubgraphPlan, Target, Training, calibrate};
+use progap_privacy::calibrate::{Calibration, Target, calibrate};
 use progap_privacy::noise::{RoundedLaplace, tables};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::query::Queries;
 use crate::settings::{Accounting, Bounding, Level, Settings};
-use crate::{Error, Result, delta, method};
+use crate::{Error, Result, delta, method, vault};
 
 /// The public sizes on which noise may depend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,13 +65,16 @@ pub struct Response {
 pub struct Plan {
     /// The unit; `None` at level none.
     pub unit: Option<Unit>,
-    /// The largest change of an aggregate, for messages of norm 1.
+    /// The largest change of an aggregate by one record, for messages of norm 1; of a count of votes, or of one touched term, where
+    /// that is what is asked.
     pub sensitivity: f64,
+    /// The noise that was found: by what the noise of [`asked`] is multiplied; 0 where there is none to multiply.
+    pub multiplier: f64,
     /// Noise of an aggregate divided by its sensitivity; 0 without noise.
     pub aggregate_multiplier: f64,
     /// Noise of a gradient sum divided by its sensitivity; 0 without noise.
     pub gradient_multiplier: f64,
-    /// The noisy graph, of the method edge-rand.
+    /// The noisy graph, where one is asked for.
     pub response: Option<Response>,
     /// The most terms of a gradient sum that one record touches.
     pub max_terms: u64,
@@ -77,6 +85,8 @@ pub struct Plan {
     /// The most values of noise that are drawn from tables.
     pub noise_values: u64,
     /// Everything that will be asked.
+    pub queries: Queries,
+    /// The same as one tree.
     pub event: Event,
     /// What it costs at delta: at most what was asked for.
     pub epsilon: f64,
@@ -93,6 +103,19 @@ pub fn automatic_delta(units: usize) -> f64 {
     10f64.powi(-(units.max(1).to_string().len() as i32))
 }
 
+/// Everything that a run asks of private data, with noise as large as the sensitivity of each query: [`Plan::new`] looks for what to
+/// multiply it by. Where noise cannot be multiplied, as in a randomised response, it is that of the settings' epsilon.
+///
+/// # Errors
+/// Settings that contradict each other or the sizes.
+pub fn asked(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
+    settings.check()?;
+    match settings.level {
+        Level::None => Ok(Queries::default()),
+        _ => settings.method.recipe().queries(settings, sizes),
+    }
+}
+
 impl Plan {
     /// Chooses the noise.
     pub fn new(settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
@@ -101,101 +124,94 @@ impl Plan {
 
     /// Chooses the noise by an accountant of the caller's, whatever the settings say.
     pub fn by(accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        Plan::with(&Calibrator { accountant, found: None }, settings, sizes)
+    }
+
+    /// As [`Plan::new`], where searches for noise are remembered.
+    pub(crate) fn remembered(found: &Calibrations, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        Plan::with(&Calibrator { accountant: accountant(settings)?, found: Some(found) }, settings, sizes)
+    }
+
+    fn with(calibrator: &Calibrator<'_>, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
         settings.check()?;
         match settings.level {
             Level::None => Ok(Plan::without_noise()),
-            _ => settings.method.recipe().plan(accountant, settings, sizes),
+            _ => settings.method.recipe().plan(calibrator, settings, sizes),
         }
     }
 
-    /// Noisy aggregates, and at node level noisy sums of gradients.
-    pub(crate) fn of_sums(
-        accountant: &dyn Accountant,
+    /// The noise for queries by what they are multiplied with.
+    pub(crate) fn calibrated(
+        calibrator: &Calibrator<'_>,
+        asked: Queries,
         settings: &Settings,
         sizes: PublicSizes,
     ) -> Result<Plan> {
-        let aggregations = method::aggregations(settings) as u64;
-        let (unit, training) = match settings.level {
-            Level::None => return Ok(Plan::without_noise()),
-            Level::Edge if settings.undirected => (Unit::EdgeUndirected, None),
-            Level::Edge => (Unit::Edge, None),
-            Level::Node => (Unit::Node, Some(training(settings, sizes)?)),
-        };
-        let sensitivity = sensitivity(settings);
         let delta = delta::of(settings, sizes);
-        if aggregations == 0 && training.is_none() {
-            // No edge is ever touched.
-            let event = Event::Composed { events: vec![] };
-            let (epsilon, accountant) = (0.0, "none needed");
-            let unit = Some(unit);
-            return Ok(Plan {
-                unit,
-                sensitivity,
-                event,
-                epsilon,
-                delta,
-                accountant,
-                ..Plan::without_noise()
-            });
-        }
-        let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
-        let (steps, rate) = training.map_or((0, 1.0), |training| (training.steps(), training.rate()));
-        let event = |multiplier: f64| queries(settings, training, multiplier);
-        let noise_values = noise_values(settings, sizes)?;
-        check_tables(settings, noise_values, epsilon, delta)?;
-        let calibration = calibrate(event, Target::new(epsilon, tables::provable(delta))?, accountant)?;
-        Ok(Plan {
-            unit: Some(unit),
-            sensitivity,
-            aggregate_multiplier: calibration.multiplier,
-            response: None,
-            max_terms: 1,
-            gradient_multiplier: match settings.level {
-                Level::Node => calibration.multiplier * settings.gradient_noise_ratio,
-                _ => 0.0,
-            },
+        let (steps, rate) = match settings.level {
+            Level::Node => {
+                let batches = Batches::new(settings, sizes)?;
+                (batches.steps(), batches.rate())
+            }
+            _ => (0, 1.0),
+        };
+        let base = Plan {
+            unit: unit(settings),
+            sensitivity: sensitivity(settings),
             steps,
             rate,
-            noise_values,
-            event: calibration.event,
-            epsilon: calibration.bound.value,
             delta,
-            accountant: calibration.bound.accountant,
-        })
-    }
-
-    /// Noisy sums over nodes with their senders.
-    pub(crate) fn of_subgraphs(
-        accountant: &dyn Accountant,
-        settings: &Settings,
-        sizes: PublicSizes,
-    ) -> Result<Plan> {
-        let (training, subgraphs) = subgraphs(settings, sizes)?;
-        let delta = delta::of(settings, sizes);
+            ..Plan::without_noise()
+        };
+        if asked.is_empty() {
+            // No edge is ever touched.
+            let event = Event::Composed { events: vec![] };
+            return Ok(Plan { event, epsilon: 0.0, accountant: "none needed", ..base });
+        }
         let epsilon = settings.epsilon.ok_or(NO_EPSILON)?;
         let noise_values = noise_values(settings, sizes)?;
         check_tables(settings, noise_values, epsilon, delta)?;
-        let noise = subgraphs.calibrate(Target::new(epsilon, tables::provable(delta))?, accountant)?;
+        let target = Target::new(epsilon, tables::provable(delta))?;
+        let Calibration { multiplier, event, bound } = calibrator.calibrate(&asked.event()?, target)?;
+        let queries = asked.map(|query| query.event.with_noise_times(multiplier)).ok_or(NO_MULTIPLE)?;
         Ok(Plan {
-            unit: Some(Unit::Node),
-            sensitivity: subgraphs.term_sensitivity(),
-            max_terms: subgraphs.max_terms(),
-            gradient_multiplier: noise.multiplier,
-            steps: training.steps(),
-            rate: training.rate(),
+            multiplier,
+            aggregate_multiplier: multiplier,
+            gradient_multiplier: match settings.level {
+                Level::Node => multiplier * settings.gradient_noise_ratio,
+                _ => 0.0,
+            },
             noise_values,
-            event: noise.event,
-            epsilon: noise.bound.value,
-            delta,
-            accountant: noise.bound.accountant,
-            ..Plan::without_noise()
+            queries,
+            event,
+            epsilon: bound.value,
+            accountant: bound.accountant,
+            ..base
         })
+    }
+
+    /// Queries that have a cost with a delta of zero, at most the settings' epsilon.
+    pub(crate) fn pure(queries: Queries, settings: &Settings) -> Result<Plan> {
+        let asked = settings.epsilon.ok_or(NO_EPSILON)?;
+        let event = queries.event()?;
+        match event.pure_epsilon() {
+            Some(epsilon) if epsilon <= asked => Ok(Plan {
+                unit: unit(settings),
+                queries,
+                event,
+                epsilon,
+                accountant: "pure",
+                ..Plan::without_noise()
+            }),
+            _ => Err(Error::Contradiction("the queries cost more than their pure epsilon")),
+        }
     }
 
     pub(crate) fn without_noise() -> Plan {
         Plan {
             unit: None,
             sensitivity: 1.0,
+            multiplier: 0.0,
             aggregate_multiplier: 0.0,
             response: None,
             max_terms: 1,
@@ -203,6 +219,7 @@ impl Plan {
             steps: 0,
             rate: 1.0,
             noise_values: 0,
+            queries: Queries::default(),
             event: Event::NonPrivate,
             epsilon: f64::INFINITY,
             delta: 0.0,
@@ -211,37 +228,111 @@ impl Plan {
     }
 }
 
-/// All queries of a run with aggregations or gradient sums, where the noise of aggregations is so many times their
-/// sensitivity: what [`Plan::new`] calibrates.
-///
-/// # Errors
-/// A multiplier that is no noise, or sizes that cannot be trained with.
-pub fn event(settings: &Settings, sizes: PublicSizes, multiplier: f64) -> Result<Event> {
-    let training = match settings.level {
-        Level::Node => Some(training(settings, sizes)?),
-        _ => None,
-    };
-    Ok(queries(settings, training, multiplier)?)
+const NO_MULTIPLE: Error = Error::Contradiction("the noise of these queries is no number to be multiplied");
+
+/// What looks for noise.
+pub(crate) struct Calibrator<'c> {
+    accountant: &'c dyn Accountant,
+    found: Option<&'c Calibrations>,
 }
 
-fn queries(
-    settings: &Settings,
-    training: Option<Training>,
-    multiplier: f64,
-) -> std::result::Result<Event, progap_privacy::Error> {
-    let (aggregations, runs) = (method::aggregations(settings) as u64, method::stages(settings) as u64);
+impl Calibrator<'_> {
+    /// The smallest multiple of the noise that meets a target.
+    fn calibrate(&self, asked: &Event, target: Target) -> Result<Calibration> {
+        let search = || -> Result<Calibration> {
+            let multiplied = |factor: f64| {
+                let event = asked.with_noise_times(factor).unwrap_or(Event::NonPrivate);
+                event.validate().map(|()| event)
+            };
+            Ok(calibrate(multiplied, target, self.accountant)?)
+        };
+        match self.found {
+            Some(found) => found.or_search((asked, target, self.accountant.name()), search),
+            None => search(),
+        }
+    }
+}
+
+/// Noise that was found before. A search reads the queries, the target and the accountant, and these are its key.
+#[derive(Debug, Default)]
+pub(crate) struct Calibrations(Mutex<HashMap<String, Calibration>>);
+
+impl Calibrations {
+    fn or_search(
+        &self,
+        key: (&Event, Target, &str),
+        search: impl FnOnce() -> Result<Calibration>,
+    ) -> Result<Calibration> {
+        let key = format!("{key:?}");
+        // A poisoned lock only says that another run failed; what is kept is whole.
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&key) {
+            return Ok(found.clone());
+        }
+        let found = search()?;
+        known().insert(key, found.clone());
+        Ok(found)
+    }
+}
+
+/// The queries of noisy aggregates, and at node level of noisy sums of gradients.
+pub(crate) fn sums(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
     let sensitivity = sensitivity(settings);
-    let mut events = Vec::new();
-    if aggregations > 0 {
-        let one = Event::gaussian(multiplier * sensitivity, sensitivity)?;
-        events.push(one.repeated(aggregations)?);
+    let mut queries = Queries::default();
+    let aggregation = vault::aggregation(Event::gaussian(sensitivity, sensitivity)?);
+    queries.add(aggregation, method::aggregations(settings) as u64);
+    if settings.level == Level::Node {
+        let batches = Batches::new(settings, sizes)?;
+        let noise = settings.gradient_noise_ratio * settings.clip;
+        let step = Event::gaussian(noise, settings.clip)?.poisson_sampled(batches.rate())?;
+        queries.add(vault::gradient_sum(step), method::stages(settings) as u64 * batches.steps());
     }
-    if let Some(training) = training {
-        let noise = multiplier * settings.gradient_noise_ratio * training.clip;
-        let step = Event::gaussian(noise, training.clip)?.poisson_sampled(training.rate())?;
-        events.push(step.repeated(runs * training.steps())?);
+    Ok(queries)
+}
+
+/// The unit that settings protect.
+pub(crate) fn unit(settings: &Settings) -> Option<Unit> {
+    match settings.level {
+        Level::None => None,
+        Level::Edge if settings.undirected => Some(Unit::EdgeUndirected),
+        Level::Edge => Some(Unit::Edge),
+        Level::Node => Some(Unit::Node),
     }
-    Event::composed(events)
+}
+
+/// How node-level training draws its batches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Batches {
+    train_nodes: u64,
+    pub batch_size: u64,
+    epochs: u64,
+}
+
+impl Batches {
+    pub fn new(settings: &Settings, sizes: PublicSizes) -> Result<Batches> {
+        let (train_nodes, batch_size) = (sizes.train_nodes as u64, settings.batch_size as u64);
+        if batch_size >= train_nodes {
+            return Err(Error::Setting {
+                name: "batch size",
+                value: batch_size.to_string(),
+                expected: format!("fewer than the {train_nodes} training nodes"),
+            });
+        }
+        Ok(Batches { train_nodes, batch_size, epochs: settings.epochs as u64 })
+    }
+
+    /// The probability that a node is in a batch.
+    pub fn rate(&self) -> f64 {
+        self.batch_size as f64 / self.train_nodes as f64
+    }
+
+    /// Gradient steps per stage, `floor(epochs * N / B)`: never fewer than `epochs` times `floor(N / B)`, so that a run
+    /// with whole epochs is covered as well.
+    pub fn steps(&self) -> u64 {
+        let total =
+            u128::from(self.train_nodes) * u128::from(self.epochs) / u128::from(self.batch_size.max(1));
+        u64::try_from(total).unwrap_or(u64::MAX)
+    }
 }
 
 /// How far one record moves an aggregation of messages of norm 1.
@@ -269,8 +360,12 @@ pub(crate) fn friendship_sensitivity() -> f64 {
 
 /// An upper bound on the values of noise that a run draws from tables.
 pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u64> {
+    if settings.method.recipe().is_pure() {
+        // Tables take a part of delta, and there is none.
+        return Ok(0);
+    }
     let steps = match settings.level {
-        Level::Node => training(settings, sizes)?.steps() * method::stages(settings) as u64,
+        Level::Node => Batches::new(settings, sizes)?.steps() * method::stages(settings) as u64,
         _ => 0,
     };
     let widest = settings.hidden.max(sizes.classes);
@@ -295,7 +390,7 @@ pub(crate) fn most_parameters(settings: &Settings, sizes: PublicSizes) -> u64 {
         .saturating_add(combined.saturating_mul(number(sizes.classes)))
 }
 
-/// Refuses a promise that noise from tables cannot keep. Reproducible noise promises nothing.
+/// Refuses a guarantee that noise from tables cannot give. Reproducible noise gives none.
 fn check_tables(settings: &Settings, values: u64, epsilon: f64, delta: f64) -> Result<()> {
     if settings.seed.is_some() || tables::fit(values, epsilon, delta) {
         return Ok(());
@@ -312,24 +407,6 @@ fn check_tables(settings: &Settings, values: u64, epsilon: f64, delta: f64) -> R
             None => "a larger delta, which tables of noise can still keep".into(),
         },
     })
-}
-
-/// How DP-GNN draws its batches, and what they can tell.
-pub(crate) fn subgraphs(settings: &Settings, sizes: PublicSizes) -> Result<(Training, SubgraphPlan)> {
-    let training = training(settings, sizes)?;
-    Ok((training, SubgraphPlan::new(training, settings.max_degree.into())?))
-}
-
-fn training(settings: &Settings, sizes: PublicSizes) -> Result<Training> {
-    let (train_nodes, batch_size) = (sizes.train_nodes as u64, settings.batch_size as u64);
-    if batch_size >= train_nodes {
-        return Err(Error::Setting {
-            name: "batch size",
-            value: batch_size.to_string(),
-            expected: format!("fewer than the {train_nodes} training nodes"),
-        });
-    }
-    Ok(Training { train_nodes, batch_size, epochs: settings.epochs as u64, clip: settings.clip })
 }
 
 /// The bound C on a sender's influence.

@@ -1,72 +1,206 @@
-//! What makes predictions: the last model, an encoder before it where the method has one, and the kept aggregates. No
-//! edge is read.
+//! What makes predictions: models, each with what it reads, and the kept aggregates. No edge is read, and no settings: shapes travel
+//! with the parameters.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use progap_nn::{Network, probabilities};
+use progap_nn::{Input, Inputs, Network, embed, logits, probabilities};
+use serde::{Deserialize, Serialize};
 
+use crate::error::InFile;
 use crate::files::{self, Tensors};
-use crate::method::{self, Choice};
-use crate::model::Model;
+use crate::model::{Model, Shape, WrittenShape};
+use crate::rows::normalise;
 use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
 use crate::{Error, Result};
 
 pub(crate) const MODEL: &str = "model.safetensors";
-const ENCODER: &str = "encoder.";
+/// More models than any method releases.
+const MOST_LINKS: usize = 64;
 
-/// A trained model with all that it reads besides a node's own row.
-#[derive(Debug)]
-pub(crate) struct Predictor {
-    pub encoder: Option<Network>,
-    pub model: Model,
-    pub aggregates: Aggregates,
+/// Something that a model reads; several of them side by side are one input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reads {
+    /// A node's own row.
+    Rows,
+    /// The aggregate of that index.
+    Aggregate(usize),
+    /// What the first branch of an earlier model gives, normalised.
+    Embedding(usize),
+    /// The logits of an earlier model.
+    Logits(usize),
 }
 
+/// A trained model with what each of its inputs is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub model: Model,
+    pub reads: Vec<Vec<Reads>>,
+}
+
+/// Trained models, each reading what those before it give, and the aggregates. The last one classifies.
+#[derive(Debug)]
+pub(crate) struct Predictor {
+    pub links: Vec<Link>,
+    /// The stage whose model is the last.
+    pub stage: usize,
+    /// The aggregates that are there: all, or none where the data owner keeps them back.
+    pub aggregates: Aggregates,
+    /// The widths of all that are read.
+    pub widths: Vec<usize>,
+}
+
+/// What stands beside the parameters.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    models: Vec<LinkRecord>,
+    aggregates: Vec<usize>,
+    stage: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkRecord {
+    shape: WrittenShape,
+    reads: Vec<Vec<Reads>>,
+}
+
+/// An input as a model takes it.
+enum Branch<'a> {
+    Rows,
+    Values(Cow<'a, [f32]>, usize),
+}
+
+/// What a model gives to those after it.
+#[derive(Default)]
+struct Given {
+    embedding: Option<Aggregate>,
+    logits: Option<Aggregate>,
+}
+
+const NO_MODEL: Error = Error::Contradiction("a release has a model");
+
 impl Predictor {
+    /// Models with what they read, for a method that kept these aggregates.
+    pub fn new(links: Vec<Link>, stage: usize, aggregates: Aggregates) -> Self {
+        let widths = aggregates.iter().map(|aggregate| aggregate.width).collect();
+        Predictor { links, stage, aggregates, widths }
+    }
+
+    /// The model that classifies.
+    pub fn last(&self) -> Result<&Link> {
+        self.links.last().ok_or(NO_MODEL)
+    }
+
     /// The probability of each class for some nodes, row after row.
     pub fn probabilities(&self, rows: &Rows, nodes: &[u32]) -> Result<Vec<f32>> {
-        let encoded;
-        let rows = match &self.encoder {
-            Some(encoder) => {
-                encoded = rows.encoded(encoder)?;
-                &encoded
-            }
-            None => rows,
-        };
-        match &self.model {
-            Model::Network(network) => Ok(probabilities(network, &rows.inputs(&self.aggregates)?, nodes)?),
-            Model::Sage(sage) if self.aggregates.len() < sage.architecture().convolutions => {
-                Err(Error::Unsuitable(
-                    "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
-                     predictions need it"
-                        .into(),
-                ))
-            }
+        self.with_inputs(self.links.len().wrapping_sub(1), rows, |model, inputs| match model {
+            Model::Network(network) => Ok(probabilities(network, inputs, nodes)?),
             Model::Sage(sage) => {
+                let own = Inputs::checked_before(vec![rows.input()])?;
                 let near: Vec<&[f32]> = self.aggregates.iter().map(|a| &a.values[..]).collect();
-                Ok(sage.probabilities(&rows.own()?, &near, nodes)?)
+                Ok(sage.probabilities(&own, &near, nodes)?)
             }
+        })
+    }
+
+    /// The logits of the model of that index, for every row.
+    pub fn logits(&self, link: usize, rows: &Rows) -> Result<Vec<f32>> {
+        self.with_inputs(link, rows, |model, inputs| all_logits(model.network()?, inputs))
+    }
+
+    /// Hands over a model with its inputs, made of what the models before it give.
+    pub fn with_inputs<T>(
+        &self,
+        link: usize,
+        rows: &Rows,
+        act: impl FnOnce(&Model, &Inputs<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut given: Vec<Given> = vec![];
+        for (at, earlier) in self.links.iter().take(link).enumerate() {
+            let read =
+                |reads: Reads| self.links.iter().any(|link| link.reads.iter().flatten().any(|&r| r == reads));
+            let mut own = Given::default();
+            if read(Reads::Embedding(at)) || read(Reads::Logits(at)) {
+                let branches = self.branches(earlier, &given)?;
+                let (inputs, network) = (inputs(rows, &branches)?, earlier.model.network()?);
+                if read(Reads::Embedding(at)) {
+                    let first = inputs.as_slice().first().copied().ok_or(NO_MODEL)?;
+                    let (width, mut values) = (network.architecture().hidden, embed(network, 0, first)?);
+                    values.chunks_exact_mut(width).for_each(normalise);
+                    own.embedding = Some(Aggregate { values: values.into(), width });
+                }
+                if read(Reads::Logits(at)) {
+                    let values = all_logits(network, &inputs)?;
+                    own.logits =
+                        Some(Aggregate { values: values.into(), width: network.architecture().classes });
+                }
+            }
+            given.push(own);
         }
+        let link = self.links.get(link).ok_or(NO_MODEL)?;
+        let branches = self.branches(link, &given)?;
+        act(&link.model, &inputs(rows, &branches)?)
+    }
+
+    /// The inputs of a model, those of several parts joined.
+    fn branches<'a>(&'a self, link: &Link, given: &'a [Given]) -> Result<Vec<Branch<'a>>> {
+        let part = |reads: Reads| -> Result<&'a Aggregate> {
+            match reads {
+                Reads::Aggregate(index) => self.aggregates.get(index).ok_or_else(|| {
+                    Error::Unsuitable(
+                        "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
+                         predictions need it"
+                            .into(),
+                    )
+                }),
+                Reads::Embedding(at) => given.get(at).and_then(|given| given.embedding.as_ref()).ok_or(NO_MODEL),
+                Reads::Logits(at) => given.get(at).and_then(|given| given.logits.as_ref()).ok_or(NO_MODEL),
+                Reads::Rows => Err(Error::Contradiction("rows are read by themselves")),
+            }
+        };
+        let branch = |reads: &Vec<Reads>| match reads[..] {
+            [Reads::Rows] => Ok(Branch::Rows),
+            [one] => part(one).map(|part| Branch::Values(Cow::Borrowed(&part.values[..]), part.width)),
+            _ => {
+                let parts: Vec<&Aggregate> = reads.iter().map(|&reads| part(reads)).collect::<Result<_>>()?;
+                let (values, width) = side_by_side(&parts);
+                Ok(Branch::Values(Cow::Owned(values), width))
+            }
+        };
+        link.reads.iter().map(branch).collect()
     }
 
     /// Whether every number that predictions are made of is finite.
     pub fn is_finite(&self) -> bool {
-        let encoder = self.encoder.iter().flat_map(Network::state);
-        self.model.is_finite()
-            && encoder.flat_map(|tensor| tensor.values.iter()).all(|value| value.is_finite())
+        self.links.iter().all(|link| link.model.is_finite())
             && self.aggregates.iter().all(|aggregate| aggregate.values.iter().all(|value| value.is_finite()))
     }
 
-    /// Writes the parameters; the aggregates lie in the folder already. Gives the names of all its files.
+    /// Writes the parameters with their shapes; the aggregates lie in the folder already. Gives the names of all its files.
     pub fn write(&self, folder: &Path, settings: &Settings) -> Result<Vec<String>> {
+        let file = folder.join(MODEL);
         let mut tensors = Tensors::default();
-        self.model.add_to(&mut tensors, "");
-        if let Some(encoder) = &self.encoder {
-            tensors.add(ENCODER, encoder.state());
+        for (at, link) in self.links.iter().enumerate() {
+            link.model.add_to(&mut tensors, &self.prefix(at));
         }
-        tensors.write(&folder.join(MODEL))?;
+        let model = |link: &Link| LinkRecord {
+            shape: WrittenShape::of(&link.model.shape()),
+            reads: link.reads.clone(),
+        };
+        let models = self.links.iter().map(model).collect();
+        let record = Record { models, aggregates: self.widths.clone(), stage: self.stage };
+        tensors.note = serde_json::to_string(&record).in_file(&file)?;
+        tensors.write(&file)?;
         Ok(Predictor::files(settings))
+    }
+
+    /// The last model's tensors have their plain names.
+    fn prefix(&self, at: usize) -> String {
+        prefix(at, self.links.len())
     }
 
     /// The names of all files that predictions are made of, besides rows.
@@ -76,50 +210,122 @@ impl Predictor {
         std::iter::once(MODEL.to_string()).chain(aggregates).collect()
     }
 
-    /// Opens what [`Predictor::write`] wrote, for what the run chose, (feature columns, classes)
-    /// and so many nodes. `read_file` gives a file's content, or nothing where the data owner kept it back.
+    /// Opens what [`Predictor::write`] wrote, for rows of so many columns, classes and nodes. `read_file` gives a file's content, or
+    /// nothing where the data owner kept it back; `name` that of the `number`-th aggregate.
     pub fn open(
         folder: &Path,
         read_file: &dyn Fn(&str) -> Result<Option<Vec<u8>>>,
-        settings: &Settings,
-        choice: Option<&Choice>,
-        sizes: (usize, usize),
+        name: &dyn Fn(usize) -> String,
+        (columns, classes): (usize, usize),
         nodes: usize,
     ) -> Result<Self> {
         let file = folder.join(MODEL);
         let bytes = read_file(MODEL)?.ok_or_else(|| Error::file(&file, "there is no such file"))?;
-        // A statement that speaks of more columns than the model can have must not decide how much memory is taken.
-        let least = sizes.0.saturating_add(sizes.1).saturating_mul(settings.hidden).saturating_mul(4);
-        if bytes.len() < least {
+        let mut tensors = Tensors::parse(&file, &bytes)?;
+        let record: Record = serde_json::from_str(&tensors.note).in_file(&file)?;
+        let shapes: Vec<Shape> =
+            record.models.iter().map(|model| model.shape.shape()).collect::<Result<_>>()?;
+        let fits = |at: usize| record.fits(at, &shapes, (columns, classes));
+        if !(1..=MOST_LINKS).contains(&shapes.len()) || !(0..shapes.len()).all(fits) {
             let problem = format!(
-                "it has {} bytes, too few for {} feature columns and {} classes: it was damaged or changed",
-                bytes.len(),
-                sizes.0,
-                sizes.1
+                "its shape is not one for {columns} feature columns and {classes} classes: it was damaged or changed"
             );
             return Err(Error::file(&file, problem));
         }
-        let mut tensors = Tensors::parse(&file, &bytes)?;
-        let last = choice.map_or(method::stages(settings) - 1, |choice| choice.stage);
-        let encoder = if settings.method.recipe().has_encoder() {
-            let own = tensors.split_off(ENCODER);
-            Some(Model::from(&own, ENCODER, method::shape(settings, sizes, 0, choice))?.network()?.clone())
-        } else {
-            None
-        };
-        let model = Model::from(&tensors, "", method::shape(settings, sizes, last, choice))?;
+        let (count, mut links) = (shapes.len(), vec![]);
+        for (at, (shape, model)) in shapes.into_iter().zip(record.models).enumerate() {
+            let prefix = prefix(at, count);
+            let own =
+                if prefix.is_empty() { std::mem::take(&mut tensors) } else { tensors.split_off(&prefix) };
+            let loaded = Model::from(&own, &prefix, shape).map_err(|error| Error::file(&file, error))?;
+            links.push(Link { model: loaded, reads: model.reads });
+        }
         let mut aggregates = Aggregates::new();
-        let read = choice.map_or(settings.depth, |choice| choice.stage);
-        let widths = settings.method.recipe().aggregate_widths(settings, sizes, choice);
-        for (index, width) in widths.into_iter().take(read).enumerate() {
-            let name = aggregate_name(settings, index + 1);
+        for (index, &width) in record.aggregates.iter().enumerate() {
+            let name = name(index + 1);
             // The data owner may keep back one that no mechanism protects; then there are no predictions.
             let Some(bytes) = read_file(&name)? else { continue };
             let values = files::parse_matrix(&folder.join(&name), &bytes, nodes, width)?;
             aggregates.push(Aggregate { values: values.into(), width });
         }
-        Ok(Predictor { encoder, model, aggregates })
+        Ok(Predictor { links, stage: record.stage, aggregates, widths: record.aggregates })
     }
+}
+
+impl Record {
+    /// Whether what a model reads is as wide as its inputs, and comes from before it.
+    fn fits(&self, at: usize, shapes: &[Shape], (columns, classes): (usize, usize)) -> bool {
+        let width = |reads: &Reads| match *reads {
+            Reads::Rows => Some(columns),
+            Reads::Aggregate(index) => self.aggregates.get(index).copied(),
+            Reads::Embedding(earlier) | Reads::Logits(earlier) if earlier >= at => None,
+            Reads::Embedding(earlier) => match &shapes[earlier] {
+                Shape::Network(architecture) => Some(architecture.hidden),
+                Shape::Sage(_) => None,
+            },
+            Reads::Logits(earlier) => match &shapes[earlier] {
+                Shape::Network(architecture) => Some(architecture.classes),
+                Shape::Sage(_) => None,
+            },
+        };
+        let widths: Option<Vec<usize>> = self.models[at]
+            .reads
+            .iter()
+            .map(|reads| {
+                let parts: Option<Vec<usize>> = reads.iter().map(width).collect();
+                let joined = reads.len() == 1 || !reads.contains(&Reads::Rows);
+                parts.filter(|_| joined).map(|parts| parts.into_iter().fold(0, usize::saturating_add))
+            })
+            .collect();
+        match (&shapes[at], widths) {
+            (_, None) => false,
+            (Shape::Network(architecture), Some(widths)) => {
+                architecture.inputs == widths && architecture.classes == classes
+            }
+            // Its rows, and the aggregates in their order.
+            (Shape::Sage(architecture), Some(widths)) => {
+                let near = vec![architecture.hidden; architecture.convolutions.min(MOST_LINKS)];
+                let expected: Vec<usize> = std::iter::once(columns).chain(near).collect();
+                let ordered = (0..self.aggregates.len()).map(|index| vec![Reads::Aggregate(index)]);
+                let reads: Vec<Vec<Reads>> = std::iter::once(vec![Reads::Rows]).chain(ordered).collect();
+                architecture.inputs == columns
+                    && architecture.classes == classes
+                    && widths == expected
+                    && self.models[at].reads == reads
+            }
+        }
+    }
+}
+
+/// What begins the names of a model's tensors.
+fn prefix(at: usize, models: usize) -> String {
+    if at + 1 == models { String::new() } else { format!("before{at}.") }
+}
+
+fn inputs<'a>(rows: &'a Rows, branches: &'a [Branch<'_>]) -> Result<Inputs<'a>> {
+    let input = |branch: &'a Branch<'_>| match branch {
+        Branch::Rows => rows.input(),
+        Branch::Values(values, width) => Input::Dense { columns: *width, values },
+    };
+    Ok(Inputs::checked_before(branches.iter().map(input).collect())?)
+}
+
+fn all_logits(network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
+    let everyone: Vec<u32> = (0..inputs.rows() as u32).collect();
+    Ok(logits(network, inputs, &everyone)?)
+}
+
+/// Matrices of as many rows, joined row by row, and how wide they are together.
+pub(crate) fn side_by_side(parts: &[&Aggregate]) -> (Vec<f32>, usize) {
+    let width: usize = parts.iter().map(|part| part.width).sum();
+    let rows = parts.first().map_or(0, |part| part.values.len() / part.width.max(1));
+    let mut values = Vec::with_capacity(rows * width);
+    for row in 0..rows {
+        for part in parts {
+            values.extend_from_slice(&part.values[row * part.width..][..part.width]);
+        }
+    }
+    (values, width)
 }
 
 /// The file of the `number`-th aggregate; among the private ones if no mechanism protects it.

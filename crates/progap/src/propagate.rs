@@ -18,7 +18,7 @@ pub struct Senders<'g> {
     /// `w_i`, for the mean.
     weights: Option<Vec<f32>>,
     /// `v_j`, of each sender.
-    voices: Option<Vec<f32>>,
+    sender_weights: Option<Vec<f32>>,
 }
 
 impl<'g> Senders<'g> {
@@ -32,20 +32,20 @@ impl<'g> Senders<'g> {
     /// The sum over a node's senders.
     pub fn sum(graph: &'g Graph) -> Self {
         let transpose = (!graph.is_undirected()).then(|| graph.transpose());
-        Senders { graph, transpose, weights: None, voices: None }
+        Senders { graph, transpose, weights: None, sender_weights: None }
     }
 
     /// The sum over a node's senders, each times a weight of its own.
-    pub fn weighted(graph: &'g Graph, voices: Vec<f32>) -> Self {
-        Senders { voices: Some(voices), ..Senders::sum(graph) }
+    pub fn weighted(graph: &'g Graph, sender_weights: Vec<f32>) -> Self {
+        Senders { sender_weights: Some(sender_weights), ..Senders::sum(graph) }
     }
 
     /// What the senders say.
-    fn said<'x>(&self, width: usize, x: &'x [f32]) -> Cow<'x, [f32]> {
-        let Some(voices) = &self.voices else { return Cow::Borrowed(x) };
-        let mut said = x.to_vec();
-        weigh(voices, width, &mut said);
-        Cow::Owned(said)
+    fn weighted_rows<'x>(&self, width: usize, x: &'x [f32]) -> Cow<'x, [f32]> {
+        let Some(sender_weights) = &self.sender_weights else { return Cow::Borrowed(x) };
+        let mut weighted_rows = x.to_vec();
+        weigh(sender_weights, width, &mut weighted_rows);
+        Cow::Owned(weighted_rows)
     }
 
     fn weigh(&self, width: usize, rows: &mut [f32]) {
@@ -66,7 +66,7 @@ impl Propagate for Senders<'_> {
     }
 
     fn forward(&self, width: usize, x: &[f32], out: &mut [f32]) {
-        sum(self.graph, width, &self.said(width, x), out);
+        sum(self.graph, width, &self.weighted_rows(width, x), out);
         self.weigh(width, out);
     }
 
@@ -74,18 +74,18 @@ impl Propagate for Senders<'_> {
         // Once for each row, rather than once for each edge.
         self.weigh(width, dy);
         sum(self.transpose.as_ref().unwrap_or(self.graph), width, dy, dx);
-        if let Some(voices) = &self.voices {
-            weigh(voices, width, dx);
+        if let Some(sender_weights) = &self.sender_weights {
+            weigh(sender_weights, width, dx);
         }
     }
 
     fn forward_rows(&self, width: usize, x: &[f32], rows: &[u32], out: &mut [f32]) {
-        let said = self.said(width, x);
+        let weighted_rows = self.weighted_rows(width, x);
         let rows = out.par_chunks_mut(width).zip(rows).with_min_len(64);
         rows.for_each(|(out, &row)| {
             out.fill(0.0);
             for &sender in self.graph.in_neighbours(row as usize) {
-                let x = &said[sender as usize * width..][..width];
+                let x = &weighted_rows[sender as usize * width..][..width];
                 out.iter_mut().zip(x).for_each(|(sum, value)| *sum += value);
             }
             if let Some(weights) = &self.weights {

@@ -89,14 +89,24 @@ impl Rows {
     }
 
     fn views<'a>(&'a self, aggregates: &'a [Aggregate]) -> Vec<Input<'a>> {
-        let features = match &self.features {
+        let aggregated = aggregates.iter().map(|a| Input::Dense { columns: a.width, values: &a.values });
+        std::iter::once(self.input()).chain(aggregated).collect()
+    }
+
+    /// The features as an input.
+    pub(crate) fn input(&self) -> Input<'_> {
+        match &self.features {
             Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
             Features::Sparse { columns, offsets, indices, values } => {
                 Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
             }
-        };
-        let aggregated = aggregates.iter().map(|a| Input::Dense { columns: a.width, values: &a.values });
-        std::iter::once(features).chain(aggregated).collect()
+        }
+    }
+
+    /// The rows with other features, a dense row for each node.
+    pub(crate) fn with_features(&self, columns: usize, values: Vec<f32>) -> Result<Rows> {
+        let features = Features::dense(self.labels.len(), columns, values)?;
+        Ok(Rows { features, ..self.clone() })
     }
 
     /// The class of each node.

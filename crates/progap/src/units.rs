@@ -1,11 +1,12 @@
 //! What a release costs in both units of an edge: one direction, and a friendship, that is both directions between two nodes.
 //!
-//! Both numbers follow from the recorded events, whatever the graph is like, so that they tell nothing of it.
+//! Both numbers follow from the recorded queries, whatever the graph is like, so that they tell nothing of it.
 
 use progap_privacy::noise::tables;
 use progap_privacy::{Event, Unit};
 
 use crate::plan::{accountant, friendship_sensitivity};
+use crate::query::Queries;
 use crate::settings::Settings;
 use crate::{Result, plan};
 
@@ -21,7 +22,7 @@ pub struct Epsilons {
 impl Epsilons {
     /// The stated epsilon, and that of the other unit.
     pub(crate) fn of(
-        event: &Event,
+        queries: &Queries,
         unit: Option<Unit>,
         (epsilon, delta): (f64, f64),
         settings: &Settings,
@@ -29,7 +30,7 @@ impl Epsilons {
     ) -> Result<Epsilons> {
         let values = plan::noise_values(settings, sizes)?;
         let other = |other: Unit| -> Result<Option<f64>> {
-            match in_unit(event, other) {
+            match in_unit(queries, settings, other)? {
                 None => Ok(None),
                 Some(event) => cost(&event, settings, delta, values),
             }
@@ -50,46 +51,28 @@ impl Epsilons {
 
 /// The queries of a run at edge level, for neighbours that differ in the given unit of an edge, or nothing where no rule is known.
 ///
+/// # Errors
+/// More queries than an accountant takes.
+pub fn in_unit(queries: &Queries, settings: &Settings, unit: Unit) -> Result<Option<Event>> {
+    let queries = queries.map(|query| settings.method.recipe().in_unit(query, unit));
+    queries.map(|queries| queries.event()).transpose()
+}
+
+/// A noisy sum of messages of norm 1 over the graph, for neighbours that differ in the given unit of an edge.
+///
 /// # Proof definition
-/// An aggregation of messages of norm 1 moves in one row by 1 at most where one directed edge changes, and in two rows, so by
-/// sqrt 2, where a friendship does: the sensitivity is replaced. The method edge-rand answers about directed edges or
-/// about pairs. Where it answers about directed edges, a friendship is two of them: the number of edges moves by 2 and two bits
-/// change, each answered on its own. Where it answers about pairs, one direction changes the bit of its pair or nothing:
-/// what holds for pairs holds for it.
-///
-/// ```
-/// use progap::units::in_unit;
-/// use progap_privacy::{Event, Unit};
-///
-/// let Some(Event::Gaussian { sensitivity, .. }) = in_unit(&Event::gaussian(4.0, 1.0)?, Unit::EdgeUndirected) else {
-///     unreachable!()
-/// };
-/// assert!(sensitivity >= 2f64.sqrt() && sensitivity < 1.4143);
-/// # Ok::<(), progap_privacy::Error>(())
-/// ```
-pub fn in_unit(event: &Event, unit: Unit) -> Option<Event> {
-    let both = unit == Unit::EdgeUndirected;
-    Some(match event {
-        Event::Gaussian { sigma, .. } => {
-            let sensitivity = if both { friendship_sensitivity() } else { 1.0 };
-            Event::Gaussian { sigma: *sigma, sensitivity }
+/// Such a sum moves in one row by 1 at most where one directed edge changes, and in two rows, so by sqrt 2, where a friendship does:
+/// the sensitivity is replaced.
+pub(crate) fn sum_in_unit(event: &Event, unit: Unit) -> Option<Event> {
+    match (event, unit) {
+        (Event::Gaussian { sigma, .. }, Unit::Edge) => {
+            Some(Event::Gaussian { sigma: *sigma, sensitivity: 1.0 })
         }
-        Event::Laplace { scale, sensitivity } => {
-            let sensitivity = if both { 2.0 * sensitivity } else { *sensitivity };
-            Event::Laplace { scale: *scale, sensitivity }
+        (Event::Gaussian { sigma, .. }, Unit::EdgeUndirected) => {
+            Some(Event::Gaussian { sigma: *sigma, sensitivity: friendship_sensitivity() })
         }
-        Event::RandomizedResponse { .. } if both => {
-            Event::SelfComposed { event: Box::new(event.clone()), count: 2 }
-        }
-        Event::RandomizedResponse { .. } => event.clone(),
-        Event::Composed { events } => Event::Composed {
-            events: events.iter().map(|event| in_unit(event, unit)).collect::<Option<_>>()?,
-        },
-        Event::SelfComposed { event, count } => {
-            Event::SelfComposed { event: Box::new(in_unit(event, unit)?), count: *count }
-        }
-        _ => return None,
-    })
+        _ => None,
+    }
 }
 
 /// The epsilon of events by the accountant of the settings.
@@ -104,7 +87,7 @@ fn cost(event: &Event, settings: &Settings, delta: f64, values: u64) -> Result<O
         Err(progap_privacy::Error::Unsupported(_)) => return Ok(None),
         bound => bound?.value,
     };
-    // What is drawn from tables costs more at a larger epsilon, and the promise must still pay for it.
+    // What is drawn from tables costs more at a larger epsilon, and the guarantee must still pay for it.
     let paid = settings.seed.is_some() || tables::fit(values, bound, delta);
     Ok((bound.is_finite() && paid).then_some(bound))
 }
@@ -121,7 +104,7 @@ mod tests {
     fn both(settings: &Settings) -> (Plan, Epsilons) {
         let plan = Plan::new(settings, SIZES).expect("a plan");
         let stated = (plan.epsilon, plan.delta);
-        let both = Epsilons::of(&plan.event, plan.unit, stated, settings, SIZES).expect("both");
+        let both = Epsilons::of(&plan.queries, plan.unit, stated, settings, SIZES).expect("both");
         (plan, both)
     }
 

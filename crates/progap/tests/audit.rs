@@ -309,8 +309,7 @@ fn degree_sampling_on_the_hub_graph_is_found() {
 fn audit_response(claimed: &Settings, honest: &Plan, used: (&Settings, &Plan)) -> Vec<Finding> {
     let claim = response_claim(honest).expect("a claim");
     let trials = [1, 10].map(|spread| {
-        let mut vault =
-            |data| Vault::new(data, used.0, Randomness::from_seed(13))?.noisy_graph(used.0, used.1, None);
+        let mut vault = |data| Vault::new(data, used.0, Randomness::from_seed(13))?.noisy_graph(used.1, None);
         let pairs = Pairs::new(claimed, 20_000, spread);
         let evidence = pairs.experiment(&mut Randomness::from_seed(13), &mut vault).expect("answers");
         Trial { what: format!("one in {spread}"), evidence, claim }
@@ -337,6 +336,51 @@ fn weak_randomised_response_is_found() {
         if undirected {
             let directed = Settings { undirected: false, ..settings.clone() };
             assert!(refuted(&audit_response(&settings, &honest, (&directed, &honest))));
+        }
+    }
+}
+
+/// Edges and friendships through counts of votes: honest counts pass; with half the noise, with none, with noise that both counts
+/// share, or with noise for a directed edge where friendships are protected they do not.
+#[test]
+fn weak_laplace_noise_is_found() {
+    use progap::audit::votes::{Voters, ask_vault};
+    for undirected in [false, true] {
+        let settings =
+            Settings { undirected, epsilon: Some(2.0), ..Settings::of(Method::Lpgnet, Level::Edge) };
+        let honest = plan(&settings);
+        let audit = |mechanism: &mut dyn FnMut(Dataset) -> progap::Result<Vec<Vec<f32>>>| {
+            let voters = Voters::new(&settings, 20_000);
+            let counted = voters.experiment(&mut Randomness::from_seed(14), mechanism).expect("answers");
+            judge(&counted.trials(&settings, &honest, SIZES.edges), CONFIDENCE).expect("findings")
+        };
+        let ask = |settings: &Settings, plan: &Plan, seed: u64, data: Dataset| {
+            ask_vault(data, settings, plan, Randomness::from_seed(seed))
+        };
+        let found = audit(&mut |data| ask(&settings, &honest, 15, data));
+        assert!(!refuted(&found), "{found:#?}");
+        let measured = found.iter().map(|finding| finding.measured).fold(0.0, f64::max);
+        assert!(measured > 0.5, "the attack sees something: {found:#?}");
+        let weak = plan(&Settings { epsilon: Some(4.0), ..settings.clone() });
+        assert!(refuted(&audit(&mut |data| ask(&settings, &weak, 16, data))), "half the noise");
+        let open = Settings::of(Method::Lpgnet, Level::None);
+        assert!(refuted(&audit(&mut |data| ask(&open, &honest, 17, data))), "no noise");
+        // The exact counts, with the same noise on both: what the vault never does.
+        let shared = |data: Dataset| {
+            let exact = ask(&open, &honest, 18, data.clone())?;
+            let noisy = ask(&settings, &honest, 18, data)?;
+            let noise: Vec<f32> =
+                noisy[0].iter().zip(&exact[0]).map(|(noisy, exact)| noisy - exact).collect();
+            Ok(exact.iter().map(|counts| counts.iter().zip(&noise).map(|(c, n)| c + n).collect()).collect())
+        };
+        let mut shared = shared;
+        assert!(refuted(&audit(&mut shared)), "the same noise twice");
+        if undirected {
+            let directed = plan(&Settings { undirected: false, ..settings.clone() });
+            assert!(
+                refuted(&audit(&mut |data| ask(&settings, &directed, 19, data))),
+                "noise for one direction"
+            );
         }
     }
 }

@@ -129,7 +129,7 @@ mod charging {
     #[test]
     fn units_are_never_mixed() {
         let (_folder, _, mut ledger) = ledger(4.0);
-        for unit in [Unit::EdgeUndirected, Unit::Node, Unit::NodeCapped] {
+        for unit in [Unit::EdgeUndirected, Unit::Node] {
             let charge = Charge { unit, ..run("run", 5.0) };
             assert!(matches!(ledger.charge(charge), Err(Error::Unit { .. })), "{unit}");
         }

@@ -99,7 +99,7 @@ fn a_data_set_has_one_budget_for_each_unit_and_the_same_data_no_second_name() {
     // All units or none.
     let half = ledger.register_units("new", &[Unit::Node, Unit::Edge, Unit::Node], 1.0, 1e-7, None);
     assert!(matches!(half, Err(Error::Registered { .. })));
-    let half = ledger.register_units("school", &[Unit::NodeCapped, Unit::Edge], 1.0, 1e-7, None);
+    let half = ledger.register_units("school", &[Unit::EdgeUndirected, Unit::Edge], 1.0, 1e-7, None);
     assert!(matches!(half, Err(Error::Registered { .. })));
     assert_eq!(ledger.datasets().unwrap().len(), 3);
     assert_eq!(ledger.check().unwrap().datasets, 3);

@@ -118,9 +118,8 @@ fn asking_more_never_costs_less() {
             let noise = |settings: &Settings| {
                 let plan = Plan::new(settings, sizes).expect("a plan");
                 assert!(plan.epsilon <= settings.epsilon.expect("private") * (1.0 + 1e-12));
-                let aggregations = plan.aggregate_multiplier;
                 let response = plan.response.map_or(0.0, |response| 1.0 / response.epsilon);
-                (plan.event, aggregations + plan.gradient_multiplier + response)
+                (plan.event, plan.multiplier + plan.gradient_multiplier + response)
             };
             let (event, base) = noise(&usual);
             let deeper = Settings { depth: usual.depth + 1, ..usual.clone() };
@@ -161,6 +160,38 @@ fn edge_rand_protects_edges_and_friendships_with_a_delta_of_zero() {
     );
 }
 
+#[test]
+fn lpgnet_protects_edges_and_friendships_with_a_delta_of_zero() {
+    for undirected in [false, true] {
+        let (_keep, folder) = folder();
+        let settings = Settings { undirected, seed: None, ..settings(Method::Lpgnet, Level::Edge) };
+        let release = train(&settings, &folder).expect("trained");
+        let statement = &release.statement;
+        assert!(statement.private && statement.delta == Some(0.0) && statement.accountant == "pure");
+        assert!(statement.epsilon.is_some_and(|epsilon| epsilon <= 1.0 && epsilon > 0.9999), "{statement:?}");
+        let [votes] = &statement.mechanisms[..] else { panic!("{statement:?}") };
+        assert_eq!((&votes.name[..], votes.count), ("votes", 2));
+        assert_eq!(votes.sensitivity, if undirected { 2.0 } else { 1.0 });
+        let (friendship, directed) = (statement.epsilon_friendship, statement.epsilon_directed);
+        let ratio = friendship.zip(directed).map(|(both, one)| both / one);
+        assert!(ratio.is_some_and(|ratio| (ratio - 2.0).abs() < 1e-9), "{friendship:?} {directed:?}");
+        assert!(statement.in_words.contains("delta = 0 "), "{}", statement.in_words);
+        assert_verified(&folder);
+        assert_predicts_as_measured(&release);
+        assert!(survives(&folder, &|_| ()), "nothing changed");
+        assert!(!survives(&folder, &|s| s["epsilon"] = 0.5.into()), "a smaller epsilon");
+        let quieter =
+            |s: &mut serde_json::Value| s["event"]["events"][0]["event"]["sensitivity"] = 0.5.into();
+        assert!(!survives(&folder, &quieter), "a smaller sensitivity");
+        assert!(!survives(&folder, &|s| s["mechanisms"][0]["name"] = "aggregation".into()), "another name");
+        assert!(!survives(&folder, &|s| s["mechanisms"][0]["what"] = "nothing".into()), "another purpose");
+    }
+    stopped_and_resumed_ends_the_same(
+        &Settings { epochs: 4, ..settings(Method::Lpgnet, Level::Edge) },
+        &[1, 5, 9],
+    );
+}
+
 /// The share of edges that stay and of others that appear, within 6.2 standard deviations of what the response promises:
 /// each fails by chance less than once in 10^9.
 #[test]
@@ -179,7 +210,7 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
         ));
         assert!(graph.is_undirected());
         let mut vault = Vault::new(data, &settings, Randomness::from_seed(3)).expect("a vault");
-        let noisy = vault.noisy_graph(&settings, &plan, None).expect("a noisy graph");
+        let noisy = vault.noisy_graph(&plan, None).expect("a noisy graph");
         assert_eq!(noisy.nodes(), graph.nodes());
         assert_eq!((noisy.self_loops(), noisy.repeated_edges()), (0, 0));
         assert_eq!(noisy.is_undirected(), undirected);
@@ -217,9 +248,9 @@ fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
         .expect("a plan");
     let edges = large.graph().edges() as f64;
     let vault = || Vault::new(large.clone(), &settings, Randomness::from_seed(4)).expect("a vault");
-    let noisy = vault().noisy_graph(&settings, &plan, Some(100 << 20)).expect("it fits");
+    let noisy = vault().noisy_graph(&plan, Some(100 << 20)).expect("it fits");
     assert!((noisy.edges() as f64 / edges - 1.0).abs() < 0.02, "{} {edges}", noisy.edges());
-    let refused = vault().noisy_graph(&settings, &plan, Some(1 << 20)).expect_err("too large").to_string();
+    let refused = vault().noisy_graph(&plan, Some(1 << 20)).expect_err("too large").to_string();
     assert!(refused.contains("MB") && refused.contains("noisy graph"), "{refused}");
 }
 

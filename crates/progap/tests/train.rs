@@ -350,7 +350,7 @@ fn a_newer_release_says_so() {
     let (_keep, folder) = folder();
     train(&settings(Level::Edge), &folder).expect("trained");
     let manifest = folder.join("manifest.json");
-    let text = std::fs::read_to_string(&manifest).expect("read").replace("\"version\": 1", "\"version\": 2");
+    let text = std::fs::read_to_string(&manifest).expect("read").replace("\"version\": 2", "\"version\": 3");
     std::fs::write(&manifest, text).expect("written");
     let error = Release::open(&folder).expect_err("newer").to_string();
     assert!(error.contains("version 2"), "{error}");

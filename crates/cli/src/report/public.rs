@@ -27,7 +27,7 @@ pub fn of_release(release: &Release) -> Result<Report> {
         sections.extend(training(&release.metrics.history));
     }
     // The files are another matter: a page travels without them.
-    sections.push(checks(&release::verify_promise(release)?));
+    sections.push(checks(&release::verify_guarantee(release)?));
     let left_out = left_out(release, open);
     sections.push(section(
         "left-out",

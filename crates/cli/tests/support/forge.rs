@@ -269,20 +269,8 @@ pub fn releases(place: &Path) -> Vec<PathBuf> {
     let data = SocialNetwork::new(240).edges(2400).classes(3).seed(1).generate().expect("a network");
     let data = data.or_random_split(progap_graph::Ratios::default(), 1).expect("a split");
     let mut made = vec![];
-    for (method, level) in [
-        (Method::Progap, Level::Edge),
-        (Method::Gap, Level::Edge),
-        (Method::Mlp, Level::Edge),
-        (Method::EdgeRand, Level::Edge),
-        (Method::Progap, Level::Node),
-        (Method::Gap, Level::Node),
-        (Method::Mlp, Level::Node),
-        (Method::DpGnn, Level::Node),
-        (Method::Progap, Level::None),
-        (Method::Gap, Level::None),
-        (Method::Mlp, Level::None),
-        (Method::Sage, Level::None),
-    ] {
+    let all = progap::method::catalogue::methods();
+    for (method, level) in all.flat_map(|entry| entry.levels.iter().map(|&level| (entry.method, level))) {
         let settings = Settings { epochs: 2, batch_size: 20, ..Settings::of(method, level).unit_by_graph() };
         let folder = place.join(format!("{method}-{level}"));
         progap::run::train(data.clone(), &settings, &folder, None, Value::Null, &mut ()).expect("trained");

@@ -103,6 +103,15 @@ impl SageArchitecture {
         }
     }
 
+    /// The number of parameters of such a model, without the memory for any of them.
+    ///
+    /// # Errors
+    /// A shape that no model has.
+    pub fn parameter_count(&self) -> Result<usize> {
+        self.check()?;
+        Ok(layout::layout(self).parameters)
+    }
+
     fn check(&self) -> Result<()> {
         let few = |n: usize, most: usize| (1..=most).contains(&n);
         check_setting(

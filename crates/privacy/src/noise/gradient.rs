@@ -42,8 +42,7 @@ impl Summation {
 /// The grid on which a gradient sum is rounded and noised.
 ///
 /// # Proof definition
-/// For sums computed as [`Summation`] says, over records whose contributions have norm at most `clip` (for instance
-/// by [`clip_factor`]), the rounded sums of neighbouring data sets differ by at most [`sensitivity`](Self::sensitivity)
+/// For sums computed as [`Summation`] says, over records whose contributions have norm at most `clip`, the rounded sums of neighbouring data sets differ by at most [`sensitivity`](Self::sensitivity)
 /// `= clip + sqrt(parameters) step + 2 error` in L2 norm. [`privatise`](Self::privatise) is then post-processing of
 /// the Gaussian mechanism with that sensitivity and standard deviation `noise_multiplier * sensitivity`, up to
 /// [`tables::slack`](super::tables::slack). See docs/privacy.md#gradient-sums.
@@ -160,27 +159,27 @@ impl GradientGrid {
     }
 }
 
-/// The factor by which a gradient is multiplied so that its norm is at most `clip`, given its squared norm as
-/// computed in double precision from `terms` non-negative summands, each with up to two roundings of its own.
-///
-/// # Proof definition
-/// With `u = 2^-53`, a computed sum of `terms` non-negative products is at least `(1 - (terms + 2) u)` times the
-/// exact one. The norm is rounded up by more than that, so `factor * norm <= clip` for the exact norm. A squared
-/// norm that is not finite gives 0: the record is left out.
-pub fn clip_factor(squared_norm: f64, terms: usize, clip: f64) -> f64 {
-    if !squared_norm.is_finite() {
-        return 0.0;
-    }
-    let slack = (terms as f64 + 8.0) * 2f64.powi(-52);
-    let norm = (squared_norm * (1.0 + slack)).sqrt() * (1.0 + 4.0 * f64::EPSILON);
-    if norm <= clip { 1.0 } else { clip / norm * (1.0 - 2.0 * f64::EPSILON) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::noise::Randomness;
     use proptest::prelude::*;
+
+    /// The factor by which a gradient is multiplied so that its norm is at most `clip`, given its squared norm as
+    /// computed in double precision from `terms` non-negative summands, each with up to two roundings of its own.
+    ///
+    /// # Proof definition
+    /// With `u = 2^-53`, a computed sum of `terms` non-negative products is at least `(1 - (terms + 2) u)` times the
+    /// exact one. The norm is rounded up by more than that, so `factor * norm <= clip` for the exact norm. A squared
+    /// norm that is not finite gives 0: the record is left out.
+    fn clip_factor(squared_norm: f64, terms: usize, clip: f64) -> f64 {
+        if !squared_norm.is_finite() {
+            return 0.0;
+        }
+        let slack = (terms as f64 + 8.0) * 2f64.powi(-52);
+        let norm = (squared_norm * (1.0 + slack)).sqrt() * (1.0 + 4.0 * f64::EPSILON);
+        if norm <= clip { 1.0 } else { clip / norm * (1.0 - 2.0 * f64::EPSILON) }
+    }
 
     #[test]
     fn the_charge_is_small_with_doubles() {

@@ -35,24 +35,27 @@ impl Scale {
         })
     }
 
-    /// The smallest ratio over 2^16 that is not below `scale`: more noise, never less.
+    /// The smallest ratio over 2^16, or whole number above 2^15, that is not below `scale`: more noise, never less.
     ///
     /// # Errors
-    /// A scale outside `[2^-16, 2^15]`, or not a number.
+    /// A scale outside `[2^-16, 2^31]`, or not a number.
     pub fn at_least(scale: f64) -> Result<Self> {
         let denominator = 1 << 16;
-        if !(1.0 / 65536.0..=32768.0).contains(&scale) {
-            return Err(Error::invalid("scale", scale, "between 2^-16 and 2^15"));
+        match scale {
+            _ if (1.0 / 65536.0..=32768.0).contains(&scale) => {
+                Self::new((scale * denominator as f64).ceil() as u64, denominator)
+            }
+            _ if scale > 32768.0 && scale <= Self::LARGEST_PART as f64 => Self::new(scale.ceil() as u64, 1),
+            _ => Err(Error::invalid("scale", scale, "between 2^-16 and 2^31")),
         }
-        Self::new((scale * denominator as f64).ceil() as u64, denominator)
     }
 
-    /// As [`Scale::at_least`] up to 2^31, beyond which it is 2^31; less finely above 2^15.
-    pub(crate) fn at_least_wide(scale: f64) -> Result<Self> {
-        if scale <= 32768.0 {
-            return Self::at_least(scale);
-        }
-        Self::new((scale.ceil() as u64).min(Self::LARGEST_PART), 1)
+    /// The next larger scale of the same denominator.
+    ///
+    /// # Errors
+    /// There is none below 2^31 parts.
+    pub fn next_up(self) -> Result<Self> {
+        Self::new(self.numerator.get() + 1, self.denominator.get())
     }
 
     /// The scale as a double, rounded down by at most one unit in the last place.
@@ -80,36 +83,6 @@ impl Scale {
     }
 }
 
-/// Two-sided geometric noise (discrete Laplace): `P(n)` proportional to `exp(-|n| / scale)`.
-///
-/// # Proof definition
-/// For integer queries that move by at most `k` in L1 norm, query plus one independent sample per entry is
-/// `k / scale`-differentially private, exactly: likelihoods of neighbours differ by at most
-/// `exp(k / scale)`. Time depends on the noise drawn, not on the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TwoSidedGeometric {
-    scale: Scale,
-}
-
-impl TwoSidedGeometric {
-    /// Noise of the given scale.
-    pub fn new(scale: Scale) -> Self {
-        Self { scale }
-    }
-
-    /// One sample.
-    pub fn sample<S: Source>(self, stream: &mut Stream<S>) -> i64 {
-        loop {
-            let magnitude = self.scale.geometric(stream) as i64;
-            let negative = stream.next_u32() & 1 == 1;
-            // Zero would be drawn with both signs; one of them is drawn again.
-            if !(negative && magnitude == 0) {
-                return if negative { -magnitude } else { magnitude };
-            }
-        }
-    }
-}
-
 /// `round(Laplace(scale))`, which is what an accountant's Laplace event describes.
 ///
 /// # Proof definition
@@ -125,6 +98,11 @@ impl RoundedLaplace {
     /// Noise of the given scale.
     pub fn new(scale: Scale) -> Self {
         Self { scale }
+    }
+
+    /// The scale.
+    pub fn scale(self) -> Scale {
+        self.scale
     }
 
     /// One sample.

@@ -5,12 +5,12 @@
 //! | random bits, used once | [`Randomness`], [`Query`], [`Purpose`], [`Stream`] |
 //! | the secret of a run | [`RunKey`] |
 //! | Gaussian noise on integers | [`RoundedGaussian`] |
-//! | Laplace noise on integers | [`RoundedLaplace`], [`TwoSidedGeometric`] |
+//! | Laplace noise on integers | [`RoundedLaplace`], [`Scale`] |
 //! | exact coins, randomised response | [`Bernoulli`], [`RandomisedResponse`], [`bernoulli`] |
 //! | randomised response on long lists of bits | [`SparseResponse`] |
 //! | messages as integers | [`Quantiser`], [`SenderBound`] |
 //! | what tables of noise cost | [`tables`] |
-//! | gradient sums as integers | [`GradientGrid`], [`clip_factor`] |
+//! | gradient sums as integers | [`GradientGrid`] |
 //! | results that remember their source | [`Noisy`], [`Provenance`] |
 //!
 //! The proofs are in docs/privacy.md.
@@ -29,9 +29,9 @@ pub mod tables;
 
 pub use bernoulli::{Bernoulli, RandomisedResponse};
 pub use gaussian::{MAX_SIGMA, NoisySum, RoundedGaussian};
-pub use gradient::{GradientGrid, Summation, clip_factor};
+pub use gradient::{GradientGrid, Summation};
 pub use key::RunKey;
-pub use laplace::{RoundedLaplace, Scale, TwoSidedGeometric};
+pub use laplace::{RoundedLaplace, Scale};
 pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choose_scale};
 pub use release::Noisy;
 pub use response::SparseResponse;

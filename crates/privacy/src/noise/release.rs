@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
 use super::gaussian::{NoisySum, RoundedGaussian};
+use super::laplace::RoundedLaplace;
 use super::stream::{BlockDigest, Provenance, Query, QueryDigest, Source, Stream};
 
 /// Noisy values and the source of their noise, which only a stream can vouch for: a `Noisy<_, Secure>` cannot have
@@ -88,6 +89,27 @@ where
     });
 }
 
+/// Values whose noise is bound to all of them and to the given parameters, a block at a time, whatever the number of threads.
+fn release_blocks<T: Into<i64> + Copy + Send + Sync, S: Source>(
+    sums: &mut [T],
+    parameters: &[f64],
+    query: Query<S>,
+    threads: usize,
+    noise: impl Fn(&mut Stream<S>, &mut [T], &mut [f32]) + Sync,
+) -> Noisy<Vec<f32>, S> {
+    let mut digests = vec![None; sums.len().div_ceil(BLOCK)];
+    let pairs = digests.iter_mut().zip(sums.chunks(BLOCK));
+    share(threads, pairs, |(digest, block)| *digest = Some(BlockDigest::new(block)));
+    let digest = QueryDigest::new(parameters, digests.into_iter().flatten());
+    let mut purpose = query.bind(&digest);
+    let source = purpose.source().clone();
+    let mut out = vec![0_f32; sums.len()];
+    let blocks: Vec<_> =
+        sums.chunks_mut(BLOCK).zip(out.chunks_mut(BLOCK)).map(|pair| (pair, purpose.stream())).collect();
+    share(threads, blocks.into_iter(), |((sums, out), mut stream)| noise(&mut stream, sums, out));
+    Noisy::new(out, source)
+}
+
 impl RoundedGaussian {
     /// Add noise to integer sums and divide by the message scale: steps 3 to 5 of the integer mechanism.
     ///
@@ -104,22 +126,45 @@ impl RoundedGaussian {
         query: Query<S>,
         threads: usize,
     ) -> Noisy<Vec<f32>, S> {
-        let mut digests = vec![None; sums.len().div_ceil(BLOCK)];
-        let pairs = digests.iter_mut().zip(sums.chunks(BLOCK));
-        share(threads, pairs, |(digest, block)| *digest = Some(BlockDigest::new(block)));
-        let digest = QueryDigest::new(&[self.sigma(), scale.get().into()], digests.into_iter().flatten());
-        let mut purpose = query.bind(&digest);
-        let source = purpose.source().clone();
-        let mut out = vec![0_f32; sums.len()];
         let inverse = 1.0 / f64::from(scale.get());
-        let blocks: Vec<_> =
-            sums.chunks_mut(BLOCK).zip(out.chunks_mut(BLOCK)).map(|pair| (pair, purpose.stream())).collect();
-        share(threads, blocks.into_iter(), |((sums, out), mut stream)| {
-            self.add_to(&mut stream, sums);
+        release_blocks(sums, &[self.sigma(), scale.get().into()], query, threads, |stream, sums, out| {
+            self.add_to(stream, sums);
             for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
                 *value = (Into::<i64>::into(sum) as f64 * inverse) as f32;
             }
-        });
-        Noisy::new(out, source)
+        })
+    }
+}
+
+impl RoundedLaplace {
+    /// Integer sums with Laplace noise on every entry.
+    ///
+    /// # Proof definition
+    /// For integer sums that move by at most `Delta` in L1 norm between neighbours, the result is post-processing of the Laplace
+    /// mechanism with this scale and sensitivity `Delta`: pure `Delta / scale`, without any slack, since sampling is exact
+    /// (docs/privacy.md#pure). Sums and noise add up in 64 bits and come to the nearest `f32`, a function of the noisy
+    /// integer alone. The noise is bound to the scale and every sum ([`Query::bind`]), block by block, and the query is
+    /// used up. Time depends on the noise, not on the sums.
+    ///
+    /// ```
+    /// use progap_privacy::noise::{Randomness, RoundedLaplace, Scale};
+    ///
+    /// let votes = [12_i32, 0, 3];
+    /// let query = Randomness::from_os().query("votes")?;
+    /// let noisy = RoundedLaplace::new(Scale::at_least(2.0)?).release(&mut votes.clone(), query, 1);
+    /// assert!(noisy.value().iter().all(|value| value.fract() == 0.0));
+    /// # Ok::<(), progap_privacy::Error>(())
+    /// ```
+    pub fn release<T: Into<i64> + Copy + Send + Sync, S: Source>(
+        self,
+        sums: &mut [T],
+        query: Query<S>,
+        threads: usize,
+    ) -> Noisy<Vec<f32>, S> {
+        release_blocks(sums, &[self.scale().value()], query, threads, |stream, sums, out| {
+            for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
+                *value = Into::<i64>::into(sum).saturating_add(self.sample(stream)) as f32;
+            }
+        })
     }
 }

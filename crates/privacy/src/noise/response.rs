@@ -57,7 +57,7 @@ impl SparseResponse {
         let share = (density / (2.0 * p * density - p - density + 1.0)).clamp(0.0, 1.0);
         // The least noise that is private, made a little smaller than computed; the scale is rounded up.
         let flip = share / (1.0 + epsilon.exp()) * (1.0 - 1e-9);
-        let gap = Scale::at_least_wide(-1.0 / (-flip).ln_1p())?;
+        let gap = Scale::at_least((-1.0 / (-flip).ln_1p()).min(2f64.powi(31)))?;
         let flip_probability = -(-1.0 / gap.value()).exp_m1();
         // Both factors are within a few units in the last place; 2^-48 is sixteen of them.
         let keep_probability = epsilon.exp() * flip_probability * (1.0 - 2f64.powi(-48));

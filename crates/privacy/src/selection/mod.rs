@@ -1,7 +1,5 @@
-//! Choosing by private data without showing it: the best of a random number of runs, or one of a list by score.
+//! Choosing by private data without showing it: the best of a random number of runs.
 
-mod exponential;
 mod runs;
 
-pub use exponential::ExponentialMechanism;
 pub use runs::RunCount;

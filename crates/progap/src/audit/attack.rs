@@ -8,16 +8,12 @@
 use std::num::NonZeroU64;
 
 use progap_graph::{Dataset, Part};
-use progap_nn::embed;
 use progap_privacy::audit::{Interval, Roc};
 use progap_privacy::noise::{Randomness, Source};
 use serde::Serialize;
 
-use crate::method::Choice;
-use crate::predictor::Predictor;
 use crate::release::Release;
-use crate::rows::{Message, Rows, normalise};
-use crate::settings::Settings;
+use crate::rows::{Rows, normalise};
 use crate::{Error, Result};
 
 /// An attack and how it went.
@@ -132,7 +128,7 @@ pub fn link<S: Source>(
         };
         attacks
             .push(attack("aggregates", "are the aggregates alike?", &|a, b| cosine(&joined(a), &joined(b)))?);
-        let sent = messages(predictor, &rows, &release.config.settings, release.statement.choice.as_ref())?;
+        let sent = messages(release, &rows)?;
         attacks.push(attack(
             "influence",
             "is what one would have sent in the other's aggregates?",
@@ -170,38 +166,12 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
 
 /// What every node would have sent for each aggregate, as far as the released model tells, without what all send, and
 /// turned to where the aggregates vary least: the best linear test for a message among the sum of the others.
-fn messages(
-    predictor: &Predictor,
-    rows: &Rows,
-    settings: &Settings,
-    choice: Option<&Choice>,
-) -> Result<Vec<(usize, Vec<f32>)>> {
-    let encoded = predictor.encoder.as_ref().map(|encoder| rows.encoded(encoder)).transpose()?;
-    let rows = encoded.as_ref().unwrap_or(rows);
-    let inputs = rows.inputs(&predictor.aggregates)?;
+fn messages(release: &Release, rows: &Rows) -> Result<Vec<(usize, Vec<f32>)>> {
+    let recipe = release.config.settings.method.recipe();
     let mut found = Vec::new();
-    // GraphSAGE's models do not tell what was sent.
-    let Ok(network) = predictor.model.network() else { return Ok(found) };
-    for (number, aggregate) in predictor.aggregates.iter().enumerate() {
-        let input = inputs.as_slice()[number];
-        let mut messages = match input {
-            // As the last model knows the classes; earlier stages knew them almost as well.
-            _ if settings.method.recipe().sends_labels(settings, choice, number) => {
-                rows.messages(Message::Class { network }, &predictor.aggregates)?
-            }
-            progap_nn::Input::Dense { columns, values }
-                if predictor.encoder.is_some() && columns == aggregate.width =>
-            {
-                values.to_vec()
-            }
-            _ if network.architecture().inputs.len() > number
-                && network.architecture().hidden == aggregate.width =>
-            {
-                embed(network, number, input)?
-            }
-            // Another method, whose messages the model does not tell.
-            _ => continue,
-        };
+    for (number, aggregate) in release.predictor().aggregates.iter().enumerate() {
+        // Another method, whose messages the model does not tell.
+        let Some(mut messages) = recipe.sent(release, rows, number)? else { continue };
         messages.chunks_exact_mut(aggregate.width).for_each(normalise);
         let count = (messages.len() / aggregate.width).max(1) as f32;
         let mut mean = vec![0f32; aggregate.width];

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::Result;
 
-/// What is promised about one canary.
+/// What is guaranteed about one canary.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Claim {
-    /// The epsilon; absent without a promise.
+    /// The epsilon; absent without a guarantee.
     pub epsilon: Option<f64>,
     /// The delta at which it holds, or at which to measure.
     pub delta: f64,
@@ -34,7 +34,7 @@ impl Claim {
         Ok(Claim { epsilon: Some(epsilon), delta, mu: GdpAccountant::mu(event), independent: false })
     }
 
-    /// No promise, measured at this delta.
+    /// No guarantee, measured at this delta.
     pub fn none(delta: f64) -> Claim {
         Claim { epsilon: None, delta, mu: None, independent: true }
     }
@@ -153,7 +153,7 @@ pub struct Finding {
     pub test: Test,
     /// How many coins were guessed at.
     pub canaries: usize,
-    /// The epsilon claimed; absent without a promise.
+    /// The epsilon claimed; absent without a guarantee.
     pub claimed: Option<f64>,
     /// The delta of the claim.
     pub delta: f64,

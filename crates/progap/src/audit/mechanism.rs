@@ -401,8 +401,8 @@ impl Gradients {
         randomness: Randomness<S>,
     ) -> Result<Vec<f32>> {
         let mut vault = Vault::new(dataset, settings, randomness)?;
-        let grid = vault.gradient_grid(self.network.trained_count(), settings, plan)?;
-        let mean = vault.gradient("gradient 0/0", &self.network, &vec![], &grid, settings, plan)?;
+        let grid = vault.gradient_grid(self.network.trained_count(), plan)?;
+        let mean = vault.gradient("gradient 0/0", &self.network, &vec![], &grid, plan)?;
         Ok(mean.iter().map(|value| value * settings.batch_size as f32).collect())
     }
 

@@ -11,6 +11,7 @@
 //! | [`mechanism`] | canaries for the vault's own queries, the strongest there can be |
 //! | [`response`] | canaries for a noisy graph: possible edges |
 //! | [`subgraph`] | canaries for sums of gradients over nodes with their senders |
+//! | [`votes`] | canaries for counts of votes |
 //! | [`training`] | canaries in a real data set, scored from what a whole training run releases |
 //! | [`attack`] | link and membership inference against a release, as an outsider would try |
 //!
@@ -23,6 +24,7 @@ pub mod mechanism;
 pub mod response;
 pub mod subgraph;
 pub mod training;
+pub mod votes;
 
 pub use evidence::{Claim, Evidence, Finding, Trial, judge};
 

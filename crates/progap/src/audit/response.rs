@@ -82,7 +82,7 @@ pub(crate) fn audit(target: &Target<'_>) -> Result<Vec<Trial>> {
     let claim = response_claim(plan)?;
     let trial = |(spread, what): (usize, &str)| {
         let pairs = Pairs::new(settings, canaries.unwrap_or(CANARIES), spread);
-        let mut vault = |data| Vault::new(data, settings, fresh())?.noisy_graph(settings, plan, None);
+        let mut vault = |data| Vault::new(data, settings, fresh())?.noisy_graph(plan, None);
         let evidence = pairs.experiment(&mut fresh(), &mut vault)?;
         Ok(Trial { what: format!("{} through {what}", unit_in_words(settings)), evidence, claim })
     };

@@ -92,8 +92,8 @@ impl Subgraphs {
         let mut vault = Vault::new(dataset, &settings, randomness)?;
         // The world of canaries is not the data that the plan was made for.
         let plan = &Plan { noise_values: u64::MAX, ..plan.clone() };
-        let grid = vault.subgraph_grid(self.sage.parameter_count(), &settings, plan)?;
-        let mean = vault.subgraph_gradient("gradient 0/0", &self.sage, &grid, &settings, plan)?;
+        let grid = vault.subgraph_grid(self.sage.parameter_count(), plan)?;
+        let mean = vault.subgraph_gradient("gradient 0/0", &self.sage, &grid, plan)?;
         Ok(mean.iter().map(|value| value * settings.batch_size as f32).collect())
     }
 

@@ -10,7 +10,7 @@ use progap_graph::Part;
 
 use super::{Finished, Job, Library, Store};
 use crate::plan::PublicSizes;
-use crate::run::{Shared, fit_in_memory};
+use crate::run::{StageCache, fit_in_memory};
 use crate::{Error, Result};
 
 /// Something that happened to a job.
@@ -49,7 +49,7 @@ pub struct Queue<'q> {
     /// Where their data comes from.
     pub library: &'q Library<'q>,
     /// What they share.
-    pub shared: &'q Shared,
+    pub cache: &'q StageCache,
     /// Set to stop after the epochs that are being trained.
     pub stop: &'q AtomicBool,
 }
@@ -178,7 +178,7 @@ impl Queue<'_> {
         }
         let mut observer = |_: &_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let dataset = &loaded.dataset;
-        let metrics = fit_in_memory(dataset, &loaded.fingerprint, &job.settings, self.shared, &mut observer)?;
+        let metrics = fit_in_memory(dataset, &loaded.fingerprint, &job.settings, self.cache, &mut observer)?;
         let nodes = |part| dataset.split().map_or(0, |split| split.count(part));
         let sizes = PublicSizes {
             edges: dataset.graph().edges(),

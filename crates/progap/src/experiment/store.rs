@@ -17,7 +17,7 @@ use crate::error::InFile;
 use crate::plan::PublicSizes;
 use crate::release::Metrics;
 use crate::settings::Settings;
-use crate::{Error, Result};
+use crate::{Error, Result, sqlite};
 
 /// The version that is written and read.
 const VERSION: i64 = 1;
@@ -26,6 +26,8 @@ const APPLICATION_ID: i64 = 0x5047_4558;
 const SCHEMA: &str = "CREATE TABLE result (key TEXT PRIMARY KEY, data TEXT NOT NULL, content TEXT NOT NULL, \
     split INTEGER NOT NULL, settings TEXT NOT NULL, fingerprint TEXT NOT NULL, finished TEXT, error TEXT, \
     seconds REAL NOT NULL, time TEXT NOT NULL, CHECK ((finished IS NULL) <> (error IS NULL))) STRICT";
+/// The longest text of a run: accuracies of a million epochs in each of many stages.
+const LONGEST_TEXT: i32 = 1 << 30;
 const COLUMNS: &str = "key, data, content, split, settings, fingerprint, finished, error, seconds, time";
 
 /// What came of a run.
@@ -357,16 +359,7 @@ fn insert(connection: &Connection, key: &str, raw: &Raw) -> rusqlite::Result<()>
 const NOT_OURS: &str = "this is not a store of results; name another folder with --out";
 
 fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
-    let connect = || -> rusqlite::Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_secs(5))?;
-        connection.pragma_update(None, "trusted_schema", false)?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
-        Ok(connection)
-    };
-    connect().map_err(|e| say(path, e))
+    sqlite::connect(path, extra, LONGEST_TEXT, Duration::from_secs(5)).map_err(|e| say(path, e))
 }
 
 /// Says in our words what SQLite reports about a file.

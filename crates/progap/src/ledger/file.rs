@@ -14,13 +14,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use sha2::{Digest, Sha256};
 
 use super::error::{Error, Result};
 use super::identity::Secret;
+use crate::sqlite::connect;
 
 /// The version that is written, and the newest that is read. Version 1 is upgraded when it is opened.
 pub(super) const VERSION: i64 = 2;
@@ -104,7 +103,7 @@ pub(super) fn create(path: &Path, patience: Duration) -> Result<Connection> {
         return Err(Error::Exists { path: path.to_owned() });
     }
     reserve(path);
-    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE, patience).map_err(say)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE, MAX_LENGTH, patience).map_err(say)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(say)?;
     let pages: i64 = tx.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(say)?;
     let tables: i64 =
@@ -157,7 +156,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection> {
         _ => {}
     }
     let say = |error| Error::from_sqlite(path, error);
-    let connection = connect(path, OpenFlags::empty(), patience).map_err(say)?;
+    let connection = connect(path, OpenFlags::empty(), MAX_LENGTH, patience).map_err(say)?;
     let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(say)?;
     if id != APPLICATION_ID {
         return Err(Error::NotALedger { path: path.to_owned() });
@@ -187,21 +186,6 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection> {
     }
     drop(statement);
     drop(moment);
-    Ok(connection)
-}
-
-fn connect(path: &Path, extra: OpenFlags, patience: Duration) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(patience)?;
-    // What a forged file could do to us is limited before anything of it is read.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_LENGTH)?;
-    connection.pragma_update(None, "trusted_schema", false)?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    connection.pragma_update(None, "synchronous", "EXTRA")?;
-    connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     Ok(connection)
 }
 

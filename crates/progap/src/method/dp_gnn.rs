@@ -4,18 +4,18 @@
 use progap_graph::Part;
 use progap_nn::{Optimiser, SageArchitecture};
 use progap_privacy::Event;
-use progap_privacy::accountant::Accountant;
 
 use super::catalogue::Entry;
-use super::trainer::{Desk, Lesson, Trainer};
-use super::{Choice, Fitted, Method, Recipe, Target, sage};
+use super::trainer::{Objective, StepContext, Trainer};
+use super::{Choice, Fitted, Method, Recipe, Target, rows_and_aggregates, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::subgraph as attack;
 use crate::model::{Model, Shape};
-use crate::plan::{Plan, PublicSizes, subgraphs};
+use crate::plan::{Batches, Calibrator, Plan, PublicSizes};
+use crate::query::Queries;
 use crate::settings::{Bounding, Level, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result};
+use crate::{Error, Result, vault};
 
 /// The method.
 pub(super) struct DpGnn;
@@ -60,18 +60,29 @@ impl Recipe for DpGnn {
         true
     }
 
-    fn plan(&self, accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
-        Plan::of_subgraphs(accountant, settings, sizes)
+    /// `floor(epochs * N / B)` noisy sums over B of the N training nodes' terms, drawn uniformly without replacement.
+    ///
+    /// # Proof definition
+    /// A term is a gradient clipped to C that reads the node's own record and the records of its senders; every node sends to
+    /// at most D others, chosen from its own record. So a record touches its own term and at most D others, and moves each from one
+    /// clipped gradient to any other, by at most 2C (docs/privacy.md#subgraph-batches).
+    fn queries(&self, settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
+        let batches = Batches::new(settings, sizes)?;
+        let (terms, moved) = (max_terms(settings, sizes), term_sensitivity(settings));
+        let population = sizes.train_nodes as u64;
+        let step = Event::sampled_without_replacement(population, batches.batch_size, terms, moved, moved)?;
+        Ok(Queries::from_iter([(vault::subgraph_sum(step, terms), batches.steps())]))
     }
 
-    fn expects(
-        &self,
-        event: &Event,
-        settings: &Settings,
-        sizes: PublicSizes,
-    ) -> Result<Option<(String, bool)>> {
-        let (steps, ok) = steps(event, settings, sizes)?;
-        Ok(Some((format!("{steps} noisy gradient steps over nodes with their senders"), ok)))
+    fn plan(&self, calibrator: &Calibrator<'_>, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        let plan = Plan::calibrated(calibrator, self.queries(settings, sizes)?, settings, sizes)?;
+        Ok(Plan {
+            sensitivity: term_sensitivity(settings),
+            max_terms: max_terms(settings, sizes),
+            aggregate_multiplier: 0.0,
+            gradient_multiplier: plan.multiplier,
+            ..plan
+        })
     }
 
     /// The shape: GraphSAGE with one convolution.
@@ -90,19 +101,20 @@ impl Recipe for DpGnn {
         let begin = |trainer: &Trainer<'_>| {
             Model::new(self.shape(trainer.settings, trainer.shape, 0, None), trainer.stage_seed(0))
         };
-        let mut lesson = SubgraphLesson;
-        trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
-        let accuracies = trainer.judge(&lesson)?;
+        let mut objective = SubgraphObjective;
+        trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+        let accuracies = trainer.evaluate(&objective)?;
         let near = trainer.vault.unprotected_aggregates(trainer.model(0)?.sage()?)?;
         let aggregates = trainer.keep(near, trainer.settings.hidden)?;
-        Ok(Fitted::new(trainer, None, aggregates, accuracies))
+        let reads = rows_and_aggregates(aggregates.len());
+        Fitted::new(trainer, vec![(0, reads)], aggregates, accuracies)
     }
 
     fn aggregates_are_protected(&self) -> bool {
         false
     }
 
-    fn promise(&self, numbers: &str) -> Option<String> {
+    fn guarantee(&self, numbers: &str) -> Option<String> {
         Some(format!(
             "Training alone is private; predictions are not. For every node, what everyone else can tell from the trained \
              parameters is almost the same as if that node's record, that is its features, its label and its own list of \
@@ -127,43 +139,35 @@ impl Recipe for DpGnn {
     }
 }
 
-/// The number of gradient steps in DP-GNN's event tree, and whether they are those of the settings.
-fn steps(event: &Event, settings: &Settings, sizes: PublicSizes) -> Result<(u64, bool)> {
-    let Event::Composed { events } = event else { return Ok((0, false)) };
-    let [Event::SelfComposed { event, count }] = &events[..] else { return Ok((0, false)) };
-    let Event::SampledWithoutReplacement { population, batch_size, max_terms, term_sensitivity, .. } =
-        **event
-    else {
-        return Ok((0, false));
-    };
-    let (training, planned) = subgraphs(settings, sizes)?;
-    let ok = population == sizes.train_nodes as u64
-        && batch_size == training.batch_size
-        && *count == training.steps()
-        && max_terms == planned.max_terms()
-        && term_sensitivity >= planned.term_sensitivity();
-    Ok((*count, ok))
+/// The most terms that one record touches: its own, and one for each receiver.
+fn max_terms(settings: &Settings, sizes: PublicSizes) -> u64 {
+    (u64::from(settings.max_degree) + 1).min(sizes.train_nodes as u64)
+}
+
+/// How far a record moves a touched term: from one clipped gradient to any other.
+fn term_sensitivity(settings: &Settings) -> f64 {
+    2.0 * settings.clip
 }
 
 /// A GraphSAGE over batches of nodes, each with its senders, all of it private.
-struct SubgraphLesson;
+struct SubgraphObjective;
 
-impl Lesson for SubgraphLesson {
+impl Objective for SubgraphObjective {
     fn epoch(
         &mut self,
-        desk: &mut Desk<'_>,
+        context: &mut StepContext<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
-        let (sage, settings, plan) = (model.sage_mut()?, desk.settings, desk.plan);
-        let grid = desk.take_grid(|vault, parameters| vault.subgraph_grid(parameters, settings, plan))?;
-        for step in desk.steps(done) {
-            let query = format!("gradient {}/{step}", desk.stage);
-            let gradient = desk.vault.subgraph_gradient(&query, sage, &grid, settings, plan)?;
+        let (sage, plan) = (model.sage_mut()?, context.plan);
+        let grid = context.take_grid(|vault, parameters| vault.subgraph_grid(parameters, plan))?;
+        for step in context.steps(done) {
+            let query = format!("gradient {}/{step}", context.stage);
+            let gradient = context.vault.subgraph_gradient(&query, sage, &grid, plan)?;
             sage.apply(optimiser, &gradient)?;
         }
-        desk.keep_grid(grid);
+        context.put_grid_back(grid);
         Ok((None, None))
     }
 

@@ -1,7 +1,6 @@
 //! Randomised response on every possible edge, then GraphSAGE on the answer (Wu et al. 2022): all that follows the noisy
 //! graph is post-processing.
 
-use progap_privacy::accountant::Accountant;
 use progap_privacy::noise::{RoundedLaplace, Scale, SparseResponse};
 use progap_privacy::{Event, Unit};
 
@@ -11,10 +10,10 @@ use super::{Choice, Fitted, Method, Recipe, Target, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::response as attack;
 use crate::model::Shape;
-use crate::plan::{NO_EPSILON, Plan, PublicSizes, Response};
-use crate::release::same_queries;
+use crate::plan::{Calibrator, NO_EPSILON, Plan, PublicSizes, Response};
+use crate::query::{Queries, Query};
 use crate::settings::{Level, Settings};
-use crate::{Error, Result, memory};
+use crate::{Result, memory, vault};
 
 /// The method.
 pub(super) struct EdgeRand;
@@ -48,27 +47,33 @@ impl Recipe for EdgeRand {
         true
     }
 
-    fn plan(&self, _: &dyn Accountant, settings: &Settings, _: PublicSizes) -> Result<Plan> {
-        let (response, event) = response(settings.epsilon.ok_or(NO_EPSILON)?)?;
-        let epsilon = event.pure_epsilon().ok_or(Error::Contradiction("a response has a pure cost"))?;
-        Ok(Plan {
-            unit: Some(if settings.undirected { Unit::EdgeUndirected } else { Unit::Edge }),
-            response: Some(response),
-            event,
-            epsilon,
-            accountant: "pure",
-            ..Plan::without_noise()
-        })
+    fn queries(&self, settings: &Settings, _: PublicSizes) -> Result<Queries> {
+        let Response { count, epsilon } = response(settings.epsilon.ok_or(NO_EPSILON)?)?;
+        let count = vault::edge_count(count.event(1.0)?);
+        let response = vault::edge_response(SparseResponse::event(epsilon)?);
+        Ok(Queries::from_iter([(count, 1), (response, 1)]))
     }
 
-    fn expects(
-        &self,
-        event: &Event,
-        settings: &Settings,
-        sizes: PublicSizes,
-    ) -> Result<Option<(String, bool)>> {
-        let words = "1 noisy number of edges, 1 response for each possible edge".into();
-        Ok(Some((words, same_queries(event, &Plan::new(settings, sizes)?.event)?)))
+    fn plan(&self, _: &Calibrator<'_>, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        let response = Some(response(settings.epsilon.ok_or(NO_EPSILON)?)?);
+        Ok(Plan { response, ..Plan::pure(self.queries(settings, sizes)?, settings)? })
+    }
+
+    /// # Proof definition
+    /// Answers are about directed edges or about pairs. Where they are about directed edges, a friendship is two of them: the
+    /// number of edges moves by 2 and two bits change, each answered on its own. Where they are about pairs, one direction changes
+    /// the bit of its pair or nothing: what holds for pairs holds for it.
+    fn in_unit(&self, query: &Query, unit: Unit) -> Option<Event> {
+        Some(match (&query.event, unit) {
+            (event, Unit::Edge) => event.clone(),
+            (Event::Laplace { scale, sensitivity }, Unit::EdgeUndirected) => {
+                Event::Laplace { scale: *scale, sensitivity: 2.0 * sensitivity }
+            }
+            (event @ Event::RandomizedResponse { .. }, Unit::EdgeUndirected) => {
+                Event::SelfComposed { event: Box::new(event.clone()), count: 2 }
+            }
+            _ => return None,
+        })
     }
 
     fn shape(&self, settings: &Settings, sizes: (usize, usize), _: usize, _: Option<&Choice>) -> Shape {
@@ -92,13 +97,12 @@ impl Recipe for EdgeRand {
 /// The share of epsilon that is spent on the number of edges.
 const COUNT_SHARE: f64 = 0.1;
 
-/// The response that an epsilon pays for, and what it costs: never more, with a delta of zero.
-fn response(epsilon: f64) -> Result<(Response, Event)> {
+/// The response that an epsilon pays for: it never costs more, with a delta of zero.
+fn response(epsilon: f64) -> Result<Response> {
     // Costs and their sum are rounded, and may not pass what was asked for.
     let largest = f64::min((1.0 - COUNT_SHARE) * epsilon, SparseResponse::MAX_EPSILON);
     let epsilon = epsilon - 1e-14 * (1.0 + epsilon) - 1.2e-16 * largest.exp();
     let count = RoundedLaplace::new(Scale::at_least(1.0 / (COUNT_SHARE * epsilon))?);
     let epsilon = f64::min((1.0 - COUNT_SHARE) * epsilon, SparseResponse::MAX_EPSILON);
-    let event = Event::composed(vec![count.event(1.0)?, SparseResponse::event(epsilon)?])?;
-    Ok((Response { count, epsilon }, event))
+    Ok(Response { count, epsilon })
 }

@@ -4,10 +4,11 @@
 use progap_nn::{Architecture, Network, Norm, NormPlacement};
 
 use super::catalogue::Entry;
-use super::trainer::{RowLesson, Trainer};
-use super::{Choice, Fitted, Method, Recipe, architecture};
+use super::trainer::{RowObjective, Trainer};
+use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::Result;
 use crate::model::{Model, Shape};
+use crate::predictor::Reads;
 use crate::rows::normalise;
 use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Message};
@@ -68,10 +69,6 @@ impl Recipe for Gap {
         })
     }
 
-    fn has_encoder(&self) -> bool {
-        true
-    }
-
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let settings = trainer.settings;
         let begin = |stage| {
@@ -80,8 +77,8 @@ impl Recipe for Gap {
             }
         };
         let mut aggregates = Aggregates::new();
-        let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
-        trainer.train(0, begin(0), |_| Ok(()), &mut lesson)?;
+        let mut objective = RowObjective::new(&trainer.vault, &aggregates);
+        trainer.train(0, begin(0), |_| Ok(()), &mut objective)?;
         let encoder: Network = trainer.model(0)?.network()?.clone();
         trainer.vault.encode(&encoder)?;
         for hop in 0..settings.depth {
@@ -89,9 +86,11 @@ impl Recipe for Gap {
                 |values: &mut [f32], width: usize| values.chunks_exact_mut(width).for_each(normalise);
             trainer.aggregate(&mut aggregates, Message::Input(hop), each_row)?;
         }
-        let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
-        trainer.train(1, begin(1), |_| Ok(()), &mut lesson)?;
-        let accuracies = trainer.judge(&lesson)?;
-        Ok(Fitted::new(trainer, Some(encoder), aggregates, accuracies))
+        let mut objective = RowObjective::new(&trainer.vault, &aggregates);
+        trainer.train(1, begin(1), |_| Ok(()), &mut objective)?;
+        let accuracies = trainer.evaluate(&objective)?;
+        let mut reads = rows_and_aggregates(settings.depth);
+        reads[0] = vec![Reads::Embedding(0)];
+        Fitted::new(trainer, vec![(0, vec![vec![Reads::Rows]]), (1, reads)], aggregates, accuracies)
     }
 }

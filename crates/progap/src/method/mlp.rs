@@ -1,8 +1,8 @@
 //! A multi-layer perceptron on the features: no edge is ever touched.
 
 use super::catalogue::Entry;
-use super::trainer::{RowLesson, Trainer};
-use super::{Choice, Fitted, Method, Recipe, architecture};
+use super::trainer::{RowObjective, Trainer};
+use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::settings::{Level, Settings};
 use crate::vault::Aggregates;
@@ -51,9 +51,9 @@ impl Recipe for Mlp {
         let begin = |trainer: &Trainer<'_>| {
             Model::new(self.shape(trainer.settings, trainer.shape, 0, None), trainer.stage_seed(0))
         };
-        let mut lesson = RowLesson::new(&trainer.vault, &none);
-        trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
-        let accuracies = trainer.judge(&lesson)?;
-        Ok(Fitted::new(trainer, None, vec![], accuracies))
+        let mut objective = RowObjective::new(&trainer.vault, &none);
+        trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+        let accuracies = trainer.evaluate(&objective)?;
+        Fitted::new(trainer, vec![(0, rows_and_aggregates(0))], vec![], accuracies)
     }
 }

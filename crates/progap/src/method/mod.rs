@@ -1,10 +1,11 @@
 //! The methods. Each sees a vault and what left it, never private data, and is a straight line of steps on the
-//! [rails](trainer) that all of them share.
+//! [resumable loop](trainer) that all of them share.
 
 pub mod catalogue;
 mod dp_gnn;
 pub(crate) mod edge_rand;
 mod gap;
+mod lpgnet;
 mod mlp;
 mod progap;
 mod recipe;
@@ -15,14 +16,14 @@ pub mod trainer;
 use std::ops::ControlFlow;
 
 pub use progap::Choice;
-use progap_nn::{Activation, Architecture, Jk, Network, Norm};
+use progap_nn::{Activation, Architecture, Jk, Norm};
 pub(crate) use recipe::{Recipe, Target};
 pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
 use crate::Result;
-use crate::model::{Model, Shape};
-use crate::predictor::Predictor;
+use crate::model::Shape;
+use crate::predictor::{Link, Predictor, Reads};
 use crate::settings::{Combination, Level, Nonlinearity, Settings};
 use crate::vault::{Aggregates, Vault};
 
@@ -72,6 +73,8 @@ pub(crate) struct Fitted {
     pub predictor: Predictor,
     /// Accuracies of the last model, without any protection.
     pub accuracies: Accuracies,
+    /// What the run decided, where its settings leave that to it.
+    pub choice: Option<Choice>,
     /// The test accuracy of each stage.
     pub stage_accuracies: Vec<f64>,
     /// Epoch by epoch.
@@ -79,18 +82,28 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
+    /// What a method leaves: the models of some stages, each with what it reads, the last of which classifies.
     fn new(
         trainer: Trainer<'_>,
-        encoder: Option<Network>,
+        models: Vec<(usize, Vec<Vec<Reads>>)>,
         aggregates: Aggregates,
         accuracies: Accuracies,
-    ) -> Self {
-        let (vault, mut state) = trainer.finish();
-        let model = state.finished.pop().expect("a model was judged");
-        let predictor = Predictor { encoder, model, aggregates };
+    ) -> Result<Self> {
+        let stage = models.last().map_or(0, |(stage, _)| *stage);
+        let link = |(stage, reads)| Ok(Link { model: trainer.model(stage)?.clone(), reads });
+        let links = models.into_iter().map(link).collect::<Result<_>>()?;
+        let choice = trainer.choice();
+        let (vault, state) = trainer.finish();
+        let predictor = Predictor::new(links, stage, aggregates);
         let (stage_accuracies, history) = (state.stage_accuracies, state.history);
-        Fitted { vault, predictor, accuracies, stage_accuracies, history }
+        Ok(Fitted { vault, predictor, accuracies, choice, stage_accuracies, history })
     }
+}
+
+/// Rows, then so many aggregates: the inputs of most models.
+fn rows_and_aggregates(aggregates: usize) -> Vec<Vec<Reads>> {
+    let read = (0..aggregates).map(|index| vec![Reads::Aggregate(index)]);
+    std::iter::once(vec![Reads::Rows]).chain(read).collect()
 }
 
 /// Trains by the method of the settings, from where the trainer stands.
@@ -134,10 +147,8 @@ pub(crate) fn shape(
 
 /// The most parameters that a stage has, for (feature columns, classes).
 pub(crate) fn most_parameters(settings: &Settings, sizes: (usize, usize)) -> Result<usize> {
-    (0..stages(settings)).try_fold(0, |most, stage| {
-        let model = Model::new(shape(settings, sizes, stage, None), 0)?;
-        Ok(most.max(model.parameter_count()))
-    })
+    (0..stages(settings))
+        .try_fold(0, |most, stage| Ok(most.max(shape(settings, sizes, stage, None).parameter_count()?)))
 }
 
 /// A network of the settings' kind over the given inputs, without a normalised combination.

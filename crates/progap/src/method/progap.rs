@@ -3,14 +3,16 @@
 //!
 //! What is aggregated are embeddings, as published, or what is known about the classes of nodes (docs/method.md).
 
-use progap_graph::Part;
 use progap_nn::Architecture;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::Entry;
-use super::trainer::{EpochRecord, RowLesson, Trainer};
-use super::{Fitted, Method, Recipe, architecture};
+use super::recipe::embeddings_sent;
+use super::trainer::{EpochRecord, RowObjective, Trainer};
+use super::{Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
+use crate::release::Release;
+use crate::rows::Rows;
 use crate::settings::{Level, Messages, Settings};
 use crate::vault::{Aggregates, Message};
 use crate::{Error, Result};
@@ -66,6 +68,12 @@ impl Recipe for ProGap {
         &["messages", "layerwise"]
     }
 
+    fn without_trace(&self, settings: &Settings, classes: usize) -> Vec<&'static str> {
+        // Messages show in the widths of aggregates, or in what was chosen.
+        let told = settings.messages == Messages::Auto || (settings.hidden != classes && settings.depth > 0);
+        if told { vec!["layerwise"] } else { vec!["layerwise", "messages"] }
+    }
+
     fn stages(&self, settings: &Settings) -> usize {
         settings.depth + 1
     }
@@ -103,8 +111,16 @@ impl Recipe for ProGap {
         settings.messages == Messages::Auto
     }
 
-    fn sends_labels(&self, settings: &Settings, choice: Option<&Choice>, index: usize) -> bool {
-        sent(settings, choice, index) == Messages::Labels
+    fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
+        let (settings, predictor) = (&release.config.settings, release.predictor());
+        match sent(settings, release.statement.choice.as_ref(), index) {
+            // As the last model knows the classes; earlier stages knew them almost as well.
+            Messages::Labels => {
+                let network = predictor.last()?.model.network()?;
+                rows.messages(Message::Class { network }, &predictor.aggregates).map(Some)
+            }
+            Messages::Embeddings | Messages::Auto => embeddings_sent(predictor, rows, index),
+        }
     }
 
     fn shares_stages(&self) -> bool {
@@ -113,10 +129,9 @@ impl Recipe for ProGap {
 
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let settings = trainer.settings;
-        let val_nodes = trainer.vault.public_rows().map_or(0, |rows| rows.nodes(Part::Val).len());
         let mut aggregates = Aggregates::new();
         for stage in 0..=settings.depth {
-            let choice = choose(settings, trainer.history(), val_nodes);
+            let choice = trainer.choice();
             if stage > 0 {
                 let before = trainer.model(stage - 1)?.clone();
                 let (network, branch) = (before.network()?, stage - 1);
@@ -142,15 +157,14 @@ impl Recipe for ProGap {
                 }
                 Ok(())
             };
-            let mut lesson = RowLesson::new(&trainer.vault, &aggregates);
-            trainer.train(stage, begin, ready, &mut lesson)?;
+            let mut objective = RowObjective::new(&trainer.vault, &aggregates);
+            trainer.train(stage, begin, ready, &mut objective)?;
         }
-        if let Some(choice) = choose(settings, trainer.history(), val_nodes) {
-            trainer.release_stage(choice.stage);
-            aggregates.truncate(choice.stage);
-        }
-        let accuracies = trainer.judge(&RowLesson::new(&trainer.vault, &aggregates))?;
-        Ok(Fitted::new(trainer, None, aggregates, accuracies))
+        let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
+        trainer.release_stage(released);
+        aggregates.truncate(released);
+        let accuracies = trainer.evaluate(&RowObjective::new(&trainer.vault, &aggregates))?;
+        Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
     }
 }
 

@@ -1,20 +1,23 @@
 //! What the product must know of a method: one file each says it, and the [registry](super::registry) lists them.
 
-use progap_privacy::Event;
-use progap_privacy::accountant::Accountant;
-use progap_privacy::noise::{AnySource, Randomness};
-
 use progap_graph::Dataset;
+use progap_nn::{Input, embed};
+use progap_privacy::noise::{AnySource, Randomness};
+use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
 use super::trainer::{EpochRecord, Trainer};
 use super::{Choice, Fitted};
 use crate::audit::evidence::Trial;
 use crate::audit::mechanism;
-use crate::model::Shape;
-use crate::plan::{Plan, PublicSizes};
+use crate::model::{Model, Shape};
+use crate::plan::{self, Calibrator, Plan, PublicSizes};
+use crate::predictor::Predictor;
+use crate::query::{Queries, Query};
+use crate::release::Release;
+use crate::rows::Rows;
 use crate::settings::{Level, Settings};
-use crate::{Error, Result};
+use crate::{Error, Result, units};
 
 /// What an audit attacks, and how hard.
 pub(crate) struct Target<'t> {
@@ -51,6 +54,11 @@ pub(crate) trait Recipe: Sync {
         &[]
     }
 
+    /// Which of its own settings leave no trace in a release for so many classes.
+    fn without_trace(&self, _settings: &Settings, _classes: usize) -> Vec<&'static str> {
+        vec![]
+    }
+
     // Queries.
 
     /// The number of stages: models that are trained one after the other.
@@ -78,20 +86,20 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
-    /// The noise, and everything that will be asked.
-    fn plan(&self, accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
-        Plan::of_sums(accountant, settings, sizes)
+    /// Everything that a run asks of private data, with noise as large as the sensitivity of each query: see [`plan::asked`].
+    fn queries(&self, settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
+        plan::sums(settings, sizes)
     }
 
-    /// What verify finds in the recorded events: how much was asked, in words, and whether that is what the settings ask. `None`
-    /// where sums and gradients are counted.
-    fn expects(
-        &self,
-        _event: &Event,
-        _settings: &Settings,
-        _sizes: PublicSizes,
-    ) -> Result<Option<(String, bool)>> {
-        Ok(None)
+    /// The same with the noise that the budget pays for.
+    fn plan(&self, calibrator: &Calibrator<'_>, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+        Plan::calibrated(calibrator, self.queries(settings, sizes)?, settings, sizes)
+    }
+
+    /// What a query at edge level is to an accountant where neighbours differ in the given unit of an edge; nothing where no rule is
+    /// known.
+    fn in_unit(&self, query: &Query, unit: Unit) -> Option<Event> {
+        units::sum_in_unit(&query.event, unit)
     }
 
     // The model.
@@ -125,14 +133,9 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
-    /// Whether nodes send what is known of their classes for the aggregate of that index.
-    fn sends_labels(&self, _settings: &Settings, _choice: Option<&Choice>, _index: usize) -> bool {
-        false
-    }
-
-    /// Whether the first stage trains an encoder, through which the last model sees the rows.
-    fn has_encoder(&self) -> bool {
-        false
+    /// What every node would have sent for the aggregate of that index, as far as a release tells; for whoever attacks it.
+    fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
+        embeddings_sent(release.predictor(), rows, index)
     }
 
     /// Whether the first stage knows the features alone.
@@ -155,8 +158,8 @@ pub(crate) trait Recipe: Sync {
         true
     }
 
-    /// The promise in words, where it is another than that of the unit; `numbers` are its epsilon and delta.
-    fn promise(&self, _numbers: &str) -> Option<String> {
+    /// The guarantee in words, where it is another than that of the unit; `numbers` are its epsilon and delta.
+    fn guarantee(&self, _numbers: &str) -> Option<String> {
         None
     }
 
@@ -180,4 +183,20 @@ pub(crate) trait Recipe: Sync {
             ))),
         }
     }
+}
+
+/// What the last model's own branches give of its inputs, where that is as wide as what was sent. An input that an earlier model
+/// made was sent as it is.
+pub(crate) fn embeddings_sent(predictor: &Predictor, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
+    let width = predictor.aggregates[index].width;
+    let made = predictor.links.len() > 1;
+    predictor.with_inputs(predictor.links.len() - 1, rows, |model, inputs| {
+        // GraphSAGE's models do not tell what was sent.
+        let Model::Network(network) = model else { return Ok(None) };
+        Ok(match inputs.as_slice().get(index) {
+            Some(&Input::Dense { columns, values }) if made && columns == width => Some(values.to_vec()),
+            Some(&input) if network.architecture().hidden == width => Some(embed(network, index, input)?),
+            _ => None,
+        })
+    })
 }

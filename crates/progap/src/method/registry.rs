@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::recipe::Recipe;
-use super::{dp_gnn, edge_rand, gap, mlp, progap, sage};
+use super::{dp_gnn, edge_rand, gap, lpgnet, mlp, progap, sage};
 use crate::{Error, Result};
 
 macro_rules! registry {
@@ -35,6 +35,7 @@ registry! {
     "mlp" Mlp => mlp::Mlp,
     "sage" Sage => sage::GraphSage,
     "edge-rand" EdgeRand => edge_rand::EdgeRand,
+    "lpgnet" Lpgnet => lpgnet::LpgNet,
     "dp-gnn" DpGnn => dp_gnn::DpGnn,
 }
 

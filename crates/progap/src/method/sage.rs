@@ -5,8 +5,8 @@ use progap_graph::{Graph, Part};
 use progap_nn::{Batch, Optimiser, SageArchitecture, sage_epoch};
 
 use super::catalogue::Entry;
-use super::trainer::{Desk, Lesson, Trainer};
-use super::{Choice, Fitted, Method, Recipe, activation, jk, norm};
+use super::trainer::{Objective, StepContext, Trainer};
+use super::{Choice, Fitted, Method, Recipe, activation, jk, norm, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::propagate::Senders;
 use crate::settings::{Combination, Level, Settings, within};
@@ -82,17 +82,18 @@ pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> 
 /// Trains along a graph that left the vault, or was public.
 pub(super) fn fit_along(mut trainer: Trainer<'_>, graph: &Graph) -> Result<Fitted> {
     let train = public_rows(&trainer.vault)?.nodes(Part::Train);
-    let mut lesson = GraphLesson { senders: Senders::mean(graph), train };
+    let mut objective = GraphObjective { senders: Senders::mean(graph), train };
     let begin =
         |trainer: &Trainer<'_>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
-    trainer.train(0, begin, |_| Ok(()), &mut lesson)?;
-    let accuracies = trainer.judge(&lesson)?;
+    trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+    let accuracies = trainer.evaluate(&objective)?;
     let near = {
         let inputs = public_rows(&trainer.vault)?.own()?;
-        trainer.model(0)?.sage()?.aggregates(&inputs, &lesson.senders)?
+        trainer.model(0)?.sage()?.aggregates(&inputs, &objective.senders)?
     };
     let aggregates = trainer.keep(near, trainer.settings.hidden)?;
-    Ok(Fitted::new(trainer, None, aggregates, accuracies))
+    let reads = rows_and_aggregates(aggregates.len());
+    Fitted::new(trainer, vec![(0, reads)], aggregates, accuracies)
 }
 
 fn public_rows(vault: &Vault) -> Result<&Rows> {
@@ -100,23 +101,24 @@ fn public_rows(vault: &Vault) -> Result<&Rows> {
 }
 
 /// A GraphSAGE over public rows, along a graph that may be seen.
-struct GraphLesson<'g> {
+struct GraphObjective<'g> {
     senders: Senders<'g>,
     train: Vec<u32>,
 }
 
-impl Lesson for GraphLesson<'_> {
+impl Objective for GraphObjective<'_> {
     fn epoch(
         &mut self,
-        desk: &mut Desk<'_>,
+        context: &mut StepContext<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
-        let rows = public_rows(desk.vault)?;
+        let rows = public_rows(context.vault)?;
         let inputs = rows.own()?;
         let batch = Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?;
-        let stats = sage_epoch(model.sage_mut()?, optimiser, batch, &self.senders, desk.seed ^ done as u64)?;
+        let stats =
+            sage_epoch(model.sage_mut()?, optimiser, batch, &self.senders, context.seed ^ done as u64)?;
         Ok((Some(stats.loss), Some(stats.accuracy)))
     }
 

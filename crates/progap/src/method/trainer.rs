@@ -1,4 +1,4 @@
-//! The rails that every method runs on: queries that are kept before they are used, and training that can be stopped
+//! The resumable training loop of every method: queries that are kept before they are used, and training that can be stopped
 //! at any moment and goes on to the same bits.
 //!
 //! A method is written as a straight line of steps: ask for an aggregate, train a model, ask for the next. When a run
@@ -7,13 +7,13 @@
 
 use progap_graph::{Buffer, Graph, Part};
 use progap_nn::{Adam, Batch, Optimiser, Packed, accuracy, apply, epoch};
-use progap_privacy::Event;
 use progap_privacy::noise::{GradientGrid, RunKey};
 use serde::{Deserialize, Serialize};
 
-use super::{Observer, Progress};
+use super::{Choice, Observer, Progress};
 use crate::model::Model;
 use crate::plan::Plan;
+use crate::query::{Queries, Query};
 use crate::settings::{Level, Selection, Settings};
 use crate::vault::{Aggregate, Aggregates, Message, Vault};
 use crate::{Error, Result};
@@ -53,11 +53,11 @@ pub struct State {
     /// The test accuracy of each finished stage.
     pub stage_accuracies: Vec<f64>,
     /// What was asked of the vault.
-    pub events: Vec<(Event, u64)>,
+    pub asked: Queries,
 }
 
 /// Where a run keeps what it must not lose.
-pub trait Keeper {
+pub trait CheckpointStore {
     /// Keeps an aggregate for ever, and the key that the run goes on with, the one before it forgotten; both are on disk when this
     /// returns.
     fn keep_aggregate(
@@ -74,9 +74,9 @@ pub trait Keeper {
     /// The noisy graph, if it was kept.
     fn kept_graph(&mut self) -> Result<Option<Graph>>;
     /// Keeps the state, at the end of a stage, and the key that the run goes on with.
-    fn keep_state(&mut self, state: &State, key: Option<&RunKey>) -> Result<()>;
+    fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()>;
     /// Keeps the state if the last time is long ago, or if `now` is set.
-    fn maybe_keep_state(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()>;
+    fn save_if_due(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()>;
     /// What to say when training is stopped.
     fn interrupted(&self) -> Error;
     /// Whether the training accuracy of every epoch is wanted where it does not come by itself.
@@ -96,12 +96,12 @@ pub struct Accuracies {
     pub test: f64,
 }
 
-/// What is learnt in a stage: how an epoch is made of the data, and how a model is judged.
-pub(crate) trait Lesson {
+/// The objective of a stage: how an epoch is made of the data, and how a model is evaluated.
+pub(crate) trait Objective {
     /// Trains for one epoch, the `done`-th of the stage; gives loss and training accuracy where they are known.
     fn epoch(
         &mut self,
-        trainer: &mut Desk<'_>,
+        trainer: &mut StepContext<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
@@ -111,8 +111,8 @@ pub(crate) trait Lesson {
     fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64>;
 }
 
-/// What a lesson works with.
-pub(crate) struct Desk<'d> {
+/// What an epoch works with.
+pub(crate) struct StepContext<'d> {
     pub vault: &'d mut Vault,
     pub settings: &'d Settings,
     pub plan: &'d Plan,
@@ -123,9 +123,9 @@ pub(crate) struct Desk<'d> {
     grid: &'d mut Option<GradientGrid>,
 }
 
-impl Desk<'_> {
+impl StepContext<'_> {
     /// The grid for the gradients of any stage, made by the vault for the first of them. It is charged for the stage with the
-    /// most parameters, so that one table of noise serves them all. [`Desk::keep_grid`] puts it back.
+    /// most parameters, so that one table of noise serves them all. [`StepContext::put_grid_back`] puts it back.
     pub fn take_grid(
         &mut self,
         make: impl FnOnce(&Vault, usize) -> Result<GradientGrid>,
@@ -137,7 +137,7 @@ impl Desk<'_> {
     }
 
     /// Keeps the grid for the next epoch.
-    pub fn keep_grid(&mut self, grid: GradientGrid) {
+    pub fn put_grid_back(&mut self, grid: GradientGrid) {
         *self.grid = Some(grid);
     }
 
@@ -160,7 +160,7 @@ pub(crate) struct Trainer<'r> {
     /// Made for the first gradient, where gradients are noisy.
     grid: Option<GradientGrid>,
     state: State,
-    keeper: &'r mut dyn Keeper,
+    store: &'r mut dyn CheckpointStore,
     observer: &'r mut dyn Observer,
 }
 
@@ -173,11 +173,11 @@ impl<'r> Trainer<'r> {
         shape: (usize, usize),
         seed: u64,
         mut state: State,
-        keeper: &'r mut dyn Keeper,
+        store: &'r mut dyn CheckpointStore,
         observer: &'r mut dyn Observer,
     ) -> Self {
-        vault.resume(std::mem::take(&mut state.events));
-        Trainer { vault, settings, plan, shape, seed, grid: None, state, keeper, observer }
+        vault.resume(std::mem::take(&mut state.asked));
+        Trainer { vault, settings, plan, shape, seed, grid: None, state, store, observer }
     }
 
     /// A seed for the initial values of a stage.
@@ -192,19 +192,41 @@ impl<'r> Trainer<'r> {
         message: Message<'_>,
         post: impl FnOnce(&mut [f32], usize),
     ) -> Result<()> {
-        let number = aggregates.len() + 1;
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
-        let values = match self.keeper.kept_aggregate(number, width)? {
+        let query = self.vault.aggregation(self.plan)?;
+        self.answer(aggregates, width, query, |vault, number, so_far, plan| {
+            let mut values = vault.aggregate(&format!("aggregate {number}"), message, so_far, plan)?;
+            post(&mut values, width);
+            Ok(values)
+        })
+    }
+
+    /// The next noisy count of votes, one vote of each node, asked for once and kept.
+    pub fn votes(&mut self, aggregates: &mut Aggregates, votes: &[u32]) -> Result<()> {
+        let query = self.vault.vote_count(self.plan)?;
+        self.answer(aggregates, self.shape.1, query, |vault, number, _, plan| {
+            vault.votes(&format!("votes {number}"), votes, plan)
+        })
+    }
+
+    /// The next answer of a width: what was kept of it, or what the vault says, kept before it is used.
+    fn answer(
+        &mut self,
+        aggregates: &mut Aggregates,
+        width: usize,
+        query: Query,
+        ask: impl FnOnce(&mut Vault, usize, &Aggregates, &Plan) -> Result<Vec<f32>>,
+    ) -> Result<()> {
+        let number = aggregates.len() + 1;
+        let values = match self.store.kept_aggregate(number, width)? {
             Some(kept) => {
-                self.vault.resume_aggregate(number, self.plan)?;
+                self.vault.resume_answer(number, query);
                 kept
             }
             None => {
-                let query = format!("aggregate {number}");
-                let mut values = self.vault.aggregate(&query, message, aggregates, self.plan)?;
-                post(&mut values, width);
+                let values = ask(&mut self.vault, number, aggregates, self.plan)?;
                 self.vault.forget();
-                self.keeper.keep_aggregate(number, values, width, self.vault.key())?
+                self.store.keep_aggregate(number, values, width, self.vault.key())?
             }
         };
         aggregates.push(Aggregate { values, width });
@@ -213,13 +235,13 @@ impl<'r> Trainer<'r> {
 
     /// The noisy graph, asked for once and kept.
     pub fn noisy_graph(&mut self, available: Option<u64>) -> Result<Graph> {
-        if let Some(graph) = self.keeper.kept_graph()? {
+        if let Some(graph) = self.store.kept_graph()? {
             self.vault.record_response(self.plan)?;
             return Ok(graph);
         }
-        let graph = self.vault.noisy_graph(self.settings, self.plan, available)?;
+        let graph = self.vault.noisy_graph(self.plan, available)?;
         self.vault.forget();
-        self.keeper.keep_graph(&graph, self.vault.key())?;
+        self.store.keep_graph(&graph, self.vault.key())?;
         Ok(graph)
     }
 
@@ -229,7 +251,7 @@ impl<'r> Trainer<'r> {
         stage: usize,
         begin: impl FnOnce(&Self) -> Result<Model>,
         ready: impl FnOnce(&mut Model) -> Result<()>,
-        lesson: &mut dyn Lesson,
+        objective: &mut dyn Objective,
     ) -> Result<()> {
         if stage < self.state.finished.len() {
             return Ok(());
@@ -246,7 +268,7 @@ impl<'r> Trainer<'r> {
         let settings = self.settings;
         while self.state.epoch < settings.epochs {
             let done = self.state.epoch + 1;
-            let mut desk = Desk {
+            let mut context = StepContext {
                 vault: &mut self.vault,
                 settings,
                 plan: self.plan,
@@ -255,14 +277,14 @@ impl<'r> Trainer<'r> {
                 shape: self.shape,
                 grid: &mut self.grid,
             };
-            let (loss, train_accuracy) = lesson.epoch(&mut desk, &mut model, &mut optimiser, done)?;
+            let (loss, train_accuracy) = objective.epoch(&mut context, &mut model, &mut optimiser, done)?;
             let train_accuracy = match train_accuracy {
-                None if self.keeper.watches_training() => {
-                    Some(lesson.accuracy(&self.vault, &model, Part::Train)?)
+                None if self.store.watches_training() => {
+                    Some(objective.accuracy(&self.vault, &model, Part::Train)?)
                 }
                 known => known,
             };
-            let val_accuracy = lesson.accuracy(&self.vault, &model, Part::Val)?;
+            let val_accuracy = objective.accuracy(&self.vault, &model, Part::Val)?;
             self.vault.forget();
             self.state.epoch = done;
             self.state.history.push(EpochRecord { stage, epoch: done, loss, train_accuracy, val_accuracy });
@@ -282,13 +304,13 @@ impl<'r> Trainer<'r> {
                 val_accuracy,
             };
             let stop = self.observer.epoch(&progress).is_break();
-            // The keeper sees the state as it is; the model goes in and out without being copied.
+            // The store sees the state as it is; the model goes in and out without being copied.
             self.state.model = Some(model);
             self.state.optimiser = Some(optimiser);
-            self.state.events = self.vault.events().to_vec();
-            self.keeper.maybe_keep_state(&self.state, self.vault.key(), stop)?;
+            self.state.asked = self.vault.asked().clone();
+            self.store.save_if_due(&self.state, self.vault.key(), stop)?;
             if stop {
-                return Err(self.keeper.interrupted());
+                return Err(self.store.interrupted());
             }
             model = self.state.model.take().expect("it was put there");
             optimiser = self.state.optimiser.take().expect("it was put there");
@@ -304,11 +326,11 @@ impl<'r> Trainer<'r> {
                 settings.learning_rate
             )));
         }
-        self.state.stage_accuracies.push(lesson.accuracy(&self.vault, &kept, Part::Test)?);
+        self.state.stage_accuracies.push(objective.accuracy(&self.vault, &kept, Part::Test)?);
         self.state.epoch = 0;
         self.state.finished.push(kept);
-        self.state.events = self.vault.events().to_vec();
-        self.keeper.keep_state(&self.state, self.vault.key())
+        self.state.asked = self.vault.asked().clone();
+        self.store.save(&self.state, self.vault.key())
     }
 
     /// The model of a stage that is done.
@@ -316,9 +338,10 @@ impl<'r> Trainer<'r> {
         self.state.finished.get(stage).ok_or(Error::Contradiction("the stage is not trained yet"))
     }
 
-    /// What happened so far.
-    pub fn history(&self) -> &[EpochRecord] {
-        &self.state.history
+    /// What the run decided by what happened so far, where its settings leave that to it.
+    pub fn choice(&self) -> Option<Choice> {
+        let val_nodes = self.vault.public_rows().map_or(0, |rows| rows.split.count(Part::Val));
+        super::choose(self.settings, &self.state.history, val_nodes)
     }
 
     /// From now on the model of that stage is the last: those of later stages are not released.
@@ -327,9 +350,9 @@ impl<'r> Trainer<'r> {
     }
 
     /// The accuracies of the last model.
-    pub fn judge(&self, lesson: &dyn Lesson) -> Result<Accuracies> {
+    pub fn evaluate(&self, objective: &dyn Objective) -> Result<Accuracies> {
         let model = self.model(self.state.finished.len().wrapping_sub(1))?;
-        let part = |part| lesson.accuracy(&self.vault, model, part);
+        let part = |part| objective.accuracy(&self.vault, model, part);
         Ok(Accuracies { train: part(Part::Train)?, val: part(Part::Val)?, test: part(Part::Test)? })
     }
 
@@ -338,7 +361,7 @@ impl<'r> Trainer<'r> {
         let numbered = aggregates.into_iter().enumerate();
         numbered
             .map(|(index, values)| {
-                let values = self.keeper.keep_aggregate(index + 1, values, width, self.vault.key())?;
+                let values = self.store.keep_aggregate(index + 1, values, width, self.vault.key())?;
                 Ok(Aggregate { values, width })
             })
             .collect()
@@ -361,7 +384,7 @@ pub(crate) fn new_optimiser(settings: &Settings) -> Result<Optimiser> {
 
 /// A network over the nodes' rows and the aggregates: full batches where rows are public, noisy gradients where they are
 /// not.
-pub(crate) struct RowLesson<'a> {
+pub(crate) struct RowObjective<'a> {
     aggregates: &'a Aggregates,
     train: Vec<u32>,
     /// Made for the first epoch, where rows are public.
@@ -374,26 +397,26 @@ struct Copies {
     validation: Option<Packed>,
 }
 
-impl<'a> RowLesson<'a> {
+impl<'a> RowObjective<'a> {
     pub fn new(vault: &Vault, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
-        RowLesson { aggregates, train, copies: None }
+        RowObjective { aggregates, train, copies: None }
     }
 }
 
-impl Lesson for RowLesson<'_> {
+impl Objective for RowObjective<'_> {
     fn epoch(
         &mut self,
-        desk: &mut Desk<'_>,
+        context: &mut StepContext<'_>,
         model: &mut Model,
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
         let network = model.network_mut()?;
-        let (settings, plan, stage) = (desk.settings, desk.plan, desk.stage);
+        let (settings, plan, stage) = (context.settings, context.plan, context.stage);
         if settings.level != Level::Node {
             let rows =
-                desk.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+                context.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
             if self.copies.is_none() {
                 let inputs = rows.inputs(self.aggregates)?;
                 let copy = |nodes: &[u32]| Packed::new(&inputs, rows.labels(), nodes);
@@ -407,16 +430,16 @@ impl Lesson for RowLesson<'_> {
                 Some(packed) => packed.batch(&inputs, rows.classes())?,
                 None => Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?,
             };
-            let stats = epoch(network, optimiser, batch, desk.seed ^ (stage as u64) << 32 ^ done as u64)?;
+            let stats = epoch(network, optimiser, batch, context.seed ^ (stage as u64) << 32 ^ done as u64)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
-        let grid = desk.take_grid(|vault, parameters| vault.gradient_grid(parameters, settings, plan))?;
-        for step in desk.steps(done) {
+        let grid = context.take_grid(|vault, parameters| vault.gradient_grid(parameters, plan))?;
+        for step in context.steps(done) {
             let query = format!("gradient {stage}/{step}");
-            let gradient = desk.vault.gradient(&query, network, self.aggregates, &grid, settings, plan)?;
+            let gradient = context.vault.gradient(&query, network, self.aggregates, &grid, plan)?;
             apply(network, optimiser, &gradient)?;
         }
-        desk.keep_grid(grid);
+        context.put_grid_back(grid);
         Ok((None, None))
     }
 

@@ -55,8 +55,11 @@ impl Manifest {
         let manifest: Manifest = match value.get("version").and_then(serde_json::Value::as_u64) {
             Some(version) if version == u64::from(VERSION) => serde_json::from_value(value).in_file(&file)?,
             Some(version) => {
+                let newer = version > u64::from(VERSION);
+                let what =
+                    if newer { "update it" } else { "train it again, or use the version that made it" };
                 let problem = format!(
-                    "the release has version {version}; this program reads version {VERSION}: update it"
+                    "the release has version {version}; this program reads version {VERSION}: {what}"
                 );
                 return Err(Error::file(&file, problem));
             }
@@ -236,8 +239,10 @@ impl Bounds {
             rows: NAMES
                 .saturating_add(nodes.saturating_mul(row))
                 .saturating_add(columns.saturating_mul(LONGEST_NAME)),
-            // Each parameter once, with running means where there are norms.
-            model: most_parameters(settings, sizes).saturating_mul(8).saturating_add(SMALL),
+            // Each parameter once, with running means where there are norms, of the models of all stages.
+            model: most_parameters(settings, sizes)
+                .saturating_mul(8 * method::stages(settings) as u64)
+                .saturating_add(SMALL),
             aggregate: nodes.saturating_mul(widest).saturating_mul(4).saturating_add(1 << 17),
             metrics: epochs.saturating_mul(512).saturating_add(SMALL),
         }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `model.safetensors` | the parameters of the last stage, and of an encoder where the method has one |
+//! | `model.safetensors` | the parameters of the last stage and of models it reads, with their shapes and what each reads |
 //! | `aggregates/N.npy` | the kept noisy aggregates, as NumPy writes them, so that they can be mapped |
 //! | `nodes.progap` | ids, class names, split; features and labels where they are public; no edges |
 //! | `private/rows.progap` | node level only: each node's own features, for predictions about that node |
@@ -32,9 +32,8 @@ use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use signed::{Signed, signed};
-pub(crate) use statement::same_queries;
 pub use statement::{Mechanism, Statement};
-pub use verify::{Finding, Verdict, verify, verify_promise};
+pub use verify::{Finding, Verdict, verify, verify_guarantee};
 
 use crate::cost::Cost;
 use crate::error::InFile;
@@ -43,7 +42,7 @@ use crate::folder::{Folder, SMALL};
 use crate::method::trainer::EpochRecord;
 use crate::method::{self, Fitted};
 use crate::plan::{Plan, PublicSizes, noise_values};
-use crate::predictor::Predictor;
+use crate::predictor::{Predictor, aggregate_name};
 use crate::run::RunFile;
 use crate::settings::{Level, Settings};
 use crate::vault::Rows;
@@ -60,7 +59,7 @@ const STATEMENT: &str = "privacy.json";
 const METRICS: &str = "metrics.json";
 const OWN_METRICS: &str = "private/metrics.json";
 const CONFIG: &str = "config.toml";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Accuracies, and what happened in training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,7 +72,7 @@ pub struct Metrics {
     pub val_accuracy: f64,
     /// On the training nodes.
     pub train_accuracy: f64,
-    /// Whether these numbers come from private labels without noise: then they are for the data's holder alone.
+    /// Whether these numbers come from private labels without noise: then they are for the data owner alone.
     pub unprotected: bool,
     /// On the test nodes, by the stage that knows features only, where the method has one.
     pub features_only_accuracy: Option<f64>,
@@ -148,14 +147,14 @@ pub(crate) fn write(
     store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
     let mut names = fitted.predictor.write(folder, &run.settings)?;
     let mut source = run.source.clone();
-    // Where the data's holder keeps the data is nobody else's business.
+    // Where the data owner keeps the data is nobody else's business.
     source.as_object_mut().and_then(|source| source.remove("private"));
     let config = Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     let statement = Statement::new(&run.settings, plan, fitted, dataset)?;
-    // What was recorded is what was asked: a release that promises more than that is never written.
-    verify::check_promise(&statement, &run.settings, plan)?;
+    // What was recorded is what was asked: a release that guarantees more than that is never written.
+    verify::check_guarantee(&statement, &run.settings, plan)?;
     files::write_json(&folder.join(STATEMENT), &statement)?;
     let metrics_file = metrics_file(&run.settings);
     files::write_json(&folder.join(metrics_file), metrics)?;
@@ -184,7 +183,7 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
     })?)
 }
 
-/// Where the accuracies lie: at node level they come from private labels, and the data's holder may keep them back.
+/// Where the accuracies lie: at node level they come from private labels, and the data owner may keep them back.
 fn metrics_file(settings: &Settings) -> &'static str {
     if settings.level == Level::Node { OWN_METRICS } else { METRICS }
 }
@@ -250,8 +249,8 @@ impl Release {
             true => Ok(None),
             false => listed.read(name, bounds.of(name)).map(Some),
         };
-        let choice = statement.choice.as_ref();
-        let predictor = Predictor::open(folder, &read, settings, choice, sizes, nodes.nodes())?;
+        let name = |number| aggregate_name(settings, number);
+        let predictor = Predictor::open(folder, &read, &name, sizes, nodes.nodes())?;
         let metrics_file = metrics_file(settings);
         let metrics = match read(metrics_file)? {
             None => Metrics::kept_back(),
@@ -285,8 +284,7 @@ impl Release {
 
     /// Whether what the model reads of the graph is there.
     pub(crate) fn has_aggregates(&self) -> bool {
-        let read = self.statement.choice.as_ref().map_or(self.config.settings.depth, |choice| choice.stage);
-        self.predictor.aggregates.len() >= read
+        self.predictor.aggregates.len() == self.predictor.widths.len()
     }
 
     /// Whether a data set has the nodes, classes and split of this release. A release holds no fingerprint of private

@@ -1,4 +1,4 @@
-//! The privacy statement: what is promised, to whom, and how to check it.
+//! The privacy statement: what is guaranteed, to whom, and how to check it.
 
 use progap_graph::{Dataset, Part};
 use progap_privacy::noise::Provenance;
@@ -7,15 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::method::{Choice, Fitted};
 use crate::plan::{Plan, PublicSizes};
+use crate::query::{Noise, Queries, Query};
 use crate::settings::{Bounding, DeltaRule, Level, Selection, Settings};
 use crate::units::Epsilons;
-use crate::{Error, Result, delta, method};
+use crate::{Error, Result, delta};
 
 /// One kind of query, and how often it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mechanism {
-    /// What was asked.
+    /// The name of the query.
+    pub name: String,
+    /// What was asked, in words.
     pub what: String,
     /// Standard deviation of the noise; of a randomised response, that of one answer.
     pub sigma: f64,
@@ -29,17 +32,17 @@ pub struct Mechanism {
     pub sampling_rate: f64,
 }
 
-/// What is promised about a release.
+/// What is guaranteed about a release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
-    /// The promise in plain words.
+    /// The guarantee in plain words.
     pub in_words: String,
     /// Whether there is any.
     pub private: bool,
     /// What one record is.
     pub unit: Option<Unit>,
-    /// The epsilon; absent without a promise.
+    /// The epsilon; absent without a guarantee.
     pub epsilon: Option<f64>,
     /// The delta.
     pub delta: Option<f64>,
@@ -64,7 +67,7 @@ pub struct Statement {
     pub choice: Option<Choice>,
     /// What was assumed to be public.
     pub public: Vec<String>,
-    /// What the promise does not cover.
+    /// What the guarantee does not cover.
     pub not_covered: Vec<String>,
     /// The number of feature columns.
     pub feature_columns: usize,
@@ -79,17 +82,11 @@ impl Statement {
         fitted: &Fitted,
         dataset: &Dataset,
     ) -> Result<Statement> {
-        let vault = &fitted.vault;
-        let events = vault.events();
-        let event = match (plan.unit, events) {
-            (None, _) => Event::NonPrivate,
-            (Some(_), []) => Event::Composed { events: vec![] },
-            (Some(_), events) => {
-                let repeat = |(event, count): &(Event, u64)| event.clone().repeated(*count);
-                Event::composed(events.iter().map(repeat).collect::<std::result::Result<_, _>>()?)?
-            }
+        let (vault, asked) = (&fitted.vault, fitted.vault.asked());
+        let event = match plan.unit {
+            None => Event::NonPrivate,
+            Some(_) => asked.event()?,
         };
-        let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
         let private = plan.unit.is_some() && vault.provenance().is_private();
         let sizes = PublicSizes {
             edges: 0,
@@ -98,7 +95,7 @@ impl Statement {
             columns: dataset.features().columns(),
             classes: dataset.classes(),
         };
-        let both = Epsilons::of(&event, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?;
+        let both = Epsilons::of(asked, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?;
         let mut statement = Statement {
             in_words: String::new(),
             private,
@@ -108,11 +105,11 @@ impl Statement {
             epsilon_friendship: both.friendship,
             epsilon_directed: both.directed,
             accountant: plan.accountant.into(),
-            mechanisms: events.iter().filter_map(|(event, count)| mechanism(event, *count)).collect(),
+            mechanisms: asked.iter().filter_map(|(query, count)| mechanism(query, count)).collect(),
             event,
             randomness: vault.provenance(),
             selection: settings.selection,
-            choice: method::choose(settings, &fitted.history, val_nodes),
+            choice: fitted.choice.clone(),
             public: public(settings, plan, sizes),
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),
@@ -128,59 +125,18 @@ impl Statement {
     }
 }
 
-/// A row of the list of mechanisms; `None` for what adds no noise.
-pub(super) fn mechanism(event: &Event, count: u64) -> Option<Mechanism> {
-    match event {
-        Event::Gaussian { sigma, sensitivity } => Some(Mechanism {
-            what: "noisy aggregation over the graph".into(),
-            sigma: *sigma,
-            sensitivity: *sensitivity,
-            noise_multiplier: sigma / sensitivity,
-            count,
-            sampling_rate: 1.0,
-        }),
-        Event::PoissonSampled { rate, event } => {
-            let what = "noisy sum of clipped gradients".into();
-            mechanism(event, count).map(|inner| Mechanism { what, sampling_rate: *rate, ..inner })
-        }
-        Event::SampledWithoutReplacement { population, batch_size, max_terms, sigma, term_sensitivity } => {
-            Some(Mechanism {
-                what: format!(
-                    "noisy sum of clipped gradients over nodes with their senders, of which a record touches up to \
-                     {max_terms}"
-                ),
-                sigma: *sigma,
-                sensitivity: *term_sensitivity,
-                noise_multiplier: sigma / term_sensitivity,
-                count,
-                sampling_rate: *batch_size as f64 / *population as f64,
-            })
-        }
-        Event::Laplace { scale, sensitivity } => {
-            let sigma = scale * 2f64.sqrt();
-            Some(Mechanism {
-                what: "number of edges with Laplace noise".into(),
-                sigma,
-                sensitivity: *sensitivity,
-                noise_multiplier: sigma / sensitivity,
-                count,
-                sampling_rate: 1.0,
-            })
-        }
-        Event::RandomizedResponse { true_positive, false_positive } => {
-            let sigma = (true_positive * (1.0 - true_positive)).sqrt();
-            let sensitivity = true_positive - false_positive;
-            Some(Mechanism {
-                what: "randomised response on every possible edge".into(),
-                sigma,
-                sensitivity,
-                noise_multiplier: sigma / sensitivity,
-                count,
-                sampling_rate: 1.0,
-            })
-        }
-        _ => None,
-    }
+/// A row of the list of mechanisms: the words of the query, the numbers of its event. `None` for what adds no noise.
+pub(super) fn mechanism(query: &Query, count: u64) -> Option<Mechanism> {
+    let Noise { sigma, sensitivity, sampling_rate } = query.noise()?;
+    Some(Mechanism {
+        name: query.name.clone(),
+        what: query.purpose.clone(),
+        sigma,
+        sensitivity,
+        noise_multiplier: sigma / sensitivity,
+        count,
+        sampling_rate,
+    })
 }
 
 fn in_words(settings: &Settings, statement: &Statement) -> String {
@@ -198,8 +154,8 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
     let epsilon = in_four_digits(epsilon);
     let delta = if delta == 0.0 { "0".into() } else { format!("{delta:e}") };
-    let promise = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
-    if let Some(words) = settings.method.recipe().promise(&promise) {
+    let numbers = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
+    if let Some(words) = settings.method.recipe().guarantee(&numbers) {
         return words;
     }
     let nothing_asked = statement.event == Event::Composed { events: vec![] };
@@ -217,7 +173,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             };
             format!(
                 "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-                 single directed edge had been left out, {promise}. {friendship}; features and labels of nodes are \
+                 single directed edge had been left out, {numbers}. {friendship}; features and labels of nodes are \
                  treated as public and are not protected."
             )
         }
@@ -228,20 +184,20 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             });
             format!(
                 "Whoever sees this release, the model and every prediction it can make, learns almost the same as if any \
-                 single friendship, in both directions, had been left out, {promise}.{directed} Features and labels of \
+                 single friendship, in both directions, had been left out, {numbers}.{directed} Features and labels of \
                  nodes are treated as public and are not protected."
             )
         }
         _ => format!(
             "For every node, everyone else's view (the model, the noisy aggregates, and the predictions about other \
              nodes) is almost the same as if that node's record, that is its features, its label and its own list of \
-             receivers, had been left out, {promise}. A prediction about a node uses that node's own features: give it \
+             receivers, had been left out, {numbers}. A prediction about a node uses that node's own features: give it \
              to that node, or to those who may see its features."
         ),
     }
 }
 
-/// Rounded up, so that the words never promise more than the number.
+/// Rounded up, so that the words never claim more than the number.
 fn in_four_digits(epsilon: f64) -> String {
     format!("{:.4}", (epsilon * 1e4 - 1e-6).ceil() / 1e4)
 }
@@ -339,24 +295,26 @@ pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
 }
 
 impl Statement {
-    /// The mechanisms recomputed from the event tree, for comparison with those listed.
-    pub(super) fn mechanisms_of_event(&self) -> Result<Vec<Mechanism>> {
-        list(&self.event)
+    /// The queries: the words are those of the list, the events those of the tree.
+    ///
+    /// # Errors
+    /// A list and a tree that are not of the same queries.
+    pub(super) fn queries(&self) -> Result<Queries> {
+        let unknown = || Error::Contradiction("the event tree holds something that no method asks");
+        let Event::Composed { events } = &self.event else { return Err(unknown()) };
+        if events.len() != self.mechanisms.len() {
+            return Err(unknown());
+        }
+        let query = |(row, event): (&Mechanism, &Event)| match event {
+            Event::SelfComposed { event, count } => {
+                let query = Query::new(&row.name, &row.what, (**event).clone());
+                match mechanism(&query, *count) {
+                    Some(numbers) if numbers == *row => Ok((query, *count)),
+                    _ => Err(unknown()),
+                }
+            }
+            _ => Err(unknown()),
+        };
+        self.mechanisms.iter().zip(events).map(query).collect()
     }
-}
-
-/// Whether two event trees ask the same queries, with the same noise, as often.
-pub(crate) fn same_queries(one: &Event, other: &Event) -> Result<bool> {
-    Ok(list(one)? == list(other)?)
-}
-
-/// The mechanisms in an event tree.
-pub(super) fn list(event: &Event) -> Result<Vec<Mechanism>> {
-    let Event::Composed { events } = event else { return Ok(vec![]) };
-    let one = |event: &Event| match event {
-        Event::SelfComposed { event, count } => mechanism(event, *count),
-        event => mechanism(event, 1),
-    };
-    let unknown = Error::Contradiction("the event tree holds something that no method asks");
-    events.iter().map(one).collect::<Option<_>>().ok_or(unknown)
 }

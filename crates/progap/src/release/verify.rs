@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use progap_graph::Part;
+use progap_privacy::Event;
 use progap_privacy::accountant::{Accountant, Best, by_name};
 use progap_privacy::noise::{Provenance, tables};
-use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::statement::not_covered;
@@ -15,14 +15,15 @@ use super::{
 };
 use crate::error::InFile;
 use crate::folder::Kind;
-use crate::plan::{Plan, PublicSizes, influence, noise_values};
+use crate::plan::{Plan, PublicSizes, asked, noise_values, unit};
+use crate::query::{Queries, Query};
 use crate::settings::{Level, Settings};
 use crate::units::Epsilons;
 use crate::{Error, Result, method};
 
 mod claimed;
+mod guarantee;
 mod measured;
-mod promise;
 
 /// Something that was checked, or that can only be claimed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -109,14 +110,14 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
         let found = measured::history(&release.metrics, settings, method::stages(settings) - 1);
         Finding { what: "private history".into(), ..found }
     }));
-    findings.extend(verify_promise(&release)?);
+    findings.extend(verify_guarantee(&release)?);
     findings.extend(claimed::private(&release)?);
     Ok(findings)
 }
 
 /// Checks everything but files: sizes, the words, the list of queries against the settings, delta, epsilon by two accountants, and
 /// the accuracies where labels are there. What it finds does not depend on anything in `private/`.
-pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
+pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let (statement, settings) = (&release.statement, &release.config.settings);
     settings.check()?;
@@ -133,22 +134,22 @@ pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
     let sizes = release.sizes();
     findings.push(measured::accuracy(release)?);
     if settings.level != Level::Node {
-        let released = statement.choice.as_ref().map_or(method::stages(settings) - 1, |choice| choice.stage);
+        let released = measured::released_stage(release);
         findings.push(measured::history(&release.metrics, settings, released));
     }
-    let delta = promise::bounded_delta(statement, settings, sizes);
+    let delta = guarantee::bounded_delta(statement, settings, sizes);
     let bounded = delta.ok;
     findings.push(delta);
-    let asked = queries(statement, settings, sizes)?;
+    let (asked, queries) = queries(statement, settings, sizes)?;
     // Queries that no run asks are not accounted for: there is no bound on how long that takes.
-    let accountable = bounded && asked.ok;
+    let queries = queries.filter(|_| bounded && asked.ok);
     findings.push(asked);
-    if accountable {
-        let plan = promise::planned(statement, settings, sizes)?;
-        findings.push(promise::public_list(statement, settings, &plan, sizes));
-        findings.push(promise::noise(statement, &plan));
+    if let Some(queries) = queries {
+        let plan = guarantee::planned(statement, settings, sizes)?;
+        findings.push(guarantee::public_list(statement, settings, &plan, sizes));
+        findings.push(guarantee::noise(statement, &queries, &plan));
         findings.extend(epsilons(statement, settings, sizes)?);
-        findings.extend(both_units(statement, settings, sizes)?);
+        findings.extend(both_units(statement, &queries, settings, sizes)?);
     } else {
         let detail = "not recomputed: delta or the list of queries is not that of the settings";
         findings.push(Finding::checked("epsilon", detail, false));
@@ -240,12 +241,7 @@ fn exported(release: &Release) -> Result<Option<Finding>> {
 
 /// What the statement says in words, against what its numbers and the settings say.
 fn words(statement: &Statement, settings: &Settings) -> Finding {
-    let unit = match settings.level {
-        Level::None => None,
-        Level::Edge if settings.undirected => Some(Unit::EdgeUndirected),
-        Level::Edge => Some(Unit::Edge),
-        Level::Node => Some(Unit::Node),
-    };
+    let unit = unit(settings);
     let ok = statement.unit == unit
         && statement.selection == settings.selection
         && statement.not_covered == not_covered(settings)
@@ -255,55 +251,66 @@ fn words(statement: &Statement, settings: &Settings) -> Finding {
     Finding::checked("words and unit", detail, ok)
 }
 
-/// The listed queries against the event tree and the settings.
-fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Finding> {
+/// The recorded queries against those that the settings ask; nothing where there is no list to compare.
+fn queries(
+    statement: &Statement,
+    settings: &Settings,
+    sizes: PublicSizes,
+) -> Result<(Finding, Option<Queries>)> {
     let what = "list of queries";
     if settings.level == Level::None {
-        let ok = statement.event == Event::NonPrivate && statement.epsilon.is_none();
-        return Ok(Finding::checked(what, "no promise, none claimed", ok));
+        let ok = statement.event == Event::NonPrivate
+            && statement.epsilon.is_none()
+            && statement.mechanisms.is_empty();
+        return Ok((Finding::checked(what, "no guarantee, none claimed", ok), Some(Queries::default())));
     }
-    let recomputed = statement.mechanisms_of_event()?;
-    let listed = recomputed == statement.mechanisms;
-    if let Some((asked, ok)) = settings.method.recipe().expects(&statement.event, settings, sizes)? {
-        return Ok(Finding::checked(what, asked, listed && ok));
-    }
-    let aggregations: u64 = recomputed.iter().filter(|m| m.sampling_rate == 1.0).map(|m| m.count).sum();
-    let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
-    let (asked_steps, rate) = match settings.level {
-        Level::Node => {
-            let plan = Plan::new(settings, sizes)?;
-            (plan.steps * method::stages(settings) as u64, plan.rate)
+    let Ok(found) = statement.queries() else {
+        let detail = "the list and the event tree are not of the same queries";
+        return Ok((Finding::checked(what, detail, false), None));
+    };
+    let expected = asked(settings, sizes)?;
+    let known = |query: &Query| {
+        let planned = expected.get(&query.name);
+        planned.is_some_and(|planned| {
+            planned.purpose == query.purpose && guarantee::is_of_kind(&query.event, &planned.event)
+        })
+    };
+    let counted = |name: &str| found.count(name) == expected.count(name);
+    let ok = found.iter().all(|(query, _)| known(query) && counted(&query.name))
+        && expected.iter().all(|(query, _)| counted(&query.name));
+    let detail = match found.is_empty() {
+        true => "none".into(),
+        false => summary(&found),
+    };
+    Ok((Finding::checked(what, detail, ok), ok.then_some(found)))
+}
+
+/// The purposes of queries, with how often each was asked.
+fn summary(queries: &Queries) -> String {
+    let mut purposes: Vec<&Query> = vec![];
+    for (query, _) in queries.iter() {
+        if purposes.iter().all(|other| other.name != query.name) {
+            purposes.push(query);
         }
-        _ => (0, 1.0),
-    };
-    let sampled = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sampling_rate >= rate);
-    let sensitivity = match settings.level {
-        Level::Node => influence(settings),
-        _ if settings.undirected => 2f64.sqrt(),
-        _ => 1.0,
-    };
-    let sensitive =
-        recomputed.iter().filter(|m| m.sampling_rate == 1.0).all(|m| m.sensitivity >= sensitivity);
-    let clipped = recomputed.iter().filter(|m| m.sampling_rate < 1.0).all(|m| m.sensitivity >= settings.clip);
-    let ok = listed
-        && aggregations == method::aggregations(settings) as u64
-        && steps == asked_steps
-        && sensitive
-        && clipped
-        && sampled;
-    let detail = format!("{aggregations} noisy aggregations, {steps} noisy gradient steps");
-    Ok(Finding::checked(what, detail, ok))
+    }
+    let each = purposes.iter().map(|query| format!("{} x {}", queries.count(&query.name), query.purpose));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Epsilon in both units of an edge, where the statement has them, recomputed from the events.
-fn both_units(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Option<Finding>> {
+fn both_units(
+    statement: &Statement,
+    queries: &Queries,
+    settings: &Settings,
+    sizes: PublicSizes,
+) -> Result<Option<Finding>> {
     let claimed = Epsilons { friendship: statement.epsilon_friendship, directed: statement.epsilon_directed };
     let (Some(epsilon), Some(delta), true) =
         (statement.epsilon, statement.delta, claimed != Epsilons::default())
     else {
         return Ok(None);
     };
-    let found = Epsilons::of(&statement.event, statement.unit, (epsilon, delta), settings, sizes)?;
+    let found = Epsilons::of(queries, statement.unit, (epsilon, delta), settings, sizes)?;
     let holds = |claimed: Option<f64>, found: Option<f64>| match (claimed, found) {
         (None, None) => true,
         (Some(claimed), Some(found)) => (claimed - found).abs() <= 1e-9 * (1.0 + found),
@@ -323,13 +330,13 @@ fn both_units(statement: &Statement, settings: &Settings, sizes: PublicSizes) ->
     )))
 }
 
-/// Checks the recorded events against the promise: they are no more than the plan that the promise is of, or cost no more by
+/// Checks the recorded events against the guarantee: they are no more than the plan that the guarantee is of, or cost no more by
 /// the tightest accountant that is proven.
 ///
 /// # Errors
 /// Events that cost more than the statement says, or a statement that says more than was asked for: then there must be no
 /// release.
-pub(super) fn check_promise(statement: &Statement, settings: &Settings, plan: &Plan) -> Result<()> {
+pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: &Plan) -> Result<()> {
     let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(()) };
     let event = &statement.event;
     let of_the_plan = claimed == plan.epsilon && delta == plan.delta;
@@ -345,7 +352,7 @@ pub(super) fn check_promise(statement: &Statement, settings: &Settings, plan: &P
     match holds && claimed <= settings.epsilon.unwrap_or(0.0) * (1.0 + 1e-12) {
         true => Ok(()),
         false => Err(Error::Contradiction(
-            "what was asked of the data costs more than the statement would promise, so no release was written: this is a \
+            "what was asked of the data costs more than the statement would claim, so no release was written: this is a \
              mistake in progap itself, please report it",
         )),
     }

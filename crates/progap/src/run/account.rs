@@ -43,7 +43,7 @@ impl Account {
     }
 }
 
-/// The unit in which a run is charged; what promises nothing cannot be.
+/// The unit in which a run is charged; what guarantees nothing cannot be.
 pub fn chargeable(settings: &Settings) -> Result<Unit> {
     if settings.seed.is_some() {
         return Err(Error::Contradiction(
@@ -77,12 +77,6 @@ pub fn check_budget(dataset: &Dataset, name: &str, unit: Unit, epsilon: f64, del
         }
         Unit::EdgeUndirected => (graph.distinct_edges().div_ceil(2), "friendships", dataset.nodes()),
         Unit::Node => (dataset.nodes(), "nodes", dataset.features().columns().max(1)),
-        Unit::NodeCapped => {
-            return Err(Error::Unsuitable(format!(
-                "no method is accounted for in the unit {unit}: give --unit {}",
-                [Unit::Edge, Unit::EdgeUndirected, Unit::Node].map(Unit::name).join(", ")
-            )));
-        }
     };
     // The published rule counts training nodes, and its runs are charged like any others.
     let published = dataset.split().filter(|_| unit == Unit::Node).map(|split| split.count(Part::Train));

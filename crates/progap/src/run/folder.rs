@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use progap_graph::{AtomicFile, Buffer, Dataset, Graph, store};
-use progap_privacy::Event;
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +14,11 @@ use crate::error::InFile;
 use crate::files::{self, Tensors, hex};
 use crate::folder::{Folder, Kind, SMALL};
 use crate::method;
-use crate::method::trainer::{EpochRecord, Keeper, State, new_optimiser};
-use crate::model::Model;
+use crate::method::trainer::{CheckpointStore, EpochRecord, State, new_optimiser};
+use crate::model::{Model, WrittenShape};
 use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::aggregate_name;
+use crate::query::Queries;
 use crate::release;
 use crate::settings::Settings;
 use crate::{Error, Result};
@@ -31,7 +31,7 @@ const NOISY_GRAPH: &str = "noisy-graph.progap";
 pub(super) const OF_A_RUN: [&str; 5] = [KEY, CHECKPOINTS[0], CHECKPOINTS[1], NOISY_GRAPH, RUN];
 /// How long a stage may run before its state is kept.
 const INTERVAL: Duration = Duration::from_secs(10);
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const AGGREGATES: &str = "aggregates";
 
 /// What a run was asked to do, and on what.
@@ -114,13 +114,16 @@ pub(super) struct RunFolder {
 
 #[derive(Serialize, Deserialize)]
 struct Note {
-    finished: usize,
+    /// The shapes of the stages that are done.
+    finished: Vec<WrittenShape>,
+    /// The shape of the one that is being trained.
+    training: Option<WrittenShape>,
     epoch: usize,
     steps: Option<u64>,
     best: Option<f64>,
     history: Vec<EpochRecord>,
     stage_accuracies: Vec<f64>,
-    events: Vec<(Event, u64)>,
+    asked: Queries,
 }
 
 impl RunFolder {
@@ -207,7 +210,7 @@ impl RunFolder {
     }
 
     /// The state that was kept last.
-    pub(super) fn state(&self, sizes: (usize, usize), val_nodes: usize) -> Result<State> {
+    pub(super) fn state(&self, sizes: (usize, usize)) -> Result<State> {
         let Some(name) = self.progress.checkpoint() else { return Ok(State::default()) };
         let file = self.path.join(name);
         let bytes = self.files.read(name, self.largest_state(sizes))?;
@@ -215,10 +218,11 @@ impl RunFolder {
         let tensors = Tensors::parse(&file, &bytes)?;
         let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
         let settings = &self.run.settings;
-        let choice = method::choose(settings, &note.history, val_nodes);
-        let load = |name: &str, stage: usize| {
-            Model::from(&tensors, &format!("{name}."), method::shape(settings, sizes, stage, choice.as_ref()))
+        let load = |name: &str, shape: &WrittenShape| {
+            Model::from(&tensors, &format!("{name}."), shape.shape()?).map_err(|e| Error::file(&file, e))
         };
+        let training =
+            || note.training.as_ref().ok_or_else(|| Error::file(&file, "it holds no shape: it was changed"));
         let list =
             |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();
         let optimiser = note.steps.map(|steps| {
@@ -228,19 +232,22 @@ impl RunFolder {
         });
         let begun = note.epoch > 0;
         Ok(State {
-            finished: (0..note.finished)
-                .map(|stage| load(&format!("stage{stage}"), stage))
+            finished: note
+                .finished
+                .iter()
+                .enumerate()
+                .map(|(stage, shape)| load(&format!("stage{stage}"), shape))
                 .collect::<Result<_>>()?,
             epoch: note.epoch,
-            model: begun.then(|| load("model", note.finished)).transpose()?,
+            model: begun.then(|| load("model", training()?)).transpose()?,
             optimiser: optimiser.transpose()?,
             best: note
                 .best
-                .map(|accuracy| Ok::<_, Error>((accuracy, load("best", note.finished)?)))
+                .map(|accuracy| Ok::<_, Error>((accuracy, load("best", training()?)?)))
                 .transpose()?,
             history: note.history,
             stage_accuracies: note.stage_accuracies,
-            events: note.events,
+            asked: note.asked,
         })
     }
 
@@ -279,7 +286,7 @@ impl RunFolder {
     }
 }
 
-impl Keeper for RunFolder {
+impl CheckpointStore for RunFolder {
     fn keep_aggregate(
         &mut self,
         number: usize,
@@ -326,7 +333,7 @@ impl Keeper for RunFolder {
         Ok(Some(self.files.dataset(NOISY_GRAPH, largest)?.0.into_parts().graph))
     }
 
-    fn keep_state(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
+    fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
         let mut tensors = Tensors::default();
         for (stage, model) in state.finished.iter().enumerate() {
             model.add_to(&mut tensors, &format!("stage{stage}."));
@@ -346,13 +353,14 @@ impl Keeper for RunFolder {
             }
         }
         let note = Note {
-            finished: state.finished.len(),
+            finished: state.finished.iter().map(|model| WrittenShape::of(&model.shape())).collect(),
+            training: state.model.as_ref().map(|model| WrittenShape::of(&model.shape())),
             epoch: state.epoch,
             steps,
             best: state.best.as_ref().map(|(accuracy, _)| *accuracy),
             history: state.history.clone(),
             stage_accuracies: state.stage_accuracies.clone(),
-            events: state.events.clone(),
+            asked: state.asked.clone(),
         };
         let turn = usize::from(self.progress.checkpoint() == Some(CHECKPOINTS[0]));
         let file = self.path.join(CHECKPOINTS[turn]);
@@ -368,8 +376,8 @@ impl Keeper for RunFolder {
         Ok(())
     }
 
-    fn maybe_keep_state(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()> {
-        if now || self.kept.elapsed() >= INTERVAL { self.keep_state(state, key) } else { Ok(()) }
+    fn save_if_due(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()> {
+        if now || self.kept.elapsed() >= INTERVAL { self.save(state, key) } else { Ok(()) }
     }
 
     fn interrupted(&self) -> Error {

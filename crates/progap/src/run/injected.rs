@@ -13,7 +13,7 @@ use super::folder::{RunFile, RunFolder};
 use super::{metrics, prepare};
 use crate::cost::Stopwatch;
 use crate::method;
-use crate::method::trainer::{Keeper, State, Trainer};
+use crate::method::trainer::{CheckpointStore, State, Trainer};
 use crate::plan::Plan;
 use crate::release::{self, Release};
 use crate::settings::{Level, Messages, Method, Settings};
@@ -34,7 +34,7 @@ struct Injected<'f> {
     answers: &'f Answers,
 }
 
-impl Keeper for Injected<'_> {
+impl CheckpointStore for Injected<'_> {
     fn keep_aggregate(
         &mut self,
         number: usize,
@@ -65,12 +65,12 @@ impl Keeper for Injected<'_> {
         }
     }
 
-    fn keep_state(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
-        self.folder.keep_state(state, key)
+    fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
+        self.folder.save(state, key)
     }
 
-    fn maybe_keep_state(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()> {
-        self.folder.maybe_keep_state(state, key, now)
+    fn save_if_due(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()> {
+        self.folder.save_if_due(state, key, now)
     }
 
     fn interrupted(&self) -> Error {
@@ -93,10 +93,9 @@ fn train_given(
     let vault = Vault::new(dataset.clone(), settings, randomness(settings))?;
     let shape = (dataset.features().columns(), dataset.classes());
     let seed = folder.run.model_seed;
-    let mut keeper = Injected { folder: &mut folder, answers };
+    let mut store = Injected { folder: &mut folder, answers };
     let mut watch = ();
-    let trainer =
-        Trainer::new(vault, settings, &plan, shape, seed, State::default(), &mut keeper, &mut watch);
+    let trainer = Trainer::new(vault, settings, &plan, shape, seed, State::default(), &mut store, &mut watch);
     let mut fitted = method::fit(trainer)?;
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);
@@ -115,7 +114,7 @@ fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers
     if settings.method == Method::EdgeRand {
         let plan: Plan = prepare(dataset, settings).expect("a plan");
         let mut vault = Vault::new(dataset.clone(), settings, randomness(settings)).expect("a vault");
-        return Answers::Graph(vault.noisy_graph(settings, &plan, None).expect("a noisy graph"));
+        return Answers::Graph(vault.noisy_graph(&plan, None).expect("a noisy graph"));
     }
     let sizes = (dataset.features().columns(), dataset.classes());
     let widths =
@@ -155,7 +154,7 @@ fn twins() -> [Dataset; 2] {
 }
 
 fn edge(method: Method) -> Settings {
-    let delta = (method != Method::EdgeRand).then_some(1e-5);
+    let delta = method.has_delta().then_some(1e-5);
     Settings { epochs: 4, seed: Some(7), delta, ..Settings::of(method, Level::Edge) }
 }
 
@@ -170,6 +169,8 @@ fn given_the_same_answers_no_public_byte_tells_the_edges() {
         ("progap, friendships", Settings { undirected: true, ..edge(Method::Progap) }),
         ("gap", edge(Method::Gap)),
         ("edge-rand", edge(Method::EdgeRand)),
+        ("lpgnet", edge(Method::Lpgnet)),
+        ("lpgnet, friendships", Settings { undirected: true, ..edge(Method::Lpgnet) }),
         ("edge-rand, friendships", Settings { undirected: true, ..edge(Method::EdgeRand) }),
     ];
     for (what, settings) in all {
@@ -203,13 +204,16 @@ fn given_the_same_answers_no_public_byte_tells_the_edges() {
     }
 }
 
-/// What was asked is compared with what would be promised, before there is a release.
+/// What was asked is compared with what would be claimed, before there is a release.
 #[test]
 fn a_query_more_than_was_planned_leaves_no_release() {
     let [data, _] = twins();
-    for (method, level) in
-        [(Method::Progap, Level::Edge), (Method::EdgeRand, Level::Edge), (Method::Mlp, Level::Node)]
-    {
+    for (method, level) in [
+        (Method::Progap, Level::Edge),
+        (Method::EdgeRand, Level::Edge),
+        (Method::Lpgnet, Level::Edge),
+        (Method::Mlp, Level::Node),
+    ] {
         let settings = Settings { epochs: 1, batch_size: 60, ..Settings { level, ..edge(method) } };
         let usual = Settings::of(method, level);
         let settings = Settings { epsilon: usual.epsilon, selection: usual.selection, ..settings };
@@ -218,14 +222,14 @@ fn a_query_more_than_was_planned_leaves_no_release() {
         train_given(&data, &settings, &keep.path().join("right"), &nothing, |_| ()).expect("a release");
         let folder = keep.path().join("wrong");
         let once_more = |vault: &mut Vault| {
-            let mut events = vault.events().to_vec();
-            let last = events.last().cloned().expect("a query");
-            events.push(last);
-            vault.resume(events);
+            let mut asked = vault.asked().clone();
+            let last = asked.iter().last().map(|(query, _)| query.clone()).expect("a query");
+            asked.add(last, 1);
+            vault.resume(asked);
         };
         let error =
             train_given(&data, &settings, &folder, &nothing, once_more).expect_err("refused").to_string();
-        assert!(error.contains("costs more than the statement would promise"), "{method}: {error}");
+        assert!(error.contains("costs more than the statement would claim"), "{method}: {error}");
         assert!(!folder.join("manifest.json").exists() && Release::open(&folder).is_err());
     }
 }

@@ -13,29 +13,15 @@ use progap_graph::{Buffer, Dataset, Graph};
 use progap_privacy::noise::{AnySource, Randomness, RunKey};
 use serde_json::Value;
 
-use super::{metrics, prepare, random_bytes};
-use crate::method::trainer::{Keeper, State, Trainer};
+use super::{metrics, prepare_by, random_bytes};
+use crate::method::trainer::{CheckpointStore, State, Trainer};
 use crate::method::{self, Observer};
-use crate::plan::{Plan, PublicSizes};
+use crate::plan::{Calibrations, Plan};
 use crate::release::Metrics;
 use crate::settings::{Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
-/// The settings on which noise does not depend. A setting that is not listed here only makes sharing rarer.
-const NOT_IN_NOISE: [&str; 11] = [
-    "hidden",
-    "layers",
-    "encoder_layers",
-    "activation",
-    "jk",
-    "dropout",
-    "layerwise",
-    "learning_rate",
-    "weight_decay",
-    "selection",
-    "seed",
-];
 /// The settings that change a stage of ProGAP through the noise alone.
 const ONLY_IN_NOISE: [&str; 4] = ["depth", "epsilon", "delta", "accounting"];
 /// The most bytes of aggregates that are kept to be shared.
@@ -43,8 +29,8 @@ const MOST_BYTES: usize = 256 << 20;
 
 /// What runs of one process share.
 #[derive(Debug, Default)]
-pub struct Shared {
-    plans: Mutex<HashMap<String, Plan>>,
+pub struct StageCache {
+    noise: Calibrations,
     stages: Mutex<Stages>,
 }
 
@@ -79,21 +65,10 @@ impl Stages {
     }
 }
 
-impl Shared {
+impl StageCache {
     /// The number of runs that began from another run's stages.
     pub fn stages_shared(&self) -> usize {
         locked(&self.stages).used
-    }
-
-    fn plan(&self, dataset: &Dataset, settings: &Settings) -> Result<Plan> {
-        let sizes = PublicSizes::of(dataset, settings);
-        let key = format!("{sizes:?} {}", without(settings, &NOT_IN_NOISE));
-        if let Some(plan) = locked(&self.plans).get(&key) {
-            return Ok(plan.clone());
-        }
-        let plan = prepare(dataset, settings)?;
-        locked(&self.plans).insert(key, plan.clone());
-        Ok(plan)
     }
 }
 
@@ -117,16 +92,17 @@ pub fn fit_in_memory(
     dataset: &Dataset,
     fingerprint: &str,
     settings: &Settings,
-    shared: &Shared,
+    cache: &StageCache,
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
     settings.check()?;
     let settings = &settings.for_graph(dataset.graph());
-    let plan = shared.plan(dataset, settings)?;
+    let plan =
+        prepare_by(dataset, settings, |settings, sizes| Plan::remembered(&cache.noise, settings, sizes))?;
     match settings.seed {
         Some(seed) => {
-            let keeper = Memory::new(shared, fingerprint, settings, &plan);
-            fit(dataset, settings, &plan, seed, keeper, Randomness::from_seed(seed).erase(), observer)
+            let store = InMemoryRun::new(cache, fingerprint, settings, &plan);
+            fit(dataset, settings, &plan, seed, store, Randomness::from_seed(seed).erase(), observer)
         }
         None => {
             let key = RunKey::from_os()?;
@@ -137,7 +113,7 @@ pub fn fit_in_memory(
                 settings,
                 &plan,
                 model_seed,
-                Memory::alone(),
+                InMemoryRun::alone(),
                 Randomness::from_key(key).erase(),
                 observer,
             )
@@ -150,20 +126,20 @@ fn fit(
     settings: &Settings,
     plan: &Plan,
     seed: u64,
-    mut memory: Memory<'_>,
+    mut store: InMemoryRun<'_>,
     randomness: Randomness<AnySource>,
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
     let shape = (dataset.features().columns(), dataset.classes());
     let vault = Vault::new(dataset.clone(), settings, randomness)?;
-    let state = std::mem::take(&mut memory.begun);
-    let trainer = Trainer::new(vault, settings, plan, shape, seed, state, &mut memory, observer);
+    let state = std::mem::take(&mut store.begun);
+    let trainer = Trainer::new(vault, settings, plan, shape, seed, state, &mut store, observer);
     Ok(metrics(&method::fit(trainer)?, settings))
 }
 
 /// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.
-struct Memory<'s> {
-    shared: Option<(&'s Shared, StageKeys)>,
+struct InMemoryRun<'s> {
+    cache: Option<(&'s StageCache, StageKeys)>,
     begun: State,
     aggregates: Vec<Buffer<f32>>,
     /// Whether gradients are noisy.
@@ -189,30 +165,30 @@ fn noise(plan: &Plan) -> String {
     format!("{sensitivity} {aggregate_multiplier} {gradient_multiplier} {steps} {rate}")
 }
 
-impl<'s> Memory<'s> {
+impl<'s> InMemoryRun<'s> {
     fn alone() -> Self {
-        Memory { shared: None, begun: State::default(), aggregates: vec![], noisy_rows: false }
+        InMemoryRun { cache: None, begun: State::default(), aggregates: vec![], noisy_rows: false }
     }
 
-    fn new(shared: &'s Shared, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
+    fn new(cache: &'s StageCache, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
         // Without any aggregation there is one stage only, and nothing in it need be like that of deeper runs.
         if !settings.method.recipe().shares_stages() || settings.depth == 0 {
-            return Memory::alone();
+            return InMemoryRun::alone();
         }
         let common = format!("{fingerprint} {}", without(settings, &ONLY_IN_NOISE));
         let keys = StageKeys { common, noise: noise(plan) };
-        let mut stages = locked(&shared.stages);
+        let mut stages = locked(&cache.stages);
         let keep = |stage| [keys.of(stage, true), keys.of(stage, false)];
         let found = (0..=settings.depth).rev().flat_map(keep).find_map(|key| stages.kept.get(&key).cloned());
         stages.used += usize::from(found.is_some());
         let Stage { state, aggregates } = found.unwrap_or_default();
         drop(stages);
         let noisy_rows = settings.level == Level::Node;
-        Memory { shared: Some((shared, keys)), begun: state, aggregates, noisy_rows }
+        InMemoryRun { cache: Some((cache, keys)), begun: state, aggregates, noisy_rows }
     }
 }
 
-impl Keeper for Memory<'_> {
+impl CheckpointStore for InMemoryRun<'_> {
     fn keep_aggregate(
         &mut self,
         _: usize,
@@ -237,16 +213,16 @@ impl Keeper for Memory<'_> {
         Ok(None)
     }
 
-    fn keep_state(&mut self, state: &State, _: Option<&RunKey>) -> Result<()> {
-        if let (Some((shared, keys)), Some(stage)) = (&self.shared, state.finished.len().checked_sub(1)) {
+    fn save(&mut self, state: &State, _: Option<&RunKey>) -> Result<()> {
+        if let (Some((cache, keys)), Some(stage)) = (&self.cache, state.finished.len().checked_sub(1)) {
             let stage_so_far = Stage { state: state.clone(), aggregates: self.aggregates.clone() };
             let noisy = self.noisy_rows || !self.aggregates.is_empty();
-            locked(&shared.stages).insert(keys.of(stage, noisy), stage_so_far);
+            locked(&cache.stages).insert(keys.of(stage, noisy), stage_so_far);
         }
         Ok(())
     }
 
-    fn maybe_keep_state(&mut self, _: &State, _: Option<&RunKey>, _: bool) -> Result<()> {
+    fn save_if_due(&mut self, _: &State, _: Option<&RunKey>, _: bool) -> Result<()> {
         Ok(())
     }
 
@@ -273,17 +249,35 @@ mod tests {
         let network = SocialNetwork::new(800).edges(12_000).classes(3).seed(1).generate().expect("a network");
         let dataset = network.or_random_split(Ratios::default(), 1).expect("a split");
         for (level, expected) in [(Level::None, 2), (Level::Edge, 2), (Level::Node, 0)] {
-            let shared = Shared::default();
+            let cache = StageCache::default();
             for depth in [2, 1, 3, 0] {
                 let settings =
                     Settings { depth, epochs: 3, batch_size: 100, seed: Some(5), ..Settings::new(level) };
-                let fit = |shared: &Shared| fit_in_memory(&dataset, "f", &settings, shared, &mut ());
+                let fit = |cache: &StageCache| fit_in_memory(&dataset, "f", &settings, cache, &mut ());
                 let (first, alone) =
-                    (fit(&shared).expect("trained"), fit(&Shared::default()).expect("trained"));
+                    (fit(&cache).expect("trained"), fit(&StageCache::default()).expect("trained"));
                 assert_eq!(first, alone, "{level} {depth}");
                 assert!(first.history.iter().all(|epoch| epoch.train_accuracy.is_some()));
             }
-            assert_eq!(shared.stages_shared(), expected, "{level}");
+            assert_eq!(cache.stages_shared(), expected, "{level}");
+        }
+    }
+
+    /// Runs of one process share searches for noise, and nothing else of a plan: each has the noise that its own sizes need.
+    #[test]
+    fn settings_of_one_search_have_plans_of_their_own() {
+        let network = SocialNetwork::new(300).edges(3_000).classes(3).seed(1).generate().expect("a network");
+        let dataset = network.or_random_split(Ratios::default(), 1).expect("a split");
+        let cache = StageCache::default();
+        for hidden in [8, 32, 16] {
+            let settings =
+                Settings { hidden, epochs: 2, seed: Some(5), ..Settings::of(Method::Gap, Level::Edge) };
+            let fit = |cache: &StageCache| fit_in_memory(&dataset, "f", &settings, cache, &mut ());
+            assert_eq!(
+                fit(&cache).expect("trained"),
+                fit(&StageCache::default()).expect("trained"),
+                "{hidden}"
+            );
         }
     }
 
@@ -292,12 +286,12 @@ mod tests {
     fn the_accuracies_are_those_of_a_release() {
         let network = SocialNetwork::new(600).edges(6_000).classes(3).seed(2).generate().expect("a network");
         let dataset = network.or_random_split(Ratios::default(), 3).expect("a split");
-        for method in [Method::Progap, Method::Gap, Method::Mlp] {
+        for method in [Method::Progap, Method::Gap, Method::Mlp, Method::Lpgnet] {
             let settings = Settings { epochs: 4, seed: Some(3), ..Settings::of(method, Level::Edge) };
             let folder = tempfile::tempdir().expect("a folder");
             let folder = folder.path().join("release");
             let release = crate::run::train(dataset.clone(), &settings, &folder, None, Value::Null, &mut ());
-            let metrics = fit_in_memory(&dataset, "f", &settings, &Shared::default(), &mut ());
+            let metrics = fit_in_memory(&dataset, "f", &settings, &StageCache::default(), &mut ());
             assert_eq!(metrics.expect("trained"), release.expect("trained").metrics, "{method}");
         }
     }

@@ -28,7 +28,7 @@ use progap_privacy::noise::{AnySource, Randomness, RunKey};
 pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
 use folder::RunFolder;
-pub use memory::{Shared, fit_in_memory};
+pub use memory::{StageCache, fit_in_memory};
 
 use crate::cost::Stopwatch;
 use crate::ledger::{self, Charge, Ledger};
@@ -70,7 +70,7 @@ pub fn train(
         }
         return Err(error);
     }
-    go(dataset, run, plan, observer)
+    run_in_pool(dataset, run, plan, observer)
 }
 
 /// Charges the run's ledger, where it has one; the same run is charged once, however often it is resumed.
@@ -104,7 +104,7 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
     }
     let plan = prepare(&dataset, &folder.run.settings)?;
     charge(&folder, &plan)?;
-    go(dataset, folder, plan, observer)
+    run_in_pool(dataset, folder, plan, observer)
 }
 
 /// Whether a folder holds a run that is not finished.
@@ -124,6 +124,15 @@ pub fn interrupted(folder: &Path) -> Result<RunFile> {
 
 /// The noise of a run on a data set; what cannot be trained on is refused.
 pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
+    prepare_by(dataset, settings, Plan::new)
+}
+
+/// As [`prepare`], by another way to the same plan.
+fn prepare_by(
+    dataset: &Dataset,
+    settings: &Settings,
+    plan: impl FnOnce(&Settings, PublicSizes) -> Result<Plan>,
+) -> Result<Plan> {
     settings.check()?;
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
     // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere.
@@ -163,7 +172,8 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
         && widths.iter().any(|&width| width > progap_graph::aggregate::MAX_WIDTH)
     {
         return Err(Error::Unsuitable(format!(
-            "label messages have one number per class, at most {}, and there are {}: use --messages embeddings",
+            "what nodes send has one number per class, at most {}, and there are {}: use messages that do not, such as --messages \
+             embeddings of the method progap",
             progap_graph::aggregate::MAX_WIDTH,
             dataset.classes()
         )));
@@ -173,28 +183,25 @@ pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
     }
     let sizes = PublicSizes::of(dataset, settings);
     delta::check(settings, sizes)?;
-    Plan::new(settings, sizes)
+    plan(settings, sizes)
 }
 
 /// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
-fn go(dataset: Dataset, folder: RunFolder, plan: Plan, observer: &mut dyn Observer) -> Result<Release> {
-    rayon::scope(|_| go_here(dataset, folder, plan, observer))
-}
-
-fn go_here(
+fn run_in_pool(
     dataset: Dataset,
     mut folder: RunFolder,
     plan: Plan,
     observer: &mut dyn Observer,
 ) -> Result<Release> {
-    match (folder.run.settings.seed, folder.take_key()) {
-        (Some(seed), None) => go_with(dataset, folder, plan, Randomness::from_seed(seed).erase(), observer),
-        (None, Some(key)) => go_with(dataset, folder, plan, Randomness::from_key(key).erase(), observer),
-        _ => Err(Error::Contradiction("a run has a seed or a key, and never both")),
-    }
+    let randomness = match (folder.run.settings.seed, folder.take_key()) {
+        (Some(seed), None) => Randomness::from_seed(seed).erase(),
+        (None, Some(key)) => Randomness::from_key(key).erase(),
+        _ => return Err(Error::Contradiction("a run has a seed or a key, and never both")),
+    };
+    rayon::scope(|_| run_with(dataset, folder, plan, randomness, observer))
 }
 
-fn go_with(
+fn run_with(
     dataset: Dataset,
     mut folder: RunFolder,
     plan: Plan,
@@ -204,8 +211,7 @@ fn go_with(
     let settings = folder.run.settings.clone();
     let stopwatch = Stopwatch::start(folder.is_resumed());
     let shape = (dataset.features().columns(), dataset.classes());
-    let val_nodes = dataset.split().map_or(0, |split| split.count(Part::Val));
-    let state = folder.state(shape, val_nodes)?;
+    let state = folder.state(shape)?;
     let vault = Vault::new(dataset.clone(), &settings, randomness)?;
     let seed = folder.run.model_seed;
     let fitted =

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use progap::experiment::{Job, Library, Queue, Store};
-use progap::run::Shared;
+use progap::run::StageCache;
 
 use super::sources::load;
 use crate::command::Outcome;
@@ -62,9 +62,9 @@ impl OneJob {
         if store.all()?.get(&job.key()).is_some_and(|stored| stored.outcome.is_ok()) {
             return ui::print(&format!("{} is done already", job.key()));
         }
-        let (library, shared, stop) = (Library::new(load), Shared::default(), AtomicBool::new(false));
+        let (library, cache, stop) = (Library::new(load), StageCache::default(), AtomicBool::new(false));
         let jobs = [job];
-        let queue = Queue { jobs: &jobs, workers: 1, library: &library, shared: &shared, stop: &stop };
+        let queue = Queue { jobs: &jobs, workers: 1, library: &library, cache: &cache, stop: &stop };
         queue.run(&mut store, &mut |_| ())?;
         let [job] = &jobs;
         match store.all()?.remove(&job.key()).map(|stored| stored.outcome) {

@@ -7,7 +7,7 @@ use clap::Args;
 use progap::experiment::{
     self, DataSpec, Experiment, Job, Library, Options, Outcome as CellOutcome, Queue, Store,
 };
-use progap::run::Shared;
+use progap::run::StageCache;
 
 use super::folder::{RESULTS, claim, write_report};
 use super::plan::Plan;
@@ -122,8 +122,8 @@ impl Common {
                 .into());
             }
         }
-        let shared = Shared::default();
-        let queue = Queue { jobs: left, workers, library: &library, shared: &shared, stop };
+        let cache = StageCache::default();
+        let queue = Queue { jobs: left, workers, library: &library, cache: &cache, stop };
         let tally = queue.run(store, &mut |notice| watch.notice(notice))?;
         watch.end();
         if tally.left > 0 {

@@ -3,7 +3,7 @@
 use super::Finding;
 use crate::cost::COST;
 use crate::release::{OWN_METRICS, PAGE, Release};
-use crate::settings::{Level, Messages, Method, Settings};
+use crate::settings::{Level, Method, Settings};
 use crate::{Result, delta, method};
 
 /// Everything public that is claimed. What it says does not depend on anything in `private/`.
@@ -32,7 +32,7 @@ pub(super) fn public(release: &Release) -> Vec<Finding> {
     }
     let fields = settings_without_trace(release);
     let names: Vec<&str> = fields.iter().filter_map(|field| field.rsplit('.').next()).collect();
-    claimed.push(Finding::claimed("training", names.join(", "), fields.iter().copied()));
+    claimed.push(Finding::claimed("training", names.join(", "), fields.iter().map(String::as_str)));
     if settings.level != Level::Node {
         claimed.push(Finding::claimed(
             "course of training",
@@ -68,25 +68,28 @@ pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
 }
 
 /// Settings that leave no trace in this release, or that have no effect in it.
-fn settings_without_trace(release: &Release) -> Vec<&'static str> {
+fn settings_without_trace(release: &Release) -> Vec<String> {
     let settings = &release.config.settings;
-    let mut fields = vec![
+    let mut fields: Vec<String> = [
         "config.toml: settings.learning_rate",
         "config.toml: settings.weight_decay",
+        // Compared with the shape beside the parameters, which is as easily changed. Other functions of the same parameters predict
+        // otherwise, which accuracies show only where labels are there, and not surely.
         "config.toml: settings.dropout",
-        "config.toml: settings.layerwise",
-        // Other functions of the same parameters predict otherwise, which accuracies show only where labels are there, and not surely.
         "config.toml: settings.activation",
         "config.toml: settings.jk",
-    ];
-    let mut add = |without_trace: bool, field: &'static str| fields.extend(without_trace.then_some(field));
-    // A perceptron, but for the length of what it combines.
-    let alike = settings.method == Method::Mlp || (settings.method == Method::Progap && settings.depth == 0);
-    add(alike, "config.toml: settings.method");
-    let widths_tell = settings.hidden != release.nodes().classes() && settings.depth > 0;
-    let silent = settings.method != Method::Progap || (settings.messages != Messages::Auto && !widths_tell);
-    add(silent, "config.toml: settings.messages");
-    add(!settings.method.recipe().has_encoder(), "config.toml: settings.encoder_layers");
+    ]
+    .map(String::from)
+    .to_vec();
+    let recipe = settings.method.recipe();
+    let own = recipe.own_settings();
+    let of_others = Method::ALL.iter().flat_map(|method| method.recipe().own_settings());
+    for name in of_others.filter(|name| !own.contains(name)) {
+        fields.push(format!("config.toml: settings.{name}"));
+    }
+    let untraced = recipe.without_trace(settings, release.nodes().classes());
+    fields.extend(untraced.iter().map(|name| format!("config.toml: settings.{name}")));
+    let mut add = |without_trace: bool, field: &str| fields.extend(without_trace.then(|| field.to_string()));
     let node = settings.level == Level::Node;
     for field in [
         "config.toml: settings.batch_size",

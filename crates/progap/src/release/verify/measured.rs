@@ -19,9 +19,14 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     // Rows are there whole, or were left out where that may be.
     let left_out = columns == 0 && (settings.level == Level::Node || release.exported.is_some());
     let shaped = (columns == stated || left_out) && stated > 0;
-    // Opening compared the model and what it reads with these sizes; later aggregates are compared here.
+    // Opening compared the models with what they read; here they are compared with what the settings ask for.
     let choice = release.statement.choice.as_ref();
+    let released = released_stage(release);
+    let expected = method::shape(settings, (stated, nodes.classes()), released, choice);
+    let shaped =
+        shaped && release.predictor.stage == released && release.predictor.last()?.model.shape() == expected;
     let widths = settings.method.recipe().aggregate_widths(settings, (stated, nodes.classes()), choice);
+    let shaped = shaped && widths.starts_with(&release.predictor.widths);
     let mut finite = release.predictor.is_finite();
     for (index, width) in widths.into_iter().enumerate().skip(release.predictor.aggregates.len()) {
         let name = aggregate_name(settings, index + 1);
@@ -36,11 +41,17 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
         "{} nodes, {stated} feature columns and {} classes, in the statement, the rows, the model and the aggregates{}{}{}",
         nodes.nodes(),
         nodes.classes(),
-        if shaped { "" } else { "; but the rows have another number of columns" },
+        if shaped { "" } else { "; but the rows or the model have other sizes than the settings say" },
         if finite { "" } else { "; but not all numbers of the model are finite" },
         if named { "" } else { "; but the rows are of a data set of another name" },
     );
     Ok(Finding::checked("sizes", detail, shaped && finite && named))
+}
+
+/// The stage whose model the settings and what was chosen say is released.
+pub(super) fn released_stage(release: &Release) -> usize {
+    let last = method::stages(&release.config.settings) - 1;
+    release.statement.choice.as_ref().map_or(last, |choice| choice.stage)
 }
 
 /// The accuracies, from predictions; where the labels are not there, that they were not recomputed.

@@ -12,9 +12,18 @@
 //! # Ok::<(), progap_privacy::Error>(())
 //! ```
 
+mod check;
+mod json;
+mod unit;
+
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+pub(crate) use check::Path;
+use check::check;
+use json::parse;
+pub use unit::{Unit, UnitEvent};
+
+use crate::error::Result;
 
 /// The deepest tree that is accepted.
 pub const MAX_DEPTH: usize = 32;
@@ -24,79 +33,6 @@ pub const MAX_NODES: usize = 10_000;
 pub const MAX_COUNT: u64 = 1_000_000_000;
 /// The largest JSON text, in bytes, that is parsed.
 pub const MAX_JSON_BYTES: usize = 4 << 20;
-
-/// What one record is: two data sets are neighbours when they differ in one such record.
-///
-/// The unit is not used by any formula here. It travels with the event so that a number never loses its meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// One directed edge is present or absent. Features and labels are public.
-    Edge,
-    /// One friendship, that is both directions of an edge, is present or absent.
-    EdgeUndirected,
-    /// One node's record is present or absent: its features, its label and its own list of receivers.
-    /// Identifiers are public, and the record of any other node stays as it is.
-    Node,
-    /// A whole node with all its edges, provided that a public degree cap is known to hold already.
-    NodeCapped,
-}
-
-impl Unit {
-    /// All units.
-    pub const ALL: [Unit; 4] = [Unit::Edge, Unit::EdgeUndirected, Unit::Node, Unit::NodeCapped];
-
-    /// The spelling used in JSON and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::Edge => "edge",
-            Unit::EdgeUndirected => "edge-undirected",
-            Unit::Node => "node",
-            Unit::NodeCapped => "node-capped",
-        }
-    }
-
-    /// The neighbour relation in words.
-    pub fn neighbours(self) -> &'static str {
-        match self {
-            Unit::Edge => "data sets that differ in one directed edge",
-            Unit::EdgeUndirected => "data sets that differ in one friendship, in both directions",
-            Unit::Node => {
-                "data sets that differ in one node's record: features, label and own list of receivers"
-            }
-            Unit::NodeCapped => {
-                "data sets that differ in one node with all its edges, under a public degree cap"
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Unit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Unit {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Unit::ALL
-            .into_iter()
-            .find(|unit| unit.name() == text)
-            .ok_or_else(|| Error::invalid("unit", text, "one of edge, edge-undirected, node, node-capped"))
-    }
-}
-
-/// An event together with the unit that its sensitivities refer to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UnitEvent {
-    /// What one record is.
-    pub unit: Unit,
-    /// What was asked.
-    pub event: Event,
-}
 
 /// A mechanism, or several of them combined.
 ///
@@ -265,6 +201,58 @@ impl Event {
         Event::PrivateSelection { eta, gamma, event: Box::new(self) }.checked()
     }
 
+    /// The same queries with so many times the noise, or nothing where noise is not a number to be multiplied: responses, and
+    /// what has no noise.
+    ///
+    /// Calibration looks for the factor: what a run asks is written down once, with noise as large as the sensitivity.
+    ///
+    /// ```
+    /// use progap_privacy::Event;
+    ///
+    /// let steps = Event::gaussian(1.0, 1.0)?.poisson_sampled(0.1)?.repeated(90)?;
+    /// assert_eq!(steps.with_noise_times(2.5), Some(Event::gaussian(2.5, 1.0)?.poisson_sampled(0.1)?.repeated(90)?));
+    /// # Ok::<(), progap_privacy::Error>(())
+    /// ```
+    pub fn with_noise_times(&self, factor: f64) -> Option<Event> {
+        let inner = |event: &Event| Some(Box::new(event.with_noise_times(factor)?));
+        let each = |events: &[Event]| {
+            events.iter().map(|event| event.with_noise_times(factor)).collect::<Option<_>>()
+        };
+        Some(match self {
+            Event::Gaussian { sigma, sensitivity } => {
+                Event::Gaussian { sigma: sigma * factor, sensitivity: *sensitivity }
+            }
+            Event::Laplace { scale, sensitivity } => {
+                Event::Laplace { scale: scale * factor, sensitivity: *sensitivity }
+            }
+            Event::PoissonSampled { rate, event } => {
+                Event::PoissonSampled { rate: *rate, event: inner(event)? }
+            }
+            Event::SelfComposed { event, count } => {
+                Event::SelfComposed { event: inner(event)?, count: *count }
+            }
+            Event::Composed { events } => Event::Composed { events: each(events)? },
+            Event::Parallel { events } => Event::Parallel { events: each(events)? },
+            Event::SampledWithoutReplacement {
+                population,
+                batch_size,
+                max_terms,
+                sigma,
+                term_sensitivity,
+            } => Event::SampledWithoutReplacement {
+                population: *population,
+                batch_size: *batch_size,
+                max_terms: *max_terms,
+                sigma: sigma * factor,
+                term_sensitivity: *term_sensitivity,
+            },
+            Event::PrivateSelection { eta, gamma, event } => {
+                Event::PrivateSelection { eta: *eta, gamma: *gamma, event: inner(event)? }
+            }
+            Event::RandomizedResponse { .. } | Event::NonPrivate => return None,
+        })
+    }
+
     /// The same mechanisms for neighbours that differ in two records at once, or nothing where no simple rule holds.
     ///
     /// # Proof definition
@@ -321,177 +309,4 @@ impl Event {
         let mut nodes = 0;
         check(self, &Path::Root, 1, 1, &mut nodes)
     }
-}
-
-impl UnitEvent {
-    /// Parses and validates a unit and its tree.
-    pub fn from_json(text: &str) -> Result<Self> {
-        let parsed: UnitEvent = parse(text)?;
-        parsed.event.validate()?;
-        Ok(parsed)
-    }
-
-    /// The unit and the tree as indented JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("an event is always representable in JSON")
-    }
-}
-
-fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    if text.len() > MAX_JSON_BYTES {
-        return Err(Error::Json(format!("the text has {} bytes, more than {MAX_JSON_BYTES}", text.len())));
-    }
-    // Deserialising a tagged enum buffers each level, so refuse deep nesting before any work is done.
-    let depth = nesting(text);
-    if depth > 3 * MAX_DEPTH {
-        return Err(Error::Json(format!(
-            "brackets are nested {depth} deep; a tree has at most {MAX_DEPTH} levels"
-        )));
-    }
-    serde_json::from_str(text).map_err(|error| Error::Json(error.to_string()))
-}
-
-/// The deepest bracket nesting outside of strings.
-fn nesting(text: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
-
-/// A path from the root, kept on the stack and only written out when an error needs it.
-#[derive(Clone, Copy)]
-pub(crate) enum Path<'a> {
-    Root,
-    Event(&'a Path<'a>),
-    Item(&'a Path<'a>, usize),
-}
-
-impl std::fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Path::Root => f.write_str("event"),
-            Path::Event(parent) => write!(f, "{parent}.event"),
-            Path::Item(parent, index) => write!(f, "{parent}.events[{index}]"),
-        }
-    }
-}
-
-fn check(event: &Event, path: &Path<'_>, depth: usize, repeats: u64, nodes: &mut usize) -> Result<()> {
-    let bad = |name, value: String, expected| {
-        Err(Error::InvalidEvent { path: path.to_string(), name, value, expected })
-    };
-    let positive = |name, value: f64| {
-        if value.is_finite() && value > 0.0 {
-            Ok(())
-        } else {
-            bad(name, value.to_string(), "a finite number above 0")
-        }
-    };
-    let probability = |name, value: f64| {
-        if (0.0..=1.0).contains(&value) { Ok(()) } else { bad(name, value.to_string(), "between 0 and 1") }
-    };
-    // A ratio that over- or underflows would turn into a silent 0 or infinity further on.
-    let ratio = |name, value: f64| {
-        if (1e-150..=1e150).contains(&value) {
-            Ok(())
-        } else {
-            bad(name, value.to_string(), "between 1e-150 and 1e150")
-        }
-    };
-    *nodes += 1;
-    if *nodes > MAX_NODES {
-        return bad("the number of nodes", format!("above {MAX_NODES}"), "at most 10000");
-    }
-    if depth > MAX_DEPTH {
-        return bad("the depth", depth.to_string(), "at most 32");
-    }
-    match event {
-        Event::Gaussian { sigma, sensitivity } => {
-            positive("sigma", *sigma)?;
-            positive("sensitivity", *sensitivity)?;
-            ratio("sigma / sensitivity", sigma / sensitivity)
-        }
-        Event::Laplace { scale, sensitivity } => {
-            positive("scale", *scale)?;
-            positive("sensitivity", *sensitivity)?;
-            ratio("scale / sensitivity", scale / sensitivity)
-        }
-        Event::RandomizedResponse { true_positive, false_positive } => {
-            probability("true_positive", *true_positive)?;
-            probability("false_positive", *false_positive)
-        }
-        Event::PoissonSampled { rate, event } => {
-            probability("rate", *rate)?;
-            check(event, &Path::Event(path), depth + 1, repeats, nodes)
-        }
-        Event::Composed { events } => check_all(events, path, depth, repeats, nodes),
-        Event::SelfComposed { event, count } => {
-            if *count == 0 {
-                return bad("count", "0".to_owned(), "at least 1");
-            }
-            match repeats.checked_mul(*count) {
-                Some(total) if total <= MAX_COUNT => {
-                    check(event, &Path::Event(path), depth + 1, total, nodes)
-                }
-                _ => bad(
-                    "count",
-                    count.to_string(),
-                    "at most 1000000000 repetitions along any path of the tree",
-                ),
-            }
-        }
-        Event::Parallel { events } => {
-            if events.is_empty() {
-                return bad("events", "empty".to_owned(), "a list of at least one event");
-            }
-            check_all(events, path, depth, repeats, nodes)
-        }
-        Event::SampledWithoutReplacement { population, batch_size, max_terms, sigma, term_sensitivity } => {
-            if !(1..=1 << 40).contains(population) {
-                return bad("population", population.to_string(), "between 1 and 2^40");
-            }
-            if !(1..=*population).contains(batch_size) {
-                return bad("batch_size", batch_size.to_string(), "between 1 and the population");
-            }
-            if !(1..=(*population).min(1_000_000)).contains(max_terms) {
-                return bad(
-                    "max_terms",
-                    max_terms.to_string(),
-                    "between 1 and the population, at most 1000000",
-                );
-            }
-            positive("sigma", *sigma)?;
-            positive("term_sensitivity", *term_sensitivity)?;
-            ratio("sigma / term_sensitivity", sigma / term_sensitivity)
-        }
-        Event::PrivateSelection { eta, gamma, event } => {
-            if !(eta.is_finite() && *eta > -1.0) {
-                return bad("eta", eta.to_string(), "a finite number above -1");
-            }
-            if !(*gamma > 0.0 && *gamma <= 1.0) {
-                return bad("gamma", gamma.to_string(), "above 0 and at most 1");
-            }
-            check(event, &Path::Event(path), depth + 1, repeats, nodes)
-        }
-        Event::NonPrivate => Ok(()),
-    }
-}
-
-fn check_all(events: &[Event], path: &Path<'_>, depth: usize, repeats: u64, nodes: &mut usize) -> Result<()> {
-    events
-        .iter()
-        .enumerate()
-        .try_for_each(|(index, event)| check(event, &Path::Item(path, index), depth + 1, repeats, nodes))
 }

@@ -1,0 +1,141 @@
+//! What is asked of private data: queries, each with a name, a purpose in words, and what it is to an accountant.
+//!
+//! The plan of a run lists them before anything is asked, the vault records them as they are asked, the statement shows them,
+//! and `verify` compares the two lists.
+
+use progap_privacy::Event;
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+
+/// A query of private data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    /// What it is called; queries of one name are of one kind.
+    pub name: String,
+    /// What is asked, in words.
+    pub purpose: String,
+    /// What it is to an accountant.
+    pub event: Event,
+}
+
+impl Query {
+    /// A query.
+    pub fn new(name: &str, purpose: impl Into<String>, event: Event) -> Query {
+        Query { name: name.into(), purpose: purpose.into(), event }
+    }
+
+    /// Its noise; `None` for what adds none.
+    pub fn noise(&self) -> Option<Noise> {
+        Noise::of(&self.event)
+    }
+}
+
+/// The noise of one query.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Noise {
+    /// The standard deviation; of a randomised response, that of one answer.
+    pub sigma: f64,
+    /// How far one record moves the value, one touched term, or the mean of one answer.
+    pub sensitivity: f64,
+    /// The probability with which a record takes part.
+    pub sampling_rate: f64,
+}
+
+impl Noise {
+    fn of(event: &Event) -> Option<Noise> {
+        let noise = |sigma, sensitivity| Some(Noise { sigma, sensitivity, sampling_rate: 1.0 });
+        match event {
+            Event::Gaussian { sigma, sensitivity } => noise(*sigma, *sensitivity),
+            Event::Laplace { scale, sensitivity } => noise(scale * 2f64.sqrt(), *sensitivity),
+            Event::RandomizedResponse { true_positive, false_positive } => {
+                noise((true_positive * (1.0 - true_positive)).sqrt(), true_positive - false_positive)
+            }
+            Event::PoissonSampled { rate, event } => {
+                Noise::of(event).map(|noise| Noise { sampling_rate: *rate, ..noise })
+            }
+            Event::SampledWithoutReplacement { population, batch_size, sigma, term_sensitivity, .. } => {
+                let sampling_rate = *batch_size as f64 / *population as f64;
+                Some(Noise { sigma: *sigma, sensitivity: *term_sensitivity, sampling_rate })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Queries in the order in which they are asked, equal ones in a row counted.
+///
+/// ```
+/// use progap::query::{Queries, Query};
+/// use progap_privacy::Event;
+///
+/// let sum = Query::new("sum", "a noisy sum", Event::gaussian(4.0, 1.0)?);
+/// let mut asked = Queries::default();
+/// asked.add(sum.clone(), 1);
+/// asked.add(sum, 2);
+/// assert_eq!((asked.iter().count(), asked.count("sum")), (1, 3));
+/// assert_eq!(asked.event()?, Event::composed(vec![Event::gaussian(4.0, 1.0)?.repeated(3)?])?);
+/// # Ok::<(), progap::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Queries(Vec<(Query, u64)>);
+
+impl Queries {
+    /// The query is asked so many times more.
+    pub fn add(&mut self, query: Query, times: u64) {
+        match self.0.last_mut() {
+            _ if times == 0 => {}
+            Some((last, count)) if *last == query => *count = count.saturating_add(times),
+            _ => self.0.push((query, times)),
+        }
+    }
+
+    /// The queries, each with how often it is asked in a row.
+    pub fn iter(&self) -> impl Iterator<Item = (&Query, u64)> {
+        self.0.iter().map(|(query, count)| (query, *count))
+    }
+
+    /// Whether nothing is asked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How often a query of that name is asked.
+    pub fn count(&self, name: &str) -> u64 {
+        let of_that_name = self.iter().filter(|(query, _)| query.name == name);
+        of_that_name.fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+
+    /// The first query of a name.
+    pub fn get(&self, name: &str) -> Option<&Query> {
+        self.iter().map(|(query, _)| query).find(|query| query.name == name)
+    }
+
+    /// All of them as one tree.
+    ///
+    /// # Errors
+    /// More repetitions than an accountant takes.
+    pub fn event(&self) -> Result<Event> {
+        let repeated = self.iter().map(|(query, count)| query.event.clone().repeated(count));
+        Ok(Event::composed(repeated.collect::<std::result::Result<_, _>>()?)?)
+    }
+
+    /// The same queries, each with another event; nothing where one of them has none.
+    pub fn map(&self, event: impl Fn(&Query) -> Option<Event>) -> Option<Queries> {
+        let mut mapped = Queries::default();
+        for (query, count) in self.iter() {
+            mapped.add(Query { event: event(query)?, ..query.clone() }, count);
+        }
+        Some(mapped)
+    }
+}
+
+impl FromIterator<(Query, u64)> for Queries {
+    fn from_iter<I: IntoIterator<Item = (Query, u64)>>(queries: I) -> Queries {
+        let mut all = Queries::default();
+        queries.into_iter().for_each(|(query, times)| all.add(query, times));
+        all
+    }
+}

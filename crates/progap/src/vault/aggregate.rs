@@ -1,0 +1,112 @@
+//! Sums of messages over the graph, with Gaussian noise.
+
+use std::num::NonZeroU32;
+
+use progap_graph::aggregate;
+use progap_privacy::Event;
+use progap_privacy::noise::{MessageInt, MessageType, Quantiser, RoundedGaussian, SenderBound, choose_scale};
+
+use super::Vault;
+use crate::Result;
+use crate::plan::Plan;
+use crate::query::Query;
+use crate::rows::{Aggregates, Message};
+use crate::settings::Level;
+
+/// The query, for its event.
+pub(crate) fn aggregation(event: Event) -> Query {
+    Query::new("aggregation", "noisy aggregation over the graph", event)
+}
+
+impl Vault {
+    /// One noisy aggregation: what each node says, normalised, summed over the in-neighbours, with Gaussian noise.
+    ///
+    /// # Proof definition
+    /// For every message of networks and aggregates that left this vault before, the result is post-processing of the
+    /// Gaussian mechanism with sensitivity `plan.sensitivity` and noise `plan.aggregate_multiplier * plan.sensitivity`
+    /// with respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on
+    /// its own record and on what left the vault before. At level none there is no noise and no guarantee.
+    ///
+    /// # Errors
+    /// A query name that was used before: its noise would be used twice.
+    pub fn aggregate(
+        &mut self,
+        query: &str,
+        message: Message<'_>,
+        aggregates: &Aggregates,
+        plan: &Plan,
+    ) -> Result<Vec<f32>> {
+        let messages = self.rows.messages(message, aggregates)?;
+        let width = message.width(aggregates, (self.columns(), self.rows.classes));
+        if self.settings.level == Level::None {
+            let mut sums = vec![0f32; messages.len()];
+            aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
+            self.record(self.aggregation(plan)?);
+            return Ok(sums);
+        }
+        self.draw(messages.len(), plan)?;
+        let noise = plan.aggregate_multiplier * plan.sensitivity;
+        // The largest weight there could be, not the largest there is: the scale shows in every value, and which degrees
+        // occur is private.
+        let largest = match self.bound {
+            SenderBound::Weight { bound } => bound.max(1.0),
+            _ => 1.0,
+        };
+        let query = self.randomness.query(query)?;
+        let threads = rayon::current_num_threads();
+        let few = self.graph.max_in_degree() <= i16::MAX as usize;
+        let noisy = match choose_scale(noise, largest)? {
+            (MessageType::I8, scale) if few => {
+                let (mut sums, scale) = self.integer_sums::<i8, i32>(&messages, width, scale)?;
+                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
+            }
+            (_, scale) if few => {
+                let (mut sums, scale) = self.integer_sums::<i16, i32>(&messages, width, scale)?;
+                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
+            }
+            (_, scale) => {
+                let (mut sums, scale) = self.integer_sums::<i16, i64>(&messages, width, scale)?;
+                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
+            }
+        };
+        self.record(self.aggregation(plan)?);
+        Ok(noisy.into_parts().0)
+    }
+
+    /// The query, as it is recorded.
+    pub(crate) fn aggregation(&self, plan: &Plan) -> Result<Query> {
+        Ok(aggregation(match self.settings.level {
+            Level::None => Event::NonPrivate,
+            _ => Event::gaussian(plan.aggregate_multiplier * plan.sensitivity, plan.sensitivity)?,
+        }))
+    }
+
+    /// The noise for messages at a scale; built anew only where it is another than before.
+    fn table(&mut self, noise: f64, scale: NonZeroU32) -> Result<&RoundedGaussian> {
+        let before = self.table.take().filter(|table| table.is_for_messages(noise, scale));
+        let table = match before {
+            Some(table) => table,
+            None => RoundedGaussian::for_messages(noise, scale)?,
+        };
+        Ok(self.table.insert(table))
+    }
+
+    fn integer_sums<T, N>(&self, messages: &[f32], width: usize, scale: u32) -> Result<(Vec<N>, NonZeroU32)>
+    where
+        T: MessageInt + Send + Sync,
+        N: aggregate::Sum<T>,
+    {
+        let quantiser = Quantiser::<T>::new(scale)?;
+        let budgets: Vec<_> = self
+            .out_degrees
+            .iter()
+            .map(|&degree| quantiser.budget(self.bound, degree))
+            .collect::<std::result::Result<_, _>>()?;
+        let mut integers = vec![T::default(); messages.len()];
+        quantiser.rows(messages, width, &budgets, &mut integers)?;
+        // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
+        let mut sums = vec![N::default(); messages.len()];
+        aggregate::sum(&self.graph, width, &integers, None, &mut sums)?;
+        Ok((sums, quantiser.scale()))
+    }
+}

@@ -1,0 +1,223 @@
+//! The vault: private data goes in, and comes out only through an accounted mechanism.
+//!
+//! There is no getter for what is private. At edge level that is the graph; at node level it is the graph and the
+//! rows of the nodes (features and labels). What leaves the vault is an answer to a [`Query`], recorded with its name, its purpose and
+//! its event. So the list of what was recorded is the list of queries in the proof, and code that never holds a vault is
+//! post-processing by construction.
+//!
+//! | file | query |
+//! |---|---|
+//! | `aggregate.rs` | sums of messages over the graph, Gaussian noise: [`Vault::aggregate`] |
+//! | `gradient.rs` | sums of clipped gradients: [`Vault::gradient`] |
+//! | `subgraph.rs` | the same over nodes with their senders: [`Vault::subgraph_gradient`] |
+//! | `response.rs` | the graph by randomised response: [`Vault::noisy_graph`] |
+//! | `votes.rs` | counts of votes over the graph, Laplace noise: [`Vault::votes`] |
+//! | `unprotected.rs` | none: what measures or predicts without protection, for the data owner alone; it trains nothing |
+//!
+//! A method cannot read an edge:
+//!
+//! ```compile_fail,E0616
+//! fn peek(vault: &progap::vault::Vault) -> usize {
+//!     vault.graph.edges()
+//! }
+//! ```
+//!
+//! nor, at node level, a row:
+//!
+//! ```compile_fail,E0616
+//! fn peek(vault: &progap::vault::Vault) -> u32 {
+//!     vault.rows.labels[0]
+//! }
+//! ```
+
+mod aggregate;
+mod gradient;
+mod response;
+mod subgraph;
+#[cfg(test)]
+mod tests;
+mod unprotected;
+mod votes;
+
+use std::num::NonZeroU64;
+
+pub(crate) use aggregate::aggregation;
+pub(crate) use gradient::gradient_sum;
+use progap_graph::{Dataset, DatasetParts, Graph, Part};
+use progap_nn::Network;
+use progap_privacy::noise::{
+    AnySource, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
+};
+pub(crate) use response::{edge_count, edge_response};
+pub(crate) use subgraph::subgraph_sum;
+pub(crate) use votes::{vote_count, vote_sensitivity};
+
+use crate::plan::{Plan, influence};
+use crate::query::{Queries, Query};
+pub use crate::rows::{Aggregate, Aggregates, Message, Rows};
+use crate::settings::{Bounding, Level, Settings};
+use crate::{Error, Result};
+
+/// Private data, and the randomness that protects it.
+pub struct Vault {
+    settings: Settings,
+    graph: Graph,
+    /// Where batches hold nodes with their senders: all edges, for predictions, which nothing protects.
+    every_edge: Option<Graph>,
+    bound: SenderBound,
+    out_degrees: Vec<u32>,
+    rows: Rows,
+    train: Vec<u32>,
+    randomness: Randomness<AnySource>,
+    asked: Queries,
+    /// Values of noise drawn from tables.
+    drawn: u64,
+    /// The noise of the last aggregation: most often that of the next, too.
+    table: Option<RoundedGaussian>,
+}
+
+impl Vault {
+    /// Locks a data set up. Repeated edges and self-loops are removed first: an edge is there or not.
+    pub fn new<S: Source>(dataset: Dataset, settings: &Settings, randomness: Randomness<S>) -> Result<Self> {
+        let mut randomness = randomness.erase();
+        let DatasetParts { graph, features, labels, class_names, split, .. } = dataset.into_parts();
+        let split = split.ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+        let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(graph));
+        let bound = match (settings.level, settings.bounding) {
+            (Level::None | Level::Edge, _) => SenderBound::Edge,
+            (Level::Node, Bounding::Weight) => SenderBound::Weight { bound: influence(settings) },
+            (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
+            (Level::Node, Bounding::Sample) => SenderBound::Sample { max_edges: settings.max_degree },
+        };
+        let every_edge = settings.method.recipe().reads_senders().then(|| graph.clone());
+        let graph = match bound {
+            SenderBound::Sample { max_edges } => sample_out_edges(&graph, max_edges, &mut randomness)?,
+            _ => graph,
+        };
+        let out_degrees = graph.out_degrees();
+        let rows = Rows::new(features, labels, split, class_names.len())?;
+        let train = rows.nodes(Part::Train);
+        Ok(Vault {
+            settings: settings.clone(),
+            graph,
+            every_edge,
+            bound,
+            out_degrees,
+            rows,
+            train,
+            randomness,
+            asked: Queries::default(),
+            drawn: 0,
+            table: None,
+        })
+    }
+
+    /// The rows, where they are public.
+    pub fn public_rows(&self) -> Option<&Rows> {
+        (self.settings.level != Level::Node).then_some(&self.rows)
+    }
+
+    /// The graph, where it is public: at level none.
+    pub fn public_graph(&self) -> Option<&Graph> {
+        (self.settings.level == Level::None).then_some(&self.graph)
+    }
+
+    /// Where the noise comes from.
+    pub fn provenance(&self) -> Provenance {
+        self.randomness.provenance()
+    }
+
+    /// What has been asked so far.
+    pub fn asked(&self) -> &Queries {
+        &self.asked
+    }
+
+    /// The run's key, to be kept beside what was asked; none where noise is reproducible.
+    pub(crate) fn key(&self) -> Option<&RunKey> {
+        self.randomness.key()
+    }
+
+    /// From here on nobody can repeat the noise that was drawn so far. Called when an answer is about to be kept, and at the
+    /// end of each epoch, so that a resumed run stands at the same key.
+    pub(crate) fn forget(&mut self) {
+        self.randomness.forget();
+    }
+
+    /// Takes over what a run asked before it was interrupted.
+    pub(crate) fn resume(&mut self, asked: Queries) {
+        self.asked = asked;
+    }
+
+    /// Takes over the `number`-th answer to queries of a name, kept before an interruption. If that happened in the moment between
+    /// being asked and being recorded it is recorded now.
+    pub(crate) fn resume_answer(&mut self, number: usize, query: Query) {
+        if self.asked.count(&query.name) < number as u64 {
+            self.record(query);
+        }
+    }
+
+    fn record(&mut self, query: Query) {
+        self.asked.add(query, 1);
+    }
+
+    /// Counts values of noise before they are drawn: the plan's delta pays for so many and no more.
+    fn draw(&mut self, values: usize, plan: &Plan) -> Result<()> {
+        self.drawn += values as u64;
+        if self.drawn > plan.noise_values {
+            return Err(Error::Contradiction("more noise would be drawn than the plan pays for"));
+        }
+        Ok(())
+    }
+
+    /// The number of nodes, which is public.
+    pub fn nodes(&self) -> usize {
+        self.graph.nodes()
+    }
+
+    /// The columns of the rows, which are public.
+    pub fn columns(&self) -> usize {
+        self.rows.features.columns()
+    }
+
+    /// From now on the rows hold other features: made of public rows and of answers that left before, so that this asks nothing.
+    ///
+    /// # Errors
+    /// Private rows, or features that do not fit.
+    pub fn replace_public_rows(&mut self, columns: usize, values: Vec<f32>) -> Result<()> {
+        let rows = self.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+        self.rows = rows.with_features(columns, values)?;
+        Ok(())
+    }
+
+    /// From now on the rows hold what an encoder says of the features, normalised, instead of the features. Each row
+    /// changes by itself, and the encoder left the vault before: this asks nothing.
+    pub fn encode(&mut self, encoder: &Network) -> Result<()> {
+        self.rows = self.rows.encoded(encoder)?;
+        Ok(())
+    }
+}
+
+/// The name under which the batch of a query is drawn.
+fn batch_of(query: &str) -> String {
+    format!("batch of {query}")
+}
+
+/// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone. The choice is the same in every process
+/// of a run, and no secret: the bound holds whichever edges are kept.
+fn sample_out_edges(graph: &Graph, max_edges: u32, randomness: &mut Randomness<AnySource>) -> Result<Graph> {
+    let mut stream = randomness.lasting_purpose("sample of out-edges")?.stream();
+    let by_sender = graph.transpose();
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    for sender in 0..by_sender.nodes() {
+        let mut receivers = by_sender.in_neighbours(sender).to_vec();
+        let keep = receivers.len().min(max_edges as usize);
+        for at in 0..keep {
+            let left = NonZeroU64::new((receivers.len() - at) as u64).expect("at is below the length");
+            let other = at + if keep < receivers.len() { stream.below(left) as usize } else { 0 };
+            receivers.swap(at, other);
+        }
+        sources.extend(std::iter::repeat_n(sender as u32, keep));
+        targets.extend_from_slice(&receivers[..keep]);
+    }
+    Ok(Graph::from_edges(graph.nodes(), &sources, &targets)?)
+}

@@ -1,0 +1,72 @@
+//! Sums of clipped gradients over batches of nodes with their senders, with Gaussian noise.
+
+use std::num::NonZeroU64;
+
+use progap_nn::{Batch, Neighbours, Sage, sage_clipped_sum};
+use progap_privacy::Event;
+use progap_privacy::noise::{GradientGrid, Summation};
+
+use super::{Vault, batch_of};
+use crate::Result;
+use crate::plan::Plan;
+use crate::query::Query;
+
+/// The query, for its event, where a record touches up to so many terms.
+pub(crate) fn subgraph_sum(event: Event, max_terms: u64) -> Query {
+    let purpose = format!(
+        "noisy sum of clipped gradients over nodes with their senders, of which a record touches up to {max_terms}"
+    );
+    Query::new("subgraph gradient", purpose, event)
+}
+
+impl Vault {
+    /// One noisy gradient over a batch of training nodes, drawn uniformly without replacement, each with its senders;
+    /// every sender kept at most `settings.max_degree` of its edges when the vault was locked. Divided by the size of the
+    /// batch.
+    ///
+    /// # Proof definition
+    /// For every model without batch normalisation, whose parameters left this vault before, the result is post-processing
+    /// of a noisy sum of which a record touches at most `plan.max_terms` terms, each moved by at most the grid's
+    /// sensitivity, with multiplier `plan.gradient_multiplier` (docs/privacy.md#subgraph-batches). The batch does not depend on
+    /// the data. Where it holds no touched term the sums are equal to the last bit; where it holds `I` of them,
+    /// `I` times twice the clip and one rounding to the grid are at most `I` times the grid's sensitivity.
+    pub fn subgraph_gradient(
+        &mut self,
+        query: &str,
+        sage: &Sage,
+        grid: &GradientGrid,
+        plan: &Plan,
+    ) -> Result<Vec<f32>> {
+        let mut stream = self.randomness.purpose(&batch_of(query))?.stream();
+        let mut batch = self.train.clone();
+        let size = self.settings.batch_size.min(batch.len());
+        for at in 0..size {
+            let left = NonZeroU64::new((batch.len() - at) as u64).expect("at is below the length");
+            batch.swap(at, at + stream.below(left) as usize);
+        }
+        batch.truncate(size);
+        let inputs = self.rows.own()?;
+        let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
+        let senders = Neighbours::new(self.graph.nodes(), self.graph.offsets(), self.graph.senders())?;
+        let sum = sage_clipped_sum(sage, rows, senders, self.settings.clip)?;
+        self.draw(sum.len(), plan)?;
+        let noisy = grid.privatise(&sum, self.randomness.query(query)?)?;
+        let (population, drawn) = (self.train.len() as u64, size as u64);
+        let event = Event::sampled_without_replacement(
+            population,
+            drawn,
+            plan.max_terms,
+            grid.noise(),
+            grid.sensitivity(),
+        )?;
+        self.record(subgraph_sum(event, plan.max_terms));
+        Ok(noisy.value().iter().map(|g| (g / size as f64) as f32).collect())
+    }
+
+    /// The grid for [`Vault::subgraph_gradient`] with so many parameters: a touched term moves from one clipped gradient to any
+    /// other.
+    pub fn subgraph_grid(&self, parameters: usize, plan: &Plan) -> Result<GradientGrid> {
+        let terms = Summation::sequential(self.settings.batch_size as u64);
+        Ok(GradientGrid::new(2.0 * self.settings.clip, parameters, plan.gradient_multiplier, terms)?)
+    }
+}

@@ -1,0 +1,195 @@
+//! How far an edge or a record moves what leaves the vault, and what has no part in it.
+
+use progap_graph::synth::SocialNetwork;
+use progap_graph::{Buffer, Ratios};
+use progap_nn::Architecture;
+use progap_privacy::Event;
+use progap_privacy::noise::choose_scale;
+
+use super::*;
+use crate::plan::PublicSizes;
+use crate::settings::Method;
+
+const SIZES: PublicSizes =
+    PublicSizes { edges: 6000, train_nodes: 225, nodes: 300, columns: 500, classes: 3 };
+
+fn data() -> Dataset {
+    let dataset = SocialNetwork::new(300).edges(6000).classes(3).seed(5).generate().expect("a network");
+    dataset.or_random_split(Ratios::default(), 5).expect("a split")
+}
+
+/// One aggregation with noise that depends on the seed alone: what differs between two of them are the messages.
+fn aggregate(dataset: Dataset, settings: &Settings, message: impl Fn(&Network) -> Message<'_>) -> Vec<f32> {
+    let plan = Plan::new(settings, SIZES).expect("a plan");
+    let inputs = vec![dataset.features().columns()];
+    let network = Network::new(Architecture::new(inputs, dataset.classes()), 1).expect("a network");
+    let mut vault = Vault::new(dataset, settings, Randomness::from_seed(3)).expect("a vault");
+    vault.aggregate("query", message(&network), &vec![], &plan).expect("an aggregate")
+}
+
+fn all_messages() -> [fn(&Network) -> Message<'_>; 2] {
+    [|network| Message::Embedding { network, branch: 0 }, |network| Message::Class { network }]
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt()
+}
+
+#[test]
+fn no_more_noise_is_drawn_than_the_plan_pays_for() {
+    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    let plan = Plan::new(&settings, SIZES).expect("a plan");
+    let plan = Plan { noise_values: 300 * 3, ..plan };
+    let network =
+        Network::new(Architecture::new(vec![data().features().columns()], 3), 1).expect("a network");
+    let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
+    let mut ask = |query| vault.aggregate(query, Message::Class { network: &network }, &vec![], &plan);
+    ask("first").expect("paid for");
+    ask("second").expect_err("not paid for");
+}
+
+#[test]
+fn an_edge_moves_one_row_by_one_at_most() {
+    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    for message in all_messages() {
+        let mut parts = data().into_parts();
+        let receiver = (0..300).find(|&node| parts.graph.in_degree(node) > 3).expect("a receiver");
+        let dropped = parts.graph.in_neighbours(receiver)[1];
+        let (mut sources, mut targets) = (vec![], vec![]);
+        for node in 0..300 {
+            for &sender in parts.graph.in_neighbours(node) {
+                if (node, sender) != (receiver, dropped) {
+                    sources.push(sender);
+                    targets.push(node as u32);
+                }
+            }
+        }
+        parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+        let without = aggregate(Dataset::new(parts).expect("a data set"), &settings, message);
+        let with = aggregate(data(), &settings, message);
+        let width = with.len() / 300;
+        let own = receiver * width..(receiver + 1) * width;
+        let moved = distance(&with[own.clone()], &without[own]);
+        assert!(moved > 0.9 && moved <= 1.0 + 1e-6, "a whole message and no more: {moved}");
+        assert!((distance(&with, &without) - moved).abs() < 1e-6, "no other row moves");
+    }
+}
+
+fn without_sender(sender: u32) -> Dataset {
+    let mut parts = data().into_parts();
+    let (mut sources, mut targets) = (vec![], vec![]);
+    for node in 0..300 {
+        for &other in parts.graph.in_neighbours(node).iter().filter(|&&other| other != sender) {
+            sources.push(other);
+            targets.push(node as u32);
+        }
+    }
+    parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+    Dataset::new(parts).expect("a data set")
+}
+
+#[test]
+fn a_record_moves_an_aggregate_by_its_bound_at_most() {
+    // With sampling no sender has more edges than are kept, so that the samples are the same with and without.
+    for (bounding, max_degree) in [(Bounding::Weight, 9), (Bounding::Cap, 9), (Bounding::Sample, 299)] {
+        let settings = Settings { batch_size: 50, max_degree, bounding, ..Settings::new(Level::Node) };
+        for message in all_messages() {
+            let without = aggregate(without_sender(7), &settings, message);
+            let moved = distance(&aggregate(data(), &settings, message), &without);
+            let bound = f64::from(max_degree).sqrt();
+            assert!(moved > 1.0 && moved <= bound + 1e-5, "{bounding:?}: {moved}");
+        }
+    }
+}
+
+/// Values are multiples of one over the scale, which must not tell which degrees there are.
+#[test]
+fn the_scale_does_not_depend_on_degrees() {
+    let settings = Settings { batch_size: 50, ..Settings::new(Level::Node) };
+    let plan = Plan::new(&settings, SIZES).expect("a plan");
+    let noise = plan.aggregate_multiplier * plan.sensitivity;
+    let scale = choose_scale(noise, influence(&settings)).expect("a scale").1 as f32;
+    let are_multiples = |data: Dataset| {
+        let values = aggregate(data, &settings, all_messages()[1]);
+        values.iter().map(|value| value * scale).all(|steps| (steps - steps.round()).abs() < 0.01)
+    };
+    let everyone = {
+        let mut parts = data().into_parts();
+        let pairs = (0..300u32).flat_map(|a| (0..300u32).filter(move |&b| a != b).map(move |b| (a, b)));
+        let (sources, targets): (Vec<u32>, Vec<u32>) = pairs.unzip();
+        parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+        Dataset::new(parts).expect("a data set")
+    };
+    assert!(are_multiples(data()) && are_multiples(everyone));
+}
+
+#[test]
+fn labels_of_validation_and_test_nodes_are_not_used() {
+    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    let change = |part: Part| {
+        let mut parts = data().into_parts();
+        let split = parts.split.clone().expect("a split");
+        let relabel = |node: usize| {
+            let label = parts.labels[node];
+            if split.part(node) == part { (label + 1) % 3 } else { label }
+        };
+        parts.labels = Buffer::from((0..300).map(relabel).collect::<Vec<u32>>());
+        aggregate(Dataset::new(parts).expect("a data set"), &settings, all_messages()[1])
+    };
+    let original = aggregate(data(), &settings, all_messages()[1]);
+    assert_eq!(change(Part::Val), original);
+    assert_eq!(change(Part::Test), original);
+    assert_ne!(change(Part::Train), original);
+}
+
+/// The counts of votes, where everyone votes for a class by its number.
+fn votes(dataset: Dataset, settings: &Settings, plan: &Plan) -> Vec<f32> {
+    let cast: Vec<u32> = (0..dataset.nodes() as u32).map(|node| node % 3).collect();
+    let mut vault = Vault::new(dataset, settings, Randomness::from_seed(3)).expect("a vault");
+    let counted = vault.votes("votes 1", &cast, plan).expect("counts");
+    assert_eq!(vault.asked().count("votes"), 1);
+    assert!(
+        vault.votes("votes 1", &cast, plan).is_err() || settings.level == Level::None,
+        "noise is used once"
+    );
+    assert!(
+        vault.votes("votes 2", &[0; 5], plan).is_err() && vault.votes("votes 3", &[3; 300], plan).is_err()
+    );
+    counted
+}
+
+#[test]
+fn an_edge_moves_one_count_by_one() {
+    let settings = Settings::of(Method::Lpgnet, Level::None);
+    let plan = Plan::new(&settings, SIZES).expect("a plan");
+    let with = votes(data(), &settings, &plan);
+    let graph = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault").graph;
+    for node in 0..300 {
+        let heard = |class| graph.in_neighbours(node).iter().filter(|&&sender| sender % 3 == class).count();
+        let expected: Vec<f32> = (0..3).map(|class| heard(class) as f32).collect();
+        assert_eq!(with[3 * node..3 * node + 3], expected, "{node}");
+    }
+}
+
+/// The recorded event is that of the unit, its scale is the one that is drawn, and all counts together cost what is stated.
+#[test]
+fn votes_are_recorded_with_the_noise_that_is_drawn() {
+    for (undirected, sensitivity) in [(false, 1.0), (true, 2.0)] {
+        let settings = Settings { undirected, ..Settings::of(Method::Lpgnet, Level::Edge) };
+        let plan = Plan::new(&settings, SIZES).expect("a plan");
+        let exact = Settings::of(Method::Lpgnet, Level::None);
+        let noisy = votes(data(), &settings, &plan);
+        let exact = votes(data(), &exact, &Plan::new(&exact, SIZES).expect("a plan"));
+        let spread =
+            noisy.iter().zip(&exact).map(|(noisy, exact)| f64::from((noisy - exact).abs())).sum::<f64>();
+        let Some(Event::Laplace { scale, sensitivity: charged }) =
+            plan.queries.get("votes").map(|q| q.event.clone())
+        else {
+            panic!("{plan:?}")
+        };
+        assert_eq!((charged, plan.delta, plan.queries.count("votes")), (sensitivity, 0.0, 2));
+        assert!(2.0 * sensitivity / scale <= 1.0 && 2.0 * sensitivity / scale > 0.9999, "{scale}");
+        // The mean of 900 magnitudes, each with a standard deviation of about the scale: six standard errors.
+        assert!((spread / 900.0 / scale - 1.0).abs() < 0.2, "{spread} {scale}");
+    }
+}

@@ -1,0 +1,53 @@
+//! What measures or predicts **without any protection**: for the data owner alone, and never to train anything.
+
+use progap_graph::Part;
+use progap_nn::{Batch, Network, Sage, accuracy};
+use progap_privacy::noise::SenderBound;
+
+use super::Vault;
+use crate::rows::Aggregates;
+use crate::{Result, propagate};
+
+impl Vault {
+    /// What a GraphSAGE's convolution reads of the senders, **without any protection**: for the data owner alone, and the
+    /// statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on average.
+    pub fn unprotected_aggregates(&self, sage: &Sage) -> Result<Vec<Vec<f32>>> {
+        Ok(sage.aggregates(&self.rows.own()?, &self.senders_on_average())?)
+    }
+
+    /// As [`Vault::unprotected_accuracy`], of a GraphSAGE.
+    pub fn unprotected_sage_accuracy(&self, sage: &Sage, part: Part) -> Result<f64> {
+        let (inputs, nodes) = (self.rows.own()?, self.rows.nodes(part));
+        if nodes.is_empty() {
+            return Ok(f64::NAN);
+        }
+        let batch = Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?;
+        Ok(sage.accuracy_along(batch, &self.senders_on_average())?)
+    }
+
+    fn senders_on_average(&self) -> propagate::Senders<'_> {
+        match (&self.every_edge, self.bound) {
+            (Some(graph), SenderBound::Sample { max_edges }) => {
+                let weight = |degree: u32| (max_edges as f32 / degree.max(1) as f32).min(1.0);
+                propagate::Senders::weighted(graph, graph.out_degrees().into_iter().map(weight).collect())
+            }
+            _ => propagate::Senders::sum(&self.graph),
+        }
+    }
+
+    /// The accuracy on a part of the nodes, **without any protection**: at node level it is for the data owner alone, and the
+    /// statement says so. Of no nodes it is not a number.
+    pub fn unprotected_accuracy(
+        &self,
+        network: &Network,
+        aggregates: &Aggregates,
+        part: Part,
+    ) -> Result<f64> {
+        let inputs = self.rows.inputs(aggregates)?;
+        let nodes = self.rows.nodes(part);
+        if nodes.is_empty() {
+            return Ok(f64::NAN);
+        }
+        Ok(accuracy(network, Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?)?)
+    }
+}

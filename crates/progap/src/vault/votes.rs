@@ -1,0 +1,81 @@
+//! Counts of votes over the graph, with integer Laplace noise: a delta of zero.
+
+use progap_graph::aggregate;
+use progap_privacy::Event;
+use progap_privacy::noise::{RoundedLaplace, Scale};
+
+use super::Vault;
+use crate::plan::Plan;
+use crate::query::Query;
+use crate::settings::{Level, Settings};
+use crate::{Error, Result};
+
+const VOTES: &str = "votes";
+
+/// The query, for its event.
+pub(crate) fn vote_count(event: Event) -> Query {
+    Query::new(VOTES, "votes for each class, counted over the graph with Laplace noise", event)
+}
+
+/// How far one record moves the counts, in L1 norm: an edge one count by one, a friendship one in each of two rows.
+pub(crate) fn vote_sensitivity(settings: &Settings) -> f64 {
+    if settings.undirected { 2.0 } else { 1.0 }
+}
+
+const NOT_PLANNED: Error = Error::Contradiction("the plan does not pay for counts of votes");
+
+impl Vault {
+    /// One noisy count: every node votes for one class, and the votes of the in-neighbours are counted for each node.
+    ///
+    /// # Proof definition
+    /// Votes are functions of public rows and of what left this vault before. The counts are integers; adding or removing a directed
+    /// edge moves one count by one, a friendship one count in each of two rows. With Laplace noise of the plan's scale `b`, rounded
+    /// and sampled exactly ([`RoundedLaplace::release`]), the result is `1/b`-private for a directed edge and `2/b`-private for
+    /// a friendship, with a delta of zero (docs/privacy.md#votes). At level none there is no noise and no guarantee.
+    ///
+    /// # Errors
+    /// Private rows, votes that are not one class for each node, or a query name that was used before.
+    pub fn votes(&mut self, query: &str, votes: &[u32], plan: &Plan) -> Result<Vec<f32>> {
+        let (nodes, classes) = (self.graph.nodes(), self.rows.classes);
+        if self.settings.level == Level::Node {
+            return Err(Error::Contradiction("votes come from rows, which are private at node level"));
+        }
+        if votes.len() != nodes || votes.iter().any(|&class| class as usize >= classes) {
+            return Err(Error::Contradiction("a vote is for one class, and each node has one"));
+        }
+        let mut ballots = vec![0i8; nodes * classes];
+        for (node, &class) in votes.iter().enumerate() {
+            ballots[node * classes + class as usize] = 1;
+        }
+        let mut counts = vec![0i32; nodes * classes];
+        aggregate::sum(&self.graph, classes, &ballots, None, &mut counts)?;
+        let counted = match self.vote_noise(plan)? {
+            None => counts.into_iter().map(|count| count as f32).collect(),
+            Some(noise) => {
+                let threads = rayon::current_num_threads();
+                noise.release(&mut counts, self.randomness.query(query)?, threads).into_parts().0
+            }
+        };
+        self.record(self.vote_count(plan)?);
+        Ok(counted)
+    }
+
+    /// The noise of a count; none at level none.
+    fn vote_noise(&self, plan: &Plan) -> Result<Option<RoundedLaplace>> {
+        if self.settings.level == Level::None {
+            return Ok(None);
+        }
+        match plan.queries.get(VOTES).map(|query| &query.event) {
+            Some(Event::Laplace { scale, .. }) => Ok(Some(RoundedLaplace::new(Scale::at_least(*scale)?))),
+            _ => Err(NOT_PLANNED),
+        }
+    }
+
+    /// The query, as it is recorded: with the noise that is drawn, and the sensitivity of this vault's unit.
+    pub(crate) fn vote_count(&self, plan: &Plan) -> Result<Query> {
+        Ok(vote_count(match self.vote_noise(plan)? {
+            None => Event::NonPrivate,
+            Some(noise) => noise.event(vote_sensitivity(&self.settings))?,
+        }))
+    }
+}
