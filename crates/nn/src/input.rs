@@ -205,9 +205,9 @@ impl<'a> Batch<'a> {
     pub fn weighted(self, weights: &'a [f32]) -> Result<Self> {
         check_length("list of weights", weights.len(), self.inputs.rows())?;
         let is_sound = |weight: f32| weight.is_finite() && weight >= 0.0;
-        match self.rows.iter().map(|&row| weights[row as usize]).find(|&weight| !is_sound(weight)) {
-            Some(weight) => check_setting(false, "a row's weight", weight, "a finite number, at least 0")?,
-            None => {}
+        for &row in self.rows {
+            let weight = weights[row as usize];
+            check_setting(is_sound(weight), "a row's weight", weight, "a finite number, at least 0")?;
         }
         Ok(Batch { weights: Some(weights), ..self })
     }

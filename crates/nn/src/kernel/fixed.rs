@@ -69,8 +69,8 @@ fn begin<S: Simd, const M: usize, const V: usize, const C: usize>(
             for i in 0..M {
                 let factor = simd.splat_f32s(factors[first + i]);
                 sums[i] = load::<S, V, C>(simd, rows.row(first + i), 0);
-                for v in 0..V {
-                    sums[i][v] = simd.mul_f32s(factor, sums[i][v]);
+                for sum in &mut sums[i] {
+                    *sum = simd.mul_f32s(factor, *sum);
                 }
             }
             sums

@@ -218,8 +218,8 @@ impl Tiled for Affine<'_> {
                 for i in 0..M {
                     let factor = simd.splat_f32s(factors[m + i]);
                     sums[i] = load::<S, V, T>(simd, rows.row(m + i), at);
-                    for v in 0..V {
-                        sums[i][v] = simd.mul_f32s(factor, sums[i][v]);
+                    for sum in &mut sums[i] {
+                        *sum = simd.mul_f32s(factor, *sum);
                     }
                 }
                 sums
