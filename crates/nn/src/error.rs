@@ -63,6 +63,12 @@ pub enum Error {
         /// How many classes there are.
         classes: usize,
     },
+    /// Class probabilities that are none.
+    #[error("the class probabilities of row {row} must be at least 0 and add up to 1")]
+    Probabilities {
+        /// The row.
+        row: u32,
+    },
     /// A batch too small for what is asked.
     #[error("a batch of {rows} rows is too small: {why}")]
     SmallBatch {

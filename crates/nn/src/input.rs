@@ -1,6 +1,7 @@
 //! What networks read: views of rows, dense or sparse, checked once.
 
-use crate::error::{Error, Result, check_length};
+use crate::error::{Error, Result, check_length, check_setting};
+use crate::loss::arg_max;
 
 /// The input of one branch: a view, one row per sample.
 #[derive(Debug, Clone, Copy)]
@@ -132,11 +133,21 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Labelled rows to train or to be measured on: checked.
+/// The classes that rows should get: a view, with an item for each row of the inputs.
+#[derive(Debug, Clone, Copy)]
+pub enum Targets<'a> {
+    /// One class a row.
+    Labels(&'a [u32]),
+    /// Class probabilities: `classes` values a row. The loss is the cross-entropy with them.
+    Soft(&'a [f32]),
+}
+
+/// Rows with targets, to train or to be measured on: checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     pub(crate) inputs: &'a Inputs<'a>,
-    pub(crate) labels: &'a [u32],
+    pub(crate) targets: Targets<'a>,
+    pub(crate) weights: Option<&'a [f32]>,
     pub(crate) rows: &'a [u32],
 }
 
@@ -145,11 +156,67 @@ impl<'a> Batch<'a> {
     ///
     /// A row may be named more than once. Labels of other rows are not looked at.
     pub fn new(inputs: &'a Inputs<'a>, labels: &'a [u32], rows: &'a [u32], classes: usize) -> Result<Self> {
-        check_length("list of labels", labels.len(), inputs.rows())?;
-        check_rows(inputs, rows)?;
-        match rows.iter().find(|&&row| labels[row as usize] as usize >= classes) {
-            Some(&row) => Err(Error::Label { row, label: labels[row as usize], classes }),
-            None => Ok(Batch { inputs, labels, rows }),
+        Batch::with_targets(inputs, Targets::Labels(labels), rows, classes)
+    }
+
+    /// As [`Batch::new`], with targets of either kind. Probabilities of a row must be at least 0 and add up to 1; its class,
+    /// for an accuracy, is the most probable one.
+    ///
+    /// ```
+    /// use progap_nn::{Batch, Input, Inputs, Targets};
+    ///
+    /// let inputs = Inputs::new(vec![Input::Dense { columns: 1, values: &[0.5, 1.0] }])?;
+    /// let soft = Targets::Soft(&[0.25, 0.75, 1.0, 0.0]);
+    /// let batch = Batch::with_targets(&inputs, soft, &[0, 1], 2)?.weighted(&[1.0, 3.0])?;
+    /// assert_eq!(batch.len(), 2);
+    /// # Ok::<(), progap_nn::Error>(())
+    /// ```
+    pub fn with_targets(
+        inputs: &'a Inputs<'a>,
+        targets: Targets<'a>,
+        rows: &'a [u32],
+        classes: usize,
+    ) -> Result<Self> {
+        let batch = Batch { inputs, targets, weights: None, rows };
+        match targets {
+            Targets::Labels(labels) => {
+                check_length("list of labels", labels.len(), inputs.rows())?;
+                check_rows(inputs, rows)?;
+                match rows.iter().find(|&&row| labels[row as usize] as usize >= classes) {
+                    Some(&row) => Err(Error::Label { row, label: labels[row as usize], classes }),
+                    None => Ok(batch),
+                }
+            }
+            Targets::Soft(values) => {
+                check_length("list of class probabilities", values.len(), inputs.rows() * classes)?;
+                check_rows(inputs, rows)?;
+                let is_sound = |row: &[f32]| {
+                    row.iter().all(|&q| q >= 0.0) && (row.iter().sum::<f32>() - 1.0).abs() <= 1e-3
+                };
+                match rows.iter().find(|&&row| !is_sound(&values[row as usize * classes..][..classes])) {
+                    Some(&row) => Err(Error::Probabilities { row }),
+                    None => Ok(batch),
+                }
+            }
+        }
+    }
+
+    /// Multiplies the loss of every row by its weight, `weights[row]`. A mean stays one over the number of rows.
+    pub fn weighted(self, weights: &'a [f32]) -> Result<Self> {
+        check_length("list of weights", weights.len(), self.inputs.rows())?;
+        let is_sound = |weight: f32| weight.is_finite() && weight >= 0.0;
+        for &row in self.rows {
+            let weight = weights[row as usize];
+            check_setting(is_sound(weight), "a row's weight", weight, "a finite number, at least 0")?;
+        }
+        Ok(Batch { weights: Some(weights), ..self })
+    }
+
+    /// The class of a row among `classes`.
+    pub(crate) fn class(&self, row: u32, classes: usize) -> usize {
+        match self.targets {
+            Targets::Labels(labels) => labels[row as usize] as usize,
+            Targets::Soft(values) => arg_max(&values[row as usize * classes..][..classes]),
         }
     }
 

@@ -33,7 +33,7 @@ mod train;
 mod values;
 
 pub use error::{Error, Result};
-pub use input::{Batch, Input, Inputs};
+pub use input::{Batch, Input, Inputs, Targets};
 pub use jk::Jk;
 pub use layer::{Activation, Norm};
 pub use network::{Architecture, Network, NormPlacement, Tensor};
@@ -47,3 +47,7 @@ pub use train::clipped::{clipped_sum, sample_norms};
 pub use train::evaluate::{accuracy, embed, logits, probabilities};
 pub use train::full_batch::{Gradient, epoch, gradient};
 pub use train::{EpochStats, apply};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

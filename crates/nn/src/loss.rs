@@ -1,6 +1,8 @@
 //! Softmax cross-entropy: `L = log Σ_c exp(l_c) - l_y`, and its gradient `p - e_y` with `p` the softmax of the
-//! logits `l`.
+//! logits `l`. Soft targets `q` instead of one class `y`: `L = Σ_c q_c (log Σ exp l - l_c)`, gradient `p - q`. A row's weight is
+//! a factor of both.
 
+use crate::input::{Batch, Targets};
 use crate::kernel::columns::{Column, ROWS, total, turn, turn_back};
 use crate::kernel::exp::exp;
 use crate::kernel::vectorised;
@@ -57,11 +59,11 @@ pub(crate) fn softmax(logits: &mut [f32], classes: usize, columns: usize) {
     }
 }
 
-/// A loss over some rows, times `scale`; row `r` of a block has the class `labels[rows[r]]`.
+/// A loss over some rows of a batch, times `scale`.
 #[derive(Clone, Copy)]
 pub(crate) struct Loss<'a> {
+    pub batch: Batch<'a>,
     pub rows: &'a [u32],
-    pub labels: &'a [u32],
     pub classes: usize,
     pub scale: f32,
 }
@@ -104,32 +106,90 @@ vectorised! {
         d: &'a mut [f32],
         divided: Option<Divided<'a>>,
     ) -> Tally {
+        let (Targets::Labels(labels), None) = (loss.batch.targets, loss.batch.weights) else {
+            return by_rows(loss, columns, logits, d, divided);
+        };
         // The compiler makes more of constants.
         match columns {
             8 => {
                 let [mut z, mut p] = [[[0.0; ROWS]; 8]; 2];
                 match divided {
-                    None => by_columns(loss, logits, d, [&mut z, &mut p], None),
-                    divided => by_columns(loss, logits, d, [&mut z, &mut p], divided),
+                    None => by_columns(loss, labels, logits, d, [&mut z, &mut p], None),
+                    divided => by_columns(loss, labels, logits, d, [&mut z, &mut p], divided),
                 }
             }
             _ => {
                 let [mut z, mut p] = std::array::from_fn(|_| vec![[0.0; ROWS]; columns]);
-                by_columns(loss, logits, d, [&mut z, &mut p], divided)
+                by_columns(loss, labels, logits, d, [&mut z, &mut p], divided)
             }
         }
     }
 }
 
+/// Soft targets or weighted rows: one row after another.
+fn by_rows(
+    loss: Loss<'_>,
+    columns: usize,
+    logits: &[f32],
+    d: &mut [f32],
+    mut divided: Option<Divided<'_>>,
+) -> Tally {
+    let Loss { batch, rows, classes, scale } = loss;
+    let mut tally = Tally::default();
+    let mut z = vec![0.0; classes];
+    for (r, (&row, d)) in rows.iter().zip(d.chunks_exact_mut(columns)).enumerate() {
+        z.copy_from_slice(&logits[r * columns..][..classes]);
+        if let Some(divided) = &divided {
+            z.iter_mut().zip(divided.bias).for_each(|(z, bias)| *z = z.mul_add(divided.inverse[r], *bias));
+        }
+        let weight = batch.weights.map_or(1.0, |weights| weights[row as usize]);
+        let class = batch.class(row, classes);
+        let target = |c: usize| match batch.targets {
+            Targets::Labels(_) => f32::from(u8::from(c == class)),
+            Targets::Soft(values) => values[row as usize * classes + c],
+        };
+        let (top, scale) = (top(&z), scale * weight);
+        d.fill(0.0);
+        let (mut sum, mut mass) = (0.0, 0.0);
+        for (c, d) in d[..classes].iter_mut().enumerate() {
+            *d = exp(z[c] - top);
+            sum += *d;
+            mass += target(c);
+        }
+        let log_sum = f64::from(top) + f64::from(sum).ln();
+        let mut own = 0.0;
+        for (c, d) in d[..classes].iter_mut().enumerate() {
+            own += f64::from(target(c)) * (log_sum - f64::from(z[c]));
+            *d = scale * (*d * (mass / sum) - target(c));
+        }
+        let correct = usize::from(arg_max(&z) == class);
+        tally = tally.merge(Tally { loss: f64::from(weight) * own, correct });
+        if let Some(divided) = &mut divided {
+            let (inverse, mut dot) = (divided.inverse[r], 0.0);
+            for (c, d) in d[..classes].iter_mut().enumerate() {
+                if let Some(sum) = divided.sums.bias.get_mut(c) {
+                    *sum += *d;
+                }
+                dot += (z[c] - divided.bias[c]) * *d;
+                *d *= inverse;
+            }
+            divided.radial[r] = -dot * inverse * inverse;
+            *divided.sums.radial += divided.radial[r];
+        }
+    }
+    tally
+}
+
 #[inline(always)]
 fn by_columns(
     loss: Loss<'_>,
+    labels: &[u32],
     logits: &[f32],
     d: &mut [f32],
     [z, p]: [&mut [Column]; 2],
     mut divided: Option<Divided<'_>>,
 ) -> Tally {
-    let Loss { rows, labels, classes, scale } = loss;
+    let Loss { rows, classes, scale, .. } = loss;
     let columns = z.len();
     let mut tally = Tally::default();
     for (first, rows) in (0..).step_by(ROWS).zip(rows.chunks(ROWS)) {
@@ -242,18 +302,27 @@ fn count_equal(a: &Column, b: &Column) -> usize {
     count as usize
 }
 
+/// The number of rows, of at most [`ROWS`], whose class has the largest logit, the first of equals.
+pub(crate) fn hits(batch: Batch<'_>, rows: &[u32], logits: &[f32], classes: usize, columns: usize) -> usize {
+    match batch.targets {
+        Targets::Labels(labels) => label_hits(rows, labels, logits, classes, columns),
+        Targets::Soft(_) => {
+            let is_hit = |(row, z): &(&u32, &[f32])| arg_max(&z[..classes]) == batch.class(**row, classes);
+            rows.iter().zip(logits.chunks_exact(columns)).filter(is_hit).count()
+        }
+    }
+}
+
 vectorised! {
-    /// How many of at most [`ROWS`] rows have the class with the largest logit, the first of equals.
-    pub(crate) fn hits<'a>(rows: &'a [u32], labels: &'a [u32], logits: &'a [f32], classes: usize, columns: usize) -> usize {
+    fn label_hits<'a>(rows: &'a [u32], labels: &'a [u32], logits: &'a [f32], classes: usize, columns: usize) -> usize {
         let used = &logits[..rows.len() * columns];
         let label = classes_of(rows, labels);
-        let mut narrow = [[0.0; ROWS]; 8];
-        let mut wide = vec![];
+        let (mut few, mut many) = ([[0.0; ROWS]; 8], vec![]);
         let z = match columns {
-            8 => &mut narrow[..],
+            8 => &mut few[..],
             _ => {
-                wide.resize(columns, [0.0; ROWS]);
-                &mut wide[..]
+                many.resize(columns, [0.0; ROWS]);
+                &mut many[..]
             }
         };
         turn(used, z);
@@ -264,6 +333,14 @@ vectorised! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Input, Inputs};
+
+    /// Inputs of that many rows.
+    fn inputs(rows: usize) -> Inputs<'static> {
+        let empty = vec![0; rows + 1].leak();
+        let none = Input::Sparse { columns: 1, offsets: empty, indices: &[], values: None };
+        Inputs::new(vec![none]).expect("sound")
+    }
 
     /// Logits, with equal largest ones in some.
     fn logits(rows: usize, classes: usize, columns: usize) -> Vec<f32> {
@@ -282,7 +359,9 @@ mod tests {
             let labels: Vec<u32> = (0..rows).map(|r| (r * 5 % classes) as u32).collect();
             let order: Vec<u32> = (0..rows as u32).rev().collect();
             let mut d = vec![f32::NAN; rows * columns];
-            let loss = Loss { rows: &order, labels: &labels, classes, scale: 0.5 };
+            let inputs = inputs(rows);
+            let batch = Batch::new(&inputs, &labels, &order, classes).expect("sound");
+            let loss = Loss { batch, rows: &order, classes, scale: 0.5 };
             let tally = loss.backward(columns, &z, &mut d, None);
             let (mut loss, mut correct) = (0.0, 0);
             for (r, (z, d)) in z.chunks(columns).zip(d.chunks(columns)).enumerate() {
@@ -310,7 +389,9 @@ mod tests {
             let z: Vec<f32> =
                 x.iter().enumerate().map(|(i, x)| x * inverse[i / columns] + bias[i % columns]).collect();
             let mut plain = vec![0.0; z.len()];
-            let loss = Loss { rows: &order, labels: &labels, classes, scale: 1.0 };
+            let inputs = inputs(rows);
+            let batch = Batch::new(&inputs, &labels, &order, classes).expect("sound");
+            let loss = Loss { batch, rows: &order, classes, scale: 1.0 };
             let expected = loss.backward(columns, &z, &mut plain, None);
 
             let (mut d, mut radial, mut radial_sum) = (vec![0.0; x.len()], vec![0.0; rows], 0.5);
@@ -328,6 +409,46 @@ mod tests {
             for (c, sum) in bias_sums.iter().enumerate() {
                 let exact = 0.5 + plain.iter().skip(c).step_by(columns).sum::<f32>();
                 assert!((sum - exact).abs() < 1e-4);
+            }
+        }
+    }
+
+    #[test]
+    fn soft_targets_and_weights_agree_with_labels() {
+        let (rows, classes, columns) = (70, 6, 8);
+        let (x, inputs) = (logits(rows, classes, columns), inputs(rows));
+        let labels: Vec<u32> = (0..rows).map(|r| (r * 5 % classes) as u32).collect();
+        let order: Vec<u32> = (0..rows as u32).rev().collect();
+        let one_hot: Vec<f32> = labels
+            .iter()
+            .flat_map(|&label| (0..classes as u32).map(move |c| f32::from(u8::from(c == label))))
+            .collect();
+        let (inverse, bias): (Vec<f32>, Vec<f32>) = (
+            (0..rows).map(|r| 0.25 + (r % 7) as f32 * 0.3).collect(),
+            (0..8).map(|c| c as f32 * 0.1).collect(),
+        );
+        let (labelled, twos) = (Batch::new(&inputs, &labels, &order, classes), vec![2.0; rows]);
+        let labelled = labelled.expect("sound");
+        let soft = Batch::with_targets(&inputs, Targets::Soft(&one_hot), &order, classes).expect("sound");
+        for is_divided in [false, true] {
+            let run = |batch: Batch<'_>, scale: f32| {
+                let (mut d, mut radial, mut sum) = (vec![f32::NAN; x.len()], vec![0.0; rows], 0.0);
+                let mut bias_sums = vec![0.0; columns];
+                let sums = HeadSums { radial: &mut sum, bias: &mut bias_sums };
+                let divided = Divided { bias: &bias, inverse: &inverse, radial: &mut radial, sums };
+                let loss = Loss { batch, rows: &order, classes, scale };
+                let tally = loss.backward(columns, &x, &mut d, is_divided.then_some(divided));
+                (tally, [d, radial, bias_sums, vec![sum]].concat())
+            };
+            let (tally, exact) = run(labelled, 1.0);
+            for (factor, (found, values)) in [
+                (1.0, run(soft, 1.0)),
+                (2.0, run(soft.weighted(&twos).expect("sound"), 0.5)),
+                (2.0, run(labelled.weighted(&twos).expect("sound"), 0.5)),
+            ] {
+                assert!((found.loss - factor * tally.loss).abs() < 1e-4 * tally.loss.abs());
+                assert_eq!(found.correct, tally.correct);
+                assert!(values.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-4));
             }
         }
     }

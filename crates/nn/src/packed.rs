@@ -2,7 +2,7 @@
 
 use crate::aligned::Aligned;
 use crate::error::Result;
-use crate::input::{Batch, Input, Inputs};
+use crate::input::{Batch, Input, Inputs, Targets};
 
 /// The most values that are copied: above, time is spent on arithmetic and memory is worth more.
 const MOST: usize = 1 << 25;
@@ -102,7 +102,7 @@ impl Packed {
         if self.classes > classes || inputs.rows() != self.rows.len() {
             return Batch::new(inputs, &self.labels, &self.rows, classes);
         }
-        Ok(Batch { inputs, labels: &self.labels, rows: &self.rows })
+        Ok(Batch { inputs, targets: Targets::Labels(&self.labels), weights: None, rows: &self.rows })
     }
 }
 

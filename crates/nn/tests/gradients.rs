@@ -4,8 +4,8 @@ mod common;
 
 use common::{Data, check_gradient, network, places, with_threads};
 use progap_nn::{
-    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Norm, NormPlacement, Optimiser, accuracy,
-    embed, epoch, gradient, logits, probabilities,
+    Activation, Adam, Architecture, Batch, Input, Inputs, Jk, Norm, NormPlacement, Optimiser, Targets,
+    accuracy, clipped_sum, embed, epoch, gradient, logits, probabilities, sample_norms,
 };
 
 const JK: [Jk; 7] =
@@ -62,6 +62,41 @@ fn every_combination_of_layers_matches_finite_differences() {
             }
         }
     }
+}
+
+#[test]
+fn soft_targets_with_weights_match_finite_differences_and_clip_per_sample() {
+    let data = Data::new(90, [9, 4, 5], 4, 3);
+    let (inputs, rows) = (data.inputs(), data.rows());
+    let mut soft: Vec<f32> = (0..90 * 4).map(|i| 0.1 + (i * 7 % 11) as f32).collect();
+    for row in soft.chunks_mut(4) {
+        let sum: f32 = row.iter().sum();
+        row.iter_mut().for_each(|q| *q /= sum);
+    }
+    let weights: Vec<f32> = (0..90).map(|r| [0.0, 0.5, 1.0, 3.0][r % 4]).collect();
+    let targets = Targets::Soft(&soft);
+    let batch = Batch::with_targets(&inputs, targets, &rows, 4).unwrap().weighted(&weights).unwrap();
+    for norm in [Norm::None, Norm::Batch, Norm::Group] {
+        let mut network = network(Architecture { norm, ..architecture(&data) }, 11);
+        let exact = gradient(&network, batch, 0).unwrap().values;
+        if norm != Norm::Batch {
+            // With a clip that no sample reaches, the sum over samples is the gradient.
+            let sum = clipped_sum(&network, batch, 1e6).unwrap();
+            assert!(sum.iter().zip(&exact).all(|(sum, g)| (*sum as f32 / 90.0 - g).abs() < 1e-6));
+            let norms = sample_norms(&network, batch).unwrap();
+            assert!(norms.iter().zip(&weights).all(|(norm, weight)| (*norm > 0.0) == (*weight > 0.0)));
+        }
+        let (places, start) = (places(&network.state()), network.parameters().to_vec());
+        check_gradient(&format!("{norm:?}"), &exact, &places, &start, |parameters| {
+            network.parameters_mut().copy_from_slice(parameters);
+            gradient(&network, batch, 0).unwrap().stats.loss
+        });
+    }
+    let broken: Vec<f32> = soft.iter().map(|q| 2.0 * q).collect();
+    for bad in [&broken[..], &soft[1..]] {
+        assert!(Batch::with_targets(&inputs, Targets::Soft(bad), &rows, 4).is_err());
+    }
+    assert!(batch.weighted(&[f32::NAN; 90]).is_err() && batch.weighted(&weights[1..]).is_err());
 }
 
 #[test]

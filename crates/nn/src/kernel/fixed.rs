@@ -63,10 +63,18 @@ fn begin<S: Simd, const M: usize, const V: usize, const C: usize>(
         Start::Row(row) => [load::<S, V, C>(simd, row, 0); M],
         Start::Zero => [[simd.splat_f32s(0.0); V]; M],
         Start::Sum => std::array::from_fn(|i| load::<S, V, C>(simd, &out[i], 0)),
-        Start::Scaled(factors, rows) => std::array::from_fn(|i| {
-            let factor = simd.splat_f32s(factors[first + i]);
-            load::<S, V, C>(simd, rows.row(first + i), 0).map(|v| simd.mul_f32s(factor, v))
-        }),
+        // Loops, not closures, which may be left out of line and compiled for the baseline only.
+        Start::Scaled(factors, rows) => {
+            let mut sums = [[simd.splat_f32s(0.0); V]; M];
+            for i in 0..M {
+                let factor = simd.splat_f32s(factors[first + i]);
+                sums[i] = load::<S, V, C>(simd, rows.row(first + i), 0);
+                for sum in &mut sums[i] {
+                    *sum = simd.mul_f32s(factor, *sum);
+                }
+            }
+            sums
+        }
     }
 }
 

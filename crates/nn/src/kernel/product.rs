@@ -213,10 +213,17 @@ impl Tiled for Affine<'_> {
             Start::Row(row) => [load::<S, V, T>(simd, row, at); M],
             Start::Zero => [[simd.splat_f32s(0.0); V]; M],
             Start::Sum => std::array::from_fn(|i| load::<S, V, T>(simd, &self.out[(m + i) * columns..], at)),
-            Start::Scaled(factors, rows) => std::array::from_fn(|i| {
-                let factor = simd.splat_f32s(factors[m + i]);
-                load::<S, V, T>(simd, rows.row(m + i), at).map(|v| simd.mul_f32s(factor, v))
-            }),
+            Start::Scaled(factors, rows) => {
+                let mut sums = [[simd.splat_f32s(0.0); V]; M];
+                for i in 0..M {
+                    let factor = simd.splat_f32s(factors[m + i]);
+                    sums[i] = load::<S, V, T>(simd, rows.row(m + i), at);
+                    for sum in &mut sums[i] {
+                        *sum = simd.mul_f32s(factor, *sum);
+                    }
+                }
+                sums
+            }
         };
         for (k, w) in (0..inner).zip(self.w.chunks_exact(columns)) {
             let x = std::array::from_fn(|i| x[i][k]);

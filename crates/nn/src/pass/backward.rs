@@ -66,7 +66,7 @@ impl<'a> Block<'_, 'a> {
             sums,
         });
         let classes = ready.network.architecture().classes;
-        let loss = loss::Loss { rows: self.rows, labels: batch.labels, classes, scale };
+        let loss = loss::Loss { batch, rows: self.rows, classes, scale };
         let (logits, d) = (&self.scratch.logits[..count * columns], &mut trace.d_head[..count * columns]);
         loss.backward(columns, logits, d, divided)
     }

@@ -124,7 +124,7 @@ impl Sage {
             .rows
             .iter()
             .zip(logits.chunks_exact(self.architecture.classes))
-            .filter(|(row, logits)| arg_max(logits) == batch.labels[**row as usize] as usize)
+            .filter(|(row, logits)| arg_max(logits) == batch.class(**row, self.architecture.classes))
             .count();
         Ok(correct as f64 / batch.len() as f64)
     }

@@ -205,7 +205,7 @@ impl Step<'_> {
                         head.forward(count, x, logits);
                         let used = count * head.outputs;
                         let (logits, d_used) = (&logits[..used], &mut d_logits[..used]);
-                        let loss = Loss { rows, labels: batch.labels, classes, scale };
+                        let loss = Loss { batch, rows, classes, scale };
                         tally = tally.merge(loss.backward(head.outputs, logits, d_used, None));
                         let g = Matrix { values: d_logits, stride: head.outputs };
                         linear::add_gradient(count, x, head.inputs, g, &mut sums);

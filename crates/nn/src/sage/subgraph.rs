@@ -291,7 +291,7 @@ impl<'r> Sample<'r> {
         let (logits, d_logits) = (&mut logits[..head.outputs], &mut d_logits[..head.outputs]);
         head.forward(1, Operand::dense(x, ready.padded_width), logits);
         let classes = ready.sage.architecture.classes;
-        let loss = Loss { rows: &[target], labels: batch.labels, classes, scale: 1.0 };
+        let loss = Loss { batch, rows: &[target], classes, scale: 1.0 };
         loss.backward(head.outputs, logits, d_logits, None);
         let mut d = vec![0.0; ready.padded_width];
         head.backward(1, Matrix { values: d_logits, stride: head.outputs }, &mut d);

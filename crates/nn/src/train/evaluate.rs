@@ -45,7 +45,7 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
     let columns = network.values.layout.head().outputs_padded;
     let mut correct = vec![0; batch.len().div_ceil(BLOCK)];
     each_block(network, batch.inputs, batch.rows, correct.par_iter_mut(), |rows, logits, correct| {
-        *correct = hits(rows, batch.labels, logits, classes, columns);
+        *correct = hits(batch, rows, logits, classes, columns);
     });
     Ok(correct.iter().sum::<usize>() as f64 / batch.len() as f64)
 }
