@@ -101,8 +101,10 @@ fn private_methods_lie_between_features_only_and_their_twins() {
             println!("{what}");
             assert!(quiet > open - 0.08, "no noise, no loss: {what}");
             assert!(loud < features_only + 0.06, "all noise, no gain: {what}");
-            // Where rows are public, noise on the graph leaves the features as they are.
-            assert!(level == Level::Node || loud > features_only - 0.12, "features remain: {what}");
+            // Where rows are public, noise on the graph leaves the features as they are; but lpgnet reads them through logits alone,
+            // beside counts that are all noise here.
+            let drowned = level == Level::Node || entry.method == Method::Lpgnet;
+            assert!(drowned || loud > features_only - 0.12, "features remain: {what}");
         }
     }
 }

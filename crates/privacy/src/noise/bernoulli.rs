@@ -5,7 +5,8 @@
 
 use std::num::NonZeroU64;
 
-use super::stream::{Source, Stream};
+use super::source::Source;
+use super::stream::Stream;
 use crate::error::{Error, Result, check_epsilon};
 use crate::event::Event;
 

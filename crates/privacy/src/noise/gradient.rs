@@ -4,9 +4,11 @@
 //! Both steps can move the sums of neighbouring data sets apart by more than the clipping norm. This file says
 //! by how much at most (docs/privacy.md#gradient-sums), and charges it.
 
+use super::digest::{BlockDigest, QueryDigest};
 use super::gaussian::{MAX_SIGMA, RoundedGaussian};
 use super::release::Noisy;
-use super::stream::{BlockDigest, Query, QueryDigest, Source};
+use super::source::Source;
+use super::stream::Query;
 use crate::error::{Error, Result, positive};
 use crate::event::Event;
 

@@ -3,7 +3,8 @@
 use std::num::NonZeroU64;
 
 use super::bernoulli::exp_neg;
-use super::stream::{Source, Stream};
+use super::source::Source;
+use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::event::Event;
 

@@ -16,18 +16,22 @@
 //! The proofs are in docs/privacy.md.
 
 pub mod bernoulli;
+mod digest;
 pub(crate) mod fixed;
 mod gaussian;
 mod gradient;
 mod key;
 mod laplace;
+mod masses;
 mod message;
 mod release;
 mod response;
+mod source;
 mod stream;
 pub mod tables;
 
 pub use bernoulli::{Bernoulli, RandomisedResponse};
+pub use digest::{BlockDigest, QueryDigest};
 pub use gaussian::{MAX_SIGMA, NoisySum, RoundedGaussian};
 pub use gradient::{GradientGrid, Summation};
 pub use key::RunKey;
@@ -35,7 +39,5 @@ pub use laplace::{RoundedLaplace, Scale};
 pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choose_scale};
 pub use release::Noisy;
 pub use response::SparseResponse;
-pub use stream::{
-    AnySource, BlockDigest, Provenance, Purpose, Query, QueryDigest, Randomness, Reproducible, Secure,
-    Source, Stream,
-};
+pub use source::{AnySource, Provenance, Reproducible, Secure, Source};
+pub use stream::{Purpose, Query, Randomness, Stream};

@@ -3,9 +3,11 @@
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
+use super::digest::{BlockDigest, QueryDigest};
 use super::gaussian::{NoisySum, RoundedGaussian};
 use super::laplace::RoundedLaplace;
-use super::stream::{BlockDigest, Provenance, Query, QueryDigest, Source, Stream};
+use super::source::{Provenance, Source};
+use super::stream::{Query, Stream};
 
 /// Noisy values and the source of their noise, which only a stream can vouch for: a `Noisy<_, Secure>` cannot have
 /// been made with a seed.

@@ -2,7 +2,8 @@
 
 use super::bernoulli::{Bernoulli, RandomisedResponse};
 use super::laplace::Scale;
-use super::stream::{Source, Stream};
+use super::source::Source;
+use super::stream::Stream;
 use crate::error::{Error, Result, check_epsilon};
 use crate::event::Event;
 

@@ -14,123 +14,11 @@ use std::num::NonZeroU64;
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use super::digest::QueryDigest;
 use super::key::RunKey;
+use super::source::{AnySource, Provenance, Reproducible, Secure, Source};
 use crate::error::Error;
-
-/// Where noise came from, as a value that can be written into a privacy statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
-pub enum Provenance {
-    /// Keyed by the operating system; the key was never shown to anyone.
-    Secure,
-    /// Derived from a seed: anyone who knows the seed can remove the noise, so nothing is private.
-    Reproducible {
-        /// The seed.
-        seed: u64,
-    },
-}
-
-impl Provenance {
-    /// Whether a release made with this noise may be called private.
-    pub fn is_private(self) -> bool {
-        self == Self::Secure
-    }
-}
-
-mod sealed {
-    pub trait Sealed {
-        fn key(&self, label: &str) -> Result<[u8; 32], crate::error::Error>;
-    }
-}
-
-/// A source of keys: [`Secure`], [`Reproducible`] or [either](AnySource), and nothing else.
-pub trait Source: sealed::Sealed + Clone + Send + Sync + 'static {
-    /// The same information as a value.
-    fn provenance(&self) -> Provenance;
-
-    /// The same source as a type that both have.
-    fn erase(self) -> AnySource;
-}
-
-/// Keys from the operating system, a fresh one for every purpose.
-#[derive(Debug, Clone)]
-pub struct Secure(());
-
-/// Keys derived from a seed, for experiments. Results made with it are not private.
-#[derive(Debug, Clone)]
-pub struct Reproducible {
-    seed: u64,
-}
-
-impl Source for Secure {
-    fn provenance(&self) -> Provenance {
-        Provenance::Secure
-    }
-
-    fn erase(self) -> AnySource {
-        AnySource::Secure(self)
-    }
-}
-
-impl Source for Reproducible {
-    fn provenance(&self) -> Provenance {
-        Provenance::Reproducible { seed: self.seed }
-    }
-
-    fn erase(self) -> AnySource {
-        AnySource::Reproducible(self)
-    }
-}
-
-/// Either source, where the type no longer says which; [`Source::provenance`] still does.
-#[derive(Debug, Clone)]
-pub enum AnySource {
-    /// Keys from the operating system.
-    Secure(Secure),
-    /// Keys derived from a seed.
-    Reproducible(Reproducible),
-}
-
-impl Source for AnySource {
-    fn provenance(&self) -> Provenance {
-        match self {
-            AnySource::Secure(source) => source.provenance(),
-            AnySource::Reproducible(source) => source.provenance(),
-        }
-    }
-
-    fn erase(self) -> AnySource {
-        self
-    }
-}
-
-impl sealed::Sealed for AnySource {
-    fn key(&self, label: &str) -> Result<[u8; 32], Error> {
-        match self {
-            AnySource::Secure(source) => source.key(label),
-            AnySource::Reproducible(source) => source.key(label),
-        }
-    }
-}
-
-impl sealed::Sealed for Secure {
-    fn key(&self, _label: &str) -> Result<[u8; 32], Error> {
-        super::key::from_os()
-    }
-}
-
-impl sealed::Sealed for Reproducible {
-    fn key(&self, label: &str) -> Result<[u8; 32], Error> {
-        let mut hash = Sha256::new();
-        hash.update(b"progap reproducible noise 1\0");
-        hash.update(self.seed.to_le_bytes());
-        hash.update(label.as_bytes());
-        Ok(hash.finalize().into())
-    }
-}
 
 /// The randomness of one run. Hands out one [`Purpose`] per label, each label once.
 ///
@@ -293,75 +181,6 @@ impl<S: Source> std::fmt::Debug for Query<S> {
     }
 }
 
-/// The digest of an exact query: parameters of the noise, and every integer that it protects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueryDigest([u8; 32]);
-
-impl QueryDigest {
-    /// The digest of numbers that decide the noise, and of integers in blocks whose own digests are known.
-    pub fn new(parameters: &[f64], blocks: impl IntoIterator<Item = BlockDigest>) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("progap 2026-11 digest of a query");
-        hasher.update(&(parameters.len() as u64).to_le_bytes());
-        for value in parameters {
-            hasher.update(&value.to_bits().to_le_bytes());
-        }
-        for block in blocks {
-            hasher.update(&block.0);
-        }
-        QueryDigest(*hasher.finalize().as_bytes())
-    }
-}
-
-/// How many integers are hashed at a time: enough for all lanes of the hash.
-const AT_ONCE: usize = 4096;
-
-/// The digest of a block of integers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockDigest([u8; 32]);
-
-impl BlockDigest {
-    /// The digest of some integers: the same whatever type holds them. Integers that all fit in four bytes are hashed as four.
-    pub fn new<T: Copy + Into<i64>>(integers: &[T]) -> Self {
-        Self::in_four_bytes(integers).unwrap_or_else(|| Self::in_eight_bytes(integers))
-    }
-
-    /// Width and length last, where they do not move the integers out of the hash's own blocks: no two lists of integers are
-    /// the same bytes, read from their end.
-    fn end(mut hasher: blake3::Hasher, width: u8, length: usize) -> Self {
-        hasher.update(&[width]).update(&(length as u64).to_le_bytes());
-        BlockDigest(*hasher.finalize().as_bytes())
-    }
-
-    fn in_four_bytes<T: Copy + Into<i64>>(integers: &[T]) -> Option<Self> {
-        let mut hasher = blake3::Hasher::new();
-        let mut bytes = [0u8; 4 * AT_ONCE];
-        for part in integers.chunks(AT_ONCE) {
-            let mut lost = 0;
-            for (place, &z) in bytes.chunks_exact_mut(4).zip(part) {
-                let (whole, short): (i64, i32) = (z.into(), z.into() as i32);
-                lost |= whole ^ i64::from(short);
-                place.copy_from_slice(&short.to_le_bytes());
-            }
-            if lost != 0 {
-                return None;
-            }
-            hasher.update(&bytes[..4 * part.len()]);
-        }
-        Some(Self::end(hasher, 4, integers.len()))
-    }
-
-    fn in_eight_bytes<T: Copy + Into<i64>>(integers: &[T]) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        for part in integers.chunks(AT_ONCE) {
-            let mut bytes = [0u8; 8 * AT_ONCE];
-            let places = bytes.chunks_exact_mut(8).zip(part);
-            places.for_each(|(place, &z)| place.copy_from_slice(&Into::<i64>::into(z).to_le_bytes()));
-            hasher.update(&bytes[..8 * part.len()]);
-        }
-        Self::end(hasher, 8, integers.len())
-    }
-}
-
 /// One key, numbered streams. Block `b` of a query takes the `b`-th stream, so the noise does not depend on
 /// which thread works on which block.
 pub struct Purpose<S: Source> {
@@ -516,6 +335,7 @@ impl Stream<Reproducible> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::BlockDigest;
 
     /// The key stream of ChaCha20 with twenty rounds, an all-zero key and nonce (RFC 8439, appendix A.1, vectors 1
     /// and 2), so the cipher, its number of rounds and the word order are what they are said to be.
