@@ -7,7 +7,7 @@ use progap_privacy::noise::{RoundedLaplace, tables};
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Accounting, Bounding, Level, Settings};
+use crate::settings::{Accounting, Bounding, Checked, Level, Settings};
 use crate::{Error, Result, delta, method};
 
 /// The public sizes on which noise may depend.
@@ -95,13 +95,12 @@ pub fn automatic_delta(units: usize) -> f64 {
 
 impl Plan {
     /// Chooses the noise.
-    pub fn new(settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+    pub fn new(settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
         Plan::by(accountant(settings)?, settings, sizes)
     }
 
     /// Chooses the noise by an accountant of the caller's, whatever the settings say.
-    pub fn by(accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
-        settings.check()?;
+    pub fn by(accountant: &dyn Accountant, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
         match settings.level {
             Level::None => Ok(Plan::without_noise()),
             _ => settings.method.recipe().plan(accountant, settings, sizes),
@@ -324,7 +323,7 @@ fn training(settings: &Settings, sizes: PublicSizes) -> Result<Training> {
     let (train_nodes, batch_size) = (sizes.train_nodes as u64, settings.batch_size as u64);
     if batch_size >= train_nodes {
         return Err(Error::Setting {
-            name: "batch size",
+            name: "batch_size",
             value: batch_size.to_string(),
             expected: format!("fewer than the {train_nodes} training nodes"),
         });

@@ -530,7 +530,7 @@ mod tests {
         settings: &Settings,
         message: impl Fn(&Network) -> Message<'_>,
     ) -> Vec<f32> {
-        let plan = Plan::new(settings, SIZES).expect("a plan");
+        let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let inputs = vec![dataset.features().columns()];
         let network = Network::new(Architecture::new(inputs, dataset.classes()), 1).expect("a network");
         let mut vault = Vault::new(dataset, settings, Randomness::from_seed(3)).expect("a vault");
@@ -548,7 +548,7 @@ mod tests {
     #[test]
     fn no_more_noise_is_drawn_than_the_plan_pays_for() {
         let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
-        let plan = Plan::new(&settings, SIZES).expect("a plan");
+        let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let plan = Plan { noise_values: 300 * 3, ..plan };
         let network =
             Network::new(Architecture::new(vec![data().features().columns()], 3), 1).expect("a network");
@@ -616,7 +616,7 @@ mod tests {
     #[test]
     fn the_scale_does_not_depend_on_degrees() {
         let settings = Settings { batch_size: 50, ..Settings::new(Level::Node) };
-        let plan = Plan::new(&settings, SIZES).expect("a plan");
+        let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let noise = plan.aggregate_multiplier * plan.sensitivity;
         let scale = choose_scale(noise, influence(&settings)).expect("a scale").1 as f32;
         let are_multiples = |data: Dataset| {

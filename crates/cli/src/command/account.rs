@@ -392,7 +392,10 @@ impl Question {
         let delta = self.accounted_delta();
         let event = match (&self.event, &self.plan, self.target) {
             (Some(event), _, _) => Ok((None, event.clone())),
-            (None, Some(planned), Some(_)) => Plan::by(accountant, &planned.settings, planned.sizes)
+            (None, Some(planned), Some(_)) => planned
+                .settings
+                .checked()
+                .and_then(|settings| Plan::by(accountant, &settings, planned.sizes))
                 .map(|plan| (Some(plan.aggregate_multiplier * planned.sigma_per_multiplier()), plan.event)),
             _ => return Err("give an event, or a target and a plan".into()),
         };

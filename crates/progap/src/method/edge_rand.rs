@@ -68,7 +68,7 @@ impl Recipe for EdgeRand {
         sizes: PublicSizes,
     ) -> Result<Option<(String, bool)>> {
         let words = "1 noisy number of edges, 1 response for each possible edge".into();
-        Ok(Some((words, same_queries(event, &Plan::new(settings, sizes)?.event)?)))
+        Ok(Some((words, same_queries(event, &Plan::new(&settings.checked()?, sizes)?.event)?)))
     }
 
     fn shape(&self, settings: &Settings, sizes: (usize, usize), _: usize, _: Option<&Choice>) -> Shape {

@@ -118,8 +118,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
 /// the accuracies where labels are there. What it finds does not depend on anything in `private/`.
 pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let (statement, settings) = (&release.statement, &release.config.settings);
-    settings.check()?;
+    let (statement, settings) = (&release.statement, &release.config.settings.checked()?);
     findings.push(words(statement, settings));
     findings.push(measured::sizes(release)?);
     let nodes = release.nodes();
@@ -271,7 +270,7 @@ fn queries(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Re
     let steps: u64 = recomputed.iter().filter(|m| m.sampling_rate < 1.0).map(|m| m.count).sum();
     let (asked_steps, rate) = match settings.level {
         Level::Node => {
-            let plan = Plan::new(settings, sizes)?;
+            let plan = Plan::new(&settings.checked()?, sizes)?;
             (plan.steps * method::stages(settings) as u64, plan.rate)
         }
         _ => (0, 1.0),

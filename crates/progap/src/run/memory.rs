@@ -18,7 +18,7 @@ use crate::method::trainer::{Keeper, State, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::Metrics;
-use crate::settings::{Level, Settings};
+use crate::settings::{Checked, Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -85,7 +85,7 @@ impl Shared {
         locked(&self.stages).used
     }
 
-    fn plan(&self, dataset: &Dataset, settings: &Settings) -> Result<Plan> {
+    fn plan(&self, dataset: &Dataset, settings: &Checked) -> Result<Plan> {
         let sizes = PublicSizes::of(dataset, settings);
         let key = format!("{sizes:?} {}", without(settings, &NOT_IN_NOISE));
         if let Some(plan) = locked(&self.plans).get(&key) {
@@ -116,11 +116,10 @@ fn without(settings: &Settings, names: &[&str]) -> String {
 pub fn fit_in_memory(
     dataset: &Dataset,
     fingerprint: &str,
-    settings: &Settings,
+    settings: &Checked,
     shared: &Shared,
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
-    settings.check()?;
     let settings = &settings.for_graph(dataset.graph());
     let plan = shared.plan(dataset, settings)?;
     match settings.seed {
@@ -162,7 +161,7 @@ fn fit(
 }
 
 /// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.
-struct Memory<'s> {
+pub(super) struct Memory<'s> {
     shared: Option<(&'s Shared, StageKeys)>,
     begun: State,
     aggregates: Vec<Buffer<f32>>,
@@ -190,7 +189,7 @@ fn noise(plan: &Plan) -> String {
 }
 
 impl<'s> Memory<'s> {
-    fn alone() -> Self {
+    pub(super) fn alone() -> Self {
         Memory { shared: None, begun: State::default(), aggregates: vec![], noisy_rows: false }
     }
 
@@ -277,7 +276,8 @@ mod tests {
             for depth in [2, 1, 3, 0] {
                 let settings =
                     Settings { depth, epochs: 3, batch_size: 100, seed: Some(5), ..Settings::new(level) };
-                let fit = |shared: &Shared| fit_in_memory(&dataset, "f", &settings, shared, &mut ());
+                let fit =
+                    |shared: &Shared| fit_in_memory(&dataset, "f", &settings.checked()?, shared, &mut ());
                 let (first, alone) =
                     (fit(&shared).expect("trained"), fit(&Shared::default()).expect("trained"));
                 assert_eq!(first, alone, "{level} {depth}");
@@ -296,7 +296,8 @@ mod tests {
             let settings = Settings { epochs: 4, seed: Some(3), ..Settings::of(method, Level::Edge) };
             let folder = tempfile::tempdir().expect("a folder");
             let folder = folder.path().join("release");
-            let release = crate::run::train(dataset.clone(), &settings, &folder, None, Value::Null, &mut ());
+            let release = crate::train(&dataset, &settings).into_folder(&folder);
+            let settings = settings.checked().expect("settings");
             let metrics = fit_in_memory(&dataset, "f", &settings, &Shared::default(), &mut ());
             assert_eq!(metrics.expect("trained"), release.expect("trained").metrics, "{method}");
         }

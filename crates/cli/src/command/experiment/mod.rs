@@ -8,6 +8,7 @@ mod plan;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -15,10 +16,9 @@ use progap::experiment::{
     self, Change, CustomFile, DataSpec, Job, Library, Name, Options, Outcome as CellOutcome, Queue, Store,
     Tuning,
 };
-use progap::method::catalogue::methods;
 use progap::run::Shared;
-use progap::settings::{Level, Method};
-use serde_json::{Value, json};
+use progap::settings::{Declaration, Level, Method};
+use serde_json::Value;
 
 pub use self::jobs::shell_word;
 
@@ -86,10 +86,10 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: Option<u64>,
     /// Methods, see `progap methods`
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_method)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = <Method as FromStr>::from_str)]
     methods: Option<Vec<Method>>,
     /// Levels: none, edge, node
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_level)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = <Level as FromStr>::from_str)]
     levels: Option<Vec<Level>>,
     /// Budgets, at every private level
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -205,20 +205,11 @@ enum Preset {
     Paper,
 }
 
-fn parse_method(text: &str) -> Result<Method, String> {
-    let names = || methods().map(|entry| entry.method.to_string()).collect::<Vec<_>>().join(", ");
-    serde_json::from_value(json!(text)).map_err(|_| format!("there are the methods {}", names()))
-}
-
-fn parse_level(text: &str) -> Result<Level, String> {
-    serde_json::from_value(json!(text)).map_err(|_| "there are the levels none, edge, node".to_string())
-}
-
 fn parse_change(text: &str) -> Result<Change, String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as epochs=20")?;
-    // What is not a number, a truth value or null is a word.
-    let value = serde_json::from_str(value.trim()).unwrap_or_else(|_| json!(value.trim()));
-    Ok((name.trim().to_string(), value))
+    let setting = Declaration::find(name).map_err(|error| error.to_string())?;
+    let value = setting.parse(value).map_err(|error| error.to_string())?;
+    Ok((setting.name.to_string(), value))
 }
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -247,7 +238,7 @@ impl Run {
         let options = self.options(vec![], None)?;
         let experiment = experiment::Experiment::new(name, &options)?;
         let title = content::title(name);
-        self.common.go(&experiment, title, &content::file_name(name), &options)
+        self.common.run(&experiment, title, &content::file_name(name), &options)
     }
 
     /// The options, with data sets and runs of a file where none are given as arguments.
@@ -300,7 +291,7 @@ impl Custom {
         let options = self.run.options(sources, file.runs)?;
         let experiment = file.experiment(&options);
         let experiment = experiment.map_err(|error| format!("{}: {error}", self.file.display()))?;
-        self.run.common.go(&experiment, &file.name, &plain_name(&file.name), &options)
+        self.run.common.run(&experiment, &file.name, &plain_name(&file.name), &options)
     }
 }
 
@@ -312,7 +303,7 @@ fn plain_name(name: &str) -> String {
 
 impl Common {
     /// Does what is left of an experiment, and shows all of it.
-    fn go(
+    fn run(
         &self,
         experiment: &experiment::Experiment,
         title: &str,
