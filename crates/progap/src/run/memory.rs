@@ -167,6 +167,8 @@ pub(super) struct Memory<'s> {
     aggregates: Vec<Buffer<f32>>,
     /// Whether gradients are noisy.
     noisy_rows: bool,
+    /// Whether the accuracy on the training nodes is measured after each epoch.
+    pub(super) watches_training: bool,
 }
 
 /// The names of the stages of a run.
@@ -190,7 +192,13 @@ fn noise(plan: &Plan) -> String {
 
 impl<'s> Memory<'s> {
     pub(super) fn alone() -> Self {
-        Memory { shared: None, begun: State::default(), aggregates: vec![], noisy_rows: false }
+        Memory {
+            shared: None,
+            begun: State::default(),
+            aggregates: vec![],
+            noisy_rows: false,
+            watches_training: true,
+        }
     }
 
     fn new(shared: &'s Shared, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
@@ -207,7 +215,7 @@ impl<'s> Memory<'s> {
         let Stage { state, aggregates } = found.unwrap_or_default();
         drop(stages);
         let noisy_rows = settings.level == Level::Node;
-        Memory { shared: Some((shared, keys)), begun: state, aggregates, noisy_rows }
+        Memory { shared: Some((shared, keys)), begun: state, aggregates, noisy_rows, watches_training: true }
     }
 }
 
@@ -254,7 +262,7 @@ impl Keeper for Memory<'_> {
     }
 
     fn watches_training(&self) -> bool {
-        true
+        self.watches_training
     }
 }
 

@@ -82,8 +82,7 @@ impl<'t> Training<'t> {
     /// first noisy value is used.
     pub fn into_folder(self, folder: impl AsRef<Path>) -> Result<Release> {
         let nobody: &mut dyn Observer = &mut ();
-        let Asked { dataset, settings, plan, key, run, observer } = self.asked(nobody)?;
-        let _ = settings;
+        let Asked { dataset, plan, key, run, observer, .. } = self.asked(nobody)?;
         let run = RunFolder::create(folder.as_ref(), run, key)?;
         if let Err(error) = charge(&run, &plan) {
             // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
@@ -113,7 +112,9 @@ impl<'t> Training<'t> {
         rayon::scope(|_| {
             let shape = (dataset.features().columns(), dataset.classes());
             let vault = Vault::new(dataset.clone(), &settings, randomness)?;
+            // As in a folder.
             let mut memory = Memory::alone();
+            memory.watches_training = false;
             let (seed, state) = (run.model_seed, State::default());
             let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut memory, observer);
             let fitted = method::fit(trainer)?;
@@ -132,7 +133,7 @@ impl<'t> Training<'t> {
     {
         let dataset = self.dataset;
         let settings = self.request.settings()?.for_graph(dataset.graph());
-        let mut observer: &'a mut dyn Observer = match self.observer {
+        let observer: &'a mut dyn Observer = match self.observer {
             Some(observer) => observer,
             None => nobody,
         };
@@ -151,7 +152,6 @@ impl<'t> Training<'t> {
         let plan = prepare(dataset, &settings)?;
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
         let run = RunFile::new(dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
-        observer = &mut *observer;
         Ok(Asked { dataset, settings, plan, key, run, observer })
     }
 }

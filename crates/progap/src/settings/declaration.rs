@@ -229,6 +229,11 @@ impl Declaration {
         // JSON that was read from text has whole numbers where a number may be meant, which serde takes for either.
         (self.write)(settings, value.clone()).map_err(|_| {
             let name = self.name;
+            // JSON has no such numbers: they come as text.
+            if let (Some(number), Some((low, high))) = (not_finite(&value), self.about.range) {
+                let expected = format!("{} to {high}", short_number(low));
+                return Error::Setting { name, value: number.to_string(), expected };
+            }
             Error::Unsuitable(format!("the setting {name} cannot be {value}: give {}", self.expected()))
         })
     }
@@ -243,7 +248,10 @@ impl Declaration {
             _ if self.optional && text == "auto" => Some(Value::Null),
             Kind::Switch => text.parse::<bool>().ok().map(Value::from),
             Kind::Whole => text.parse::<u64>().ok().map(Value::from),
-            Kind::Number => text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from),
+            Kind::Number => text.parse::<f64>().ok().map(|number| match number.is_finite() {
+                true => number.into(),
+                false => text.into(),
+            }),
             Kind::Choice(all) => {
                 all().into_iter().find(|(name, _)| *name == text).map(|(name, _)| name.into())
             }
@@ -292,6 +300,10 @@ pub(crate) fn within(name: &'static str, value: f64, low: f64, high: f64) -> Res
     }
     let expected = format!("{} to {high}", short_number(low));
     Err(Error::Setting { name, value: value.to_string(), expected })
+}
+
+fn not_finite(value: &Value) -> Option<f64> {
+    value.as_str()?.parse::<f64>().ok().filter(|number| !number.is_finite())
 }
 
 fn short_number(value: f64) -> String {

@@ -207,9 +207,9 @@ enum Preset {
 
 fn parse_change(text: &str) -> Result<Change, String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as epochs=20")?;
-    let setting = Declaration::find(name).map_err(|error| error.to_string())?;
-    let value = setting.parse(value).map_err(|error| error.to_string())?;
-    Ok((setting.name.to_string(), value))
+    // What is no setting, or no value of it, is refused with all else that is wrong with an experiment.
+    let parsed = Declaration::find(name).and_then(|setting| setting.parse(value));
+    Ok((name.trim().to_string(), parsed.unwrap_or_else(|_| value.trim().into())))
 }
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
