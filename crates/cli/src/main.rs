@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod flags;
 mod machine;
 mod output;
 mod plot;
@@ -70,7 +71,9 @@ enum Command {
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(report_panic));
     machine::prepare();
-    let matches = Arguments::command().mut_subcommand("train", command::train::settle_resumed).get_matches();
+    let command = Arguments::command().mut_subcommand("train", command::train::settle_resumed);
+    let matches = command.clone().get_matches();
+    flags::remember(&command, &matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let threads = match &arguments.command {
         Command::Train(train) => train.threads,
@@ -99,9 +102,25 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            print_error(&format!("error: {error}"));
+            print_error(&format!("error: {}", flags::in_flags(&explained(error.as_ref()))));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// An error in words, with the command that enters a budget where one is missing.
+fn explained(error: &(dyn std::error::Error + 'static)) -> String {
+    use progap::ledger::Error::{Unit, Unregistered};
+    let ledger = match error.downcast_ref() {
+        Some(progap::Error::Ledger(error)) => Some(error),
+        _ => error.downcast_ref(),
+    };
+    match ledger {
+        Some(Unregistered { path, dataset, asked } | Unit { path, dataset, asked, .. }) => format!(
+            "{error} with `progap ledger init {} --data DATASET --name {dataset} --unit {asked} --epsilon E --delta D`",
+            path.display()
+        ),
+        _ => error.to_string(),
     }
 }
 

@@ -227,7 +227,7 @@ impl Source {
         !Path::new(&self.dataset).exists() && !named::is_name(&self.dataset)
     }
 
-    /// As the user gave it, but of absolute paths the last name alone: nobody else needs to know the holder's folders.
+    /// As the user gave it, but of absolute paths the last name alone: nobody else needs to know the data owner's folders.
     fn published(&self) -> Source {
         let name = |path: &Path| match path.is_absolute() {
             true => path.file_name().map_or_else(PathBuf::new, PathBuf::from),
@@ -284,7 +284,7 @@ impl Source {
         match &self.edges {
             Some(edges) => read::load_pair(path, edges, &options),
             // What is called as a file is, is looked for as one even where it is not there.
-            None if path.exists() || looks_like_a_path(path) => read::load(path, &options),
+            None if path.exists() || progap::looks_like_a_path(path) => read::load(path, &options),
             None => named::load(&self.dataset, &self.folder.data_dir, &options),
         }
     }
@@ -310,10 +310,6 @@ impl Default for Source {
             transforms: Transforms::default(),
         }
     }
-}
-
-fn looks_like_a_path(path: &Path) -> bool {
-    path.components().count() > 1 || path.extension().is_some() || path.as_os_str().is_empty()
 }
 
 fn unused_ratios(why: &str) -> Error {

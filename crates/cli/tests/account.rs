@@ -82,7 +82,7 @@ fn node_noise_is_that_of_the_specification() {
 fn defaults_are_those_of_training() {
     let usual = Settings { batch_size: 256, epochs: 10, delta: Some(1e-5), ..Settings::new(Level::Node) };
     let sizes = PublicSizes { train_nodes: 19804, ..PublicSizes::default() };
-    let plan = Plan::new(&usual, sizes).expect("a plan");
+    let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
     let epsilon = usual.epsilon.expect("a budget");
     let answer = json(&format!("{NODE} --depth {} --epsilon {epsilon}", usual.depth), "");
     let close = |key: &str, value: f64| number(&answer[key]) == value;

@@ -133,7 +133,7 @@ fn look_at(folder: &Path) {
     let _ = release::signed(folder, None);
     if let Ok(release) = Release::open(folder) {
         let nodes: Vec<u32> = (0..release.nodes().nodes().min(10) as u32).collect();
-        let _ = release.predict(&nodes);
+        let _ = release.predict_nodes(&nodes);
         let _ = release.cost();
     }
     let _ = release::verify(folder);
@@ -228,12 +228,12 @@ pub fn renew() -> Result<(), Box<dyn std::error::Error>> {
     };
     let around = tempfile::tempdir()?;
     let trained = around.path().join("edge");
-    run::train(network(), &settings(Level::Edge), &trained, None, Value::Null, &mut ())?;
+    progap::train(&network(), settings(Level::Edge)).into_folder(&trained)?;
     let exported = Exported { date: "2026-01-31".parse()?, rows: true };
     let mut page = |_: &Release| Ok("<!doctype html><title>a page</title>".to_string());
     let key = SecretKey::new()?;
     release::export(&trained, &fresh("release"), exported, &mut page, Some(&key))?;
-    run::train(network(), &settings(Level::Node), &fresh("node"), None, Value::Null, &mut ())?;
+    progap::train(&network(), settings(Level::Node)).into_folder(fresh("node"))?;
     // A secure key, so that there is one to damage.
     let secure = Settings { seed: None, ..settings(Level::Edge) };
     let mut epochs = 0;
@@ -241,7 +241,7 @@ pub fn renew() -> Result<(), Box<dyn std::error::Error>> {
         epochs += 1;
         if epochs == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    match run::train(network(), &secure, &fresh("run"), None, Value::Null, &mut stop) {
+    match progap::train(&network(), &secure).observer(&mut stop).into_folder(fresh("run")) {
         Err(progap::Error::Interrupted(_)) => {}
         Err(error) => return Err(error.into()),
         Ok(_) => return Err("the run was not interrupted".into()),

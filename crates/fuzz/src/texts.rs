@@ -86,7 +86,7 @@ pub fn change(content: &[u8]) {
     }
     for level in [Level::None, Level::Edge, Level::Node] {
         if let Ok(settings) = changed(&Settings::new(level), &changes) {
-            let _ = settings.check();
+            let _ = settings.checked();
         }
     }
 }

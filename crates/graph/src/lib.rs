@@ -1,21 +1,10 @@
-//! Graphs and everything that turns people's files into a [`Dataset`] and back.
-//!
-//! This crate knows graphs, features, labels, splits, file formats, transforms, synthetic graphs and the
-//! aggregation kernel. It must never know privacy budgets or networks.
-//!
-//! ```
-//! use progap_graph::Graph;
-//!
-//! // Two friendships, 0-1 and 1-2, stored as both directions.
-//! let graph = Graph::from_edges(3, &[0, 1, 1, 2], &[1, 0, 2, 1])?;
-//! assert!(graph.is_undirected());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 pub mod aggregate;
 mod atomic;
 pub mod buffer;
+mod builder;
 mod dataset;
 mod error;
 mod features;
@@ -34,6 +23,7 @@ pub mod write;
 
 pub use atomic::AtomicFile;
 pub use buffer::Buffer;
+pub use builder::DatasetBuilder;
 pub use dataset::{Dataset, DatasetParts};
 pub use error::{Error, Place, Problem, Result};
 pub use features::Features;

@@ -90,7 +90,7 @@ pub(crate) struct Layout {
     /// The number of the norm after each layer.
     norms: Vec<Option<usize>>,
     pub jk: Slots,
-    parameters: usize,
+    pub parameters: usize,
     /// The length of all sums.
     pub sums: usize,
 }

@@ -180,7 +180,7 @@ mod tests {
         for method in [Method::Progap, Method::Gap, Method::Mlp, Method::DpGnn] {
             let settings = Settings::of(method, Level::Node);
             assert_eq!(of(&settings, sizes), 1e-6, "{method}");
-            assert_eq!(of(&settings.clone().with_published_promise(), sizes), 1e-4, "{method}");
+            assert_eq!(of(&settings.clone().with_published_guarantee(), sizes), 1e-4, "{method}");
             let given = |delta| Settings { delta: Some(delta), ..settings.clone() };
             assert!(caution(&given(1e-6), sizes).is_none() && caution(&given(1e-5), sizes).is_some());
             check(&given(1e-5), sizes).expect("accepted");

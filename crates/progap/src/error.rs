@@ -1,4 +1,7 @@
 //! What can go wrong, in one sentence each.
+//!
+//! Settings and options are named in backticks, with a value where one is proposed: `` `level node` ``. Whoever offers them under another
+//! name, such as a command with flags, can put that name in their place.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +13,22 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A setting out of its range.
-    #[error("the {name} {value} is out of range; give {expected}")]
+    #[error("the {} {value} is out of range; give {expected}", words(.name))]
     Setting {
-        /// The setting.
+        /// The setting, by its name in config.toml.
         name: &'static str,
         /// What was given.
         value: String,
         /// What is possible.
         expected: String,
+    },
+    /// A setting that was asked for and decides nothing.
+    #[error("`{name}` has no effect: {why}; leave it out")]
+    NoEffect {
+        /// The setting, by its name in config.toml.
+        name: &'static str,
+        /// Why.
+        why: String,
     },
     /// Settings that contradict each other.
     #[error("{0}")]
@@ -46,8 +57,13 @@ pub enum Error {
         problem: String,
     },
     /// The user asked to stop; the run can be resumed.
-    #[error("stopped; go on with `progap train --resume {}`", .0.display())]
+    #[error("stopped; the run in {} can be resumed", .0.display())]
     Interrupted(PathBuf),
+}
+
+/// What a setting is called in a sentence.
+fn words(name: &str) -> String {
+    crate::settings::Declaration::find(name).map_or_else(|_| name.replace('_', " "), |found| found.words())
 }
 
 impl Error {

@@ -1,18 +1,15 @@
-//! The vault, the methods, training, the release, inference and the ledger.
-//!
-//! This crate knows how private data is asked and what comes out of it. It must never know terminals, HTTP or
-//! Python.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod assessment;
 pub mod audit;
 pub mod cost;
 pub mod delta;
-pub mod effect;
 mod error;
 pub mod experiment;
 mod files;
 mod folder;
+mod front;
 pub mod ledger;
 pub mod lint;
 mod memory;
@@ -20,7 +17,7 @@ pub mod method;
 mod model;
 pub mod plan;
 mod predictor;
-pub mod propagate;
+mod propagate;
 pub mod query;
 pub mod release;
 mod rows;
@@ -29,8 +26,23 @@ pub mod settings;
 pub mod signature;
 mod sqlite;
 pub mod units;
-pub mod vault;
+mod vault;
 
 pub use error::{Error, Result};
-pub use release::Release;
-pub use settings::{Level, Settings};
+pub use front::{Accounted, account, load, load_with, looks_like_a_path, resume, train};
+pub use method::{Observer, Progress};
+pub use progap_graph::read::LoadOptions;
+pub use progap_graph::{Dataset, DatasetBuilder};
+pub use progap_privacy::Unit;
+pub use release::{Guarantee, Predictions, Release};
+pub use run::{Trained, Training};
+pub use settings::{
+    Accounting, Bounding, Combination, Edge, Level, Messages, Method, Node, Nonlinearity, Selection,
+    Settings, Unprotected,
+};
+
+/// What tests and benchmarks reach into: no part of the interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::vault::*;
+}

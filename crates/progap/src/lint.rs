@@ -7,9 +7,9 @@ use progap_graph::{Dataset, NodeIds, Part};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::delta;
 use crate::plan::PublicSizes;
 use crate::settings::{DeltaRule, Level, Settings};
-use crate::{delta, effect};
 
 /// How much a remark matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,9 +59,8 @@ pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remar
     names(dataset, settings, &mut remarks);
     classes(dataset, &mut remarks);
     for name in given {
-        if let Some(why) = effect::without_effect(settings, name) {
-            let flag = name.replace('_', "-");
-            remarks.push(warning("no-effect", format!("--{flag} has no effect: {why}")));
+        if let Some(why) = settings.without_effect(name) {
+            remarks.push(warning("no-effect", format!("`{name}` has no effect: {why}")));
         }
     }
     remarks
@@ -87,7 +86,7 @@ fn units(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
                 "directed-unit",
                 format!(
                     "every edge has an edge back, but one direction{why} counts as a record: a friendship is protected \
-                     less than epsilon says; leave out --directed or --preset paper, or give --undirected"
+                     less than epsilon says; leave out `directed` or the published settings, or give `undirected`"
                 ),
             ));
         }
@@ -98,7 +97,7 @@ fn units(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
                 remarks.push(warning(
                     "nearly-symmetric",
                     format!(
-                        "{back} of {edges} edges have an edge back: if these are friendships, --symmetrise adds the rest and \
+                        "{back} of {edges} edges have an edge back: if these are friendships, `symmetrise` adds the rest and \
                          protects both directions"
                     ),
                 ));
@@ -265,7 +264,7 @@ fn classes(dataset: &Dataset, remarks: &mut Vec<Remark>) {
     };
     if let Some(classes) = named(&|count| count == 0) {
         let text = format!(
-            "no training node has the class {classes}: it cannot be learnt; --min-class-count keeps frequent classes only"
+            "no training node has the class {classes}: it cannot be learnt; `min_class_count` keeps frequent classes only"
         );
         remarks.push(warning("class-without-training", text));
     }

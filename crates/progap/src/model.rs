@@ -1,6 +1,6 @@
 //! What is trained: one of the networks of crates/nn, kept and loaded by name.
 
-use progap_nn::{Activation, Architecture, Closing, Jk, Network, Norm, Sage, SageArchitecture};
+use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, Sage, SageArchitecture};
 use serde::{Deserialize, Serialize};
 
 use crate::files::Tensors;
@@ -150,7 +150,7 @@ pub(crate) enum WrittenShape {
         dropout: f32,
         jk: String,
         normalise: bool,
-        closing: String,
+        norm_placement: String,
         classes: usize,
     },
     /// GraphSAGE.
@@ -181,7 +181,8 @@ const COMBINATIONS: [(&str, Jk); 7] = [
     ("attn", Jk::Attention { heads: 1 }),
     ("lstm", Jk::Lstm),
 ];
-const CLOSINGS: [(&str, Closing); 2] = [("branch", Closing::Branch), ("combination", Closing::Combination)];
+const PLACEMENTS: [(&str, NormPlacement); 2] =
+    [("per-branch", NormPlacement::PerBranch), ("after-join", NormPlacement::AfterJoin)];
 
 fn name_of<T: PartialEq>(list: &[(&'static str, T)], value: &T) -> String {
     list.iter().find(|(_, other)| other == value).map_or("unknown", |(name, _)| name).into()
@@ -208,7 +209,7 @@ impl WrittenShape {
                 dropout: a.dropout,
                 jk: name_of(&COMBINATIONS, &a.jk),
                 normalise: a.normalise,
-                closing: name_of(&CLOSINGS, &a.closing),
+                norm_placement: name_of(&PLACEMENTS, &a.norm_placement),
                 classes: a.classes,
             },
             Shape::Sage(a) => WrittenShape::Sage {
@@ -242,7 +243,7 @@ impl WrittenShape {
                 dropout,
                 jk,
                 normalise,
-                closing,
+                norm_placement,
                 classes,
             } => Shape::Network(Architecture {
                 hidden: *hidden,
@@ -252,7 +253,7 @@ impl WrittenShape {
                 dropout: *dropout,
                 jk: named(&COMBINATIONS, jk)?,
                 normalise: *normalise,
-                closing: named(&CLOSINGS, closing)?,
+                norm_placement: named(&PLACEMENTS, norm_placement)?,
                 ..Architecture::new(inputs.clone(), *classes)
             }),
             WrittenShape::Sage {

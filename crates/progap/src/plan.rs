@@ -12,7 +12,7 @@ use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::query::Queries;
-use crate::settings::{Accounting, Bounding, Level, Settings};
+use crate::settings::{Accounting, Bounding, Checked, Level, Settings};
 use crate::{Error, Result, delta, method, vault};
 
 /// The public sizes on which noise may depend.
@@ -109,7 +109,7 @@ pub fn automatic_delta(units: usize) -> f64 {
 /// # Errors
 /// Settings that contradict each other or the sizes.
 pub fn asked(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
-    settings.check()?;
+    let settings = &settings.checked()?;
     match settings.level {
         Level::None => Ok(Queries::default()),
         _ => settings.method.recipe().queries(settings, sizes),
@@ -118,22 +118,21 @@ pub fn asked(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
 
 impl Plan {
     /// Chooses the noise.
-    pub fn new(settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+    pub fn new(settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
         Plan::by(accountant(settings)?, settings, sizes)
     }
 
     /// Chooses the noise by an accountant of the caller's, whatever the settings say.
-    pub fn by(accountant: &dyn Accountant, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+    pub fn by(accountant: &dyn Accountant, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
         Plan::with(&Calibrator { accountant, found: None }, settings, sizes)
     }
 
     /// As [`Plan::new`], where searches for noise are remembered.
-    pub(crate) fn remembered(found: &Calibrations, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
+    pub(crate) fn remembered(found: &Calibrations, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
         Plan::with(&Calibrator { accountant: accountant(settings)?, found: Some(found) }, settings, sizes)
     }
 
-    fn with(calibrator: &Calibrator<'_>, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
-        settings.check()?;
+    fn with(calibrator: &Calibrator<'_>, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
         match settings.level {
             Level::None => Ok(Plan::without_noise()),
             _ => settings.method.recipe().plan(calibrator, settings, sizes),

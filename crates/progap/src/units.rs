@@ -102,7 +102,7 @@ mod tests {
         PublicSizes { edges: 60_000, train_nodes: 2_000, nodes: 3_000, columns: 40, classes: 4 };
 
     fn both(settings: &Settings) -> (Plan, Epsilons) {
-        let plan = Plan::new(settings, SIZES).expect("a plan");
+        let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let stated = (plan.epsilon, plan.delta);
         let both = Epsilons::of(&plan.queries, plan.unit, stated, settings, SIZES).expect("both");
         (plan, both)

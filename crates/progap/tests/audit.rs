@@ -9,10 +9,10 @@ use progap::audit::mechanism::{
 use progap::audit::response::{Pairs, response_claim};
 use progap::audit::subgraph::{Subgraphs, subgraph_claim};
 use progap::audit::{Auditor, Claim, Finding, Trial, evidence, judge, mechanism};
+use progap::internals::Vault;
 use progap::method::catalogue::methods;
 use progap::plan::{Plan, PublicSizes};
 use progap::settings::{Bounding, Messages, Method, Selection};
-use progap::vault::Vault;
 use progap::{Level, Release, Settings};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, Graph, Ratios};
@@ -48,7 +48,7 @@ fn unit(number: usize) -> (Settings, Plan) {
 }
 
 fn plan(settings: &Settings) -> Plan {
-    Plan::new(settings, SIZES).expect("a plan")
+    Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan")
 }
 
 /// Claims what `claimed` does and asks a vault with other settings and another plan.
@@ -510,7 +510,7 @@ fn what_all_others_see_of_a_record_stays_within_epsilon() {
     // Canaries are numbered in twos, the record before its receiver: these predictions are the mean of both.
     let smoothed = |release: &Release, nodes: &[u32]| {
         let senders: Vec<u32> = nodes.iter().map(|node| node - 1).collect();
-        let (own, sent) = (release.predict(nodes)?, release.predict(&senders)?);
+        let (own, sent) = (release.predict_nodes(nodes)?, release.predict_nodes(&senders)?);
         Ok(own.probabilities.iter().zip(&sent.probabilities).map(|(a, b)| 0.5 * (a + b)).collect())
     };
     let broken = view(auditor.training_by(&smoothed, &mut ()).expect("audited"));

@@ -67,7 +67,7 @@ fn an_account_is_found_by_name_then_by_the_data_then_by_the_name_of_the_data_set
     for (asked, own) in [(None, "nowhere"), (Some("nowhere"), "school")] {
         let error = ledger.find(asked, own, "00000000", Unit::Edge).unwrap_err();
         assert!(matches!(error, Error::Unregistered { .. }), "{error}");
-        assert!(error.to_string().contains("progap ledger init"), "{error}");
+        assert!(error.to_string().contains("give it one"), "{error}");
     }
 }
 

@@ -119,5 +119,5 @@ fn an_earlier_stage_is_released_where_later_ones_are_worse() {
 fn private_validation_labels_choose_nothing() {
     let (_keep, folder) = folder();
     let error = train(&settings(Level::Node, Auto), &folder).expect_err("refused").to_string();
-    assert!(error.contains("--messages labels") && !folder.exists(), "{error}");
+    assert!(error.contains("`messages labels`") && !folder.exists(), "{error}");
 }

@@ -59,10 +59,10 @@ fn what_a_method_does_not_have_is_refused_by_name() {
     refused(Settings { depth: 2, ..node.clone() });
     assert!(
         refused(Settings { bounding: progap::settings::Bounding::Weight, ..node.clone() })
-            .contains("--bounding")
+            .contains("`bounding`")
     );
     refused(Settings { batch_size: 100_000, ..node });
-    assert!(refused(Settings { jk: progap::settings::Combination::Lstm, ..sage }).contains("--jk"));
+    assert!(refused(Settings { jk: progap::settings::Combination::Lstm, ..sage }).contains("`jk cat`"));
 }
 
 fn accuracy(settings: &Settings) -> f64 {
@@ -118,14 +118,14 @@ fn asking_more_never_costs_less() {
         for &level in entry.levels.iter().filter(|level| **level != Level::None) {
             let usual = Settings { accounting: Accounting::Rdp, ..settings(entry.method, level) };
             let noise = |settings: &Settings| {
-                let plan = Plan::new(settings, sizes).expect("a plan");
+                let plan = Plan::new(&settings.checked().expect("settings"), sizes).expect("a plan");
                 assert!(plan.epsilon <= settings.epsilon.expect("private") * (1.0 + 1e-12));
                 let response = plan.response.map_or(0.0, |response| 1.0 / response.epsilon);
                 (plan.event, plan.multiplier + plan.gradient_multiplier + response)
             };
             let (event, base) = noise(&usual);
             let deeper = Settings { depth: usual.depth + 1, ..usual.clone() };
-            let deeper = if deeper.check().is_ok() { deeper } else { usual.clone() };
+            let deeper = if deeper.checked().is_ok() { deeper } else { usual.clone() };
             let longer = Settings { epochs: usual.epochs + 5, ..usual.clone() };
             let broader = Settings { batch_size: 2 * usual.batch_size, ..usual.clone() };
             let wider = Settings { max_degree: 2 * usual.max_degree, ..usual.clone() };
@@ -198,14 +198,17 @@ fn lpgnet_protects_edges_and_friendships_with_a_delta_of_zero() {
 /// each fails by chance less than once in 10^9.
 #[test]
 fn the_noisy_graph_has_the_rates_of_its_response() {
-    use progap::vault::Vault;
+    use progap::internals::Vault;
     use progap_privacy::noise::{Randomness, SparseResponse};
 
     for (undirected, epsilon) in [(false, 1.0), (true, 1.0), (false, 8.0), (true, 0.2)] {
         let settings =
             Settings { undirected, epsilon: Some(epsilon), ..settings(Method::EdgeRand, Level::Edge) };
-        let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() })
-            .expect("a plan");
+        let plan = Plan::new(
+            &settings.checked().expect("settings"),
+            PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() },
+        )
+        .expect("a plan");
         let data = network();
         let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(
             data.graph().clone(),
@@ -240,14 +243,17 @@ fn the_noisy_graph_has_the_rates_of_its_response() {
 /// 10^10 possible edges, of which a few hundred thousand are looked at; and a refusal that says how many they would be.
 #[test]
 fn a_large_sparse_graph_is_answered_in_proportion_to_its_edges() {
-    use progap::vault::Vault;
+    use progap::internals::Vault;
     use progap_privacy::noise::Randomness;
 
     let large = SocialNetwork::new(100_000).edges(300_000).classes(2).seed(2).generate().expect("a network");
     let large = large.or_random_split(Ratios::default(), 1).expect("a split");
     let settings = settings(Method::EdgeRand, Level::Edge);
-    let plan = Plan::new(&settings, PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() })
-        .expect("a plan");
+    let plan = Plan::new(
+        &settings.checked().expect("settings"),
+        PublicSizes { edges: 1, train_nodes: 1, ..PublicSizes::default() },
+    )
+    .expect("a plan");
     let edges = large.graph().edges() as f64;
     let vault = || Vault::new(large.clone(), &settings, Randomness::from_seed(4)).expect("a vault");
     let noisy = vault().noisy_graph(&plan, Some(100 << 20)).expect("it fits");
@@ -275,7 +281,8 @@ fn dp_gnn_says_that_predictions_are_not_private() {
     assert!(!folder.join("aggregates/1.npy").exists());
     std::fs::remove_file(folder.join("private/aggregates-1.npy")).expect("removed");
     assert_verified(&folder);
-    let error = progap::Release::open(&folder).expect("opened").predict(&[0]).expect_err("no neighbours");
+    let error =
+        progap::Release::open(&folder).expect("opened").predict_nodes(&[0]).expect_err("no neighbours");
     assert!(error.to_string().contains("private/aggregates-1.npy"), "{error}");
     stopped_and_resumed_ends_the_same(&Settings { seed: Some(7), ..settings }, &[1, 2]);
 }

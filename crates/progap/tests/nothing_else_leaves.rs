@@ -116,7 +116,7 @@ fn at_node_level_no_public_byte_tells_a_record_that_was_not_asked() {
             continue; // Its predictions read the rows of senders as they are, which its statement says.
         }
         let others: Vec<u32> = (0..data.nodes() as u32).filter(|node| !silent.contains(node)).collect();
-        let predict = |release: &Release, nodes: &[u32]| release.predict(nodes).expect("predicted");
+        let predict = |release: &Release, nodes: &[u32]| release.predict_nodes(nodes).expect("predicted");
         assert_eq!(predict(&one, &others), predict(&other, &others), "{what}: predictions about others");
         assert_ne!(predict(&one, &silent), predict(&other, &silent), "{what}: a node's own row is its own");
     }
@@ -135,7 +135,7 @@ fn at_edge_level_no_public_byte_tells_edges_that_were_not_asked() {
     for (what, settings) in all {
         let [(_one, one), (_other, other)] = compare(what, &twins, &settings);
         let nodes: Vec<u32> = (0..data.nodes() as u32).collect();
-        let predict = |release: &Release| release.predict(&nodes).expect("predicted");
+        let predict = |release: &Release| release.predict_nodes(&nodes).expect("predicted");
         assert_eq!(predict(&one), predict(&other), "{what}");
     }
 }

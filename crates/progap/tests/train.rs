@@ -100,7 +100,7 @@ fn a_secure_run_goes_on_from_any_moment_with_the_same_noise() {
             }
             ControlFlow::Continue(())
         };
-        run::train(network(), &settings, &whole, None, Value::Null, &mut watch).expect("trained");
+        progap::train(&network(), &settings).observer(&mut watch).into_folder(&whole).expect("trained");
         for moment in moments {
             let crashed = outer.path().join(moment.to_string());
             run::resume(network(), &crashed, &mut ()).expect("resumed");
@@ -128,7 +128,7 @@ fn a_key_on_disk_cannot_repeat_the_noise_of_what_was_kept() {
         }
         ControlFlow::Continue(())
     };
-    run::train(network(), &settings, &folder, None, Value::Null, &mut watch).expect("trained");
+    progap::train(&network(), &settings).observer(&mut watch).into_folder(&folder).expect("trained");
     let key = |folder: &Path| {
         let text = std::fs::read(folder.join("secret.key")).expect("read");
         let content: Value = serde_json::from_slice(&text).expect("JSON");
@@ -146,14 +146,8 @@ fn a_key_on_disk_cannot_repeat_the_noise_of_what_was_kept() {
 fn changed_files_of_a_run_are_refused_on_resume() {
     let settings = Settings { seed: None, ..settings(Level::Edge) };
     let (_keep, folder) = folder();
-    let stopped = run::train(
-        network(),
-        &settings,
-        &folder,
-        None,
-        Value::Null,
-        &mut stop_after(2 * settings.epochs + 1),
-    );
+    let mut stop = stop_after(2 * settings.epochs + 1);
+    let stopped = progap::train(&network(), &settings).observer(&mut stop).into_folder(&folder);
     assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
     let mut names: Vec<String> = contents(&folder).into_iter().map(|(name, _)| name).collect();
     names.retain(|name| name != "run.json");
@@ -223,13 +217,17 @@ fn the_ledger_is_charged_once_and_refuses_what_passes_the_budget() {
     let (account, warning) = Account::find(&data, &settings, &path, None).expect("found by its data");
     assert_eq!((account.name.as_str(), warning), ("people", None));
     let mut stop = |_: &Progress| ControlFlow::Break(());
-    run::train(network(), &settings, &folder, Some(&account), Value::Null, &mut stop).expect_err("stopped");
+    progap::train(&network(), &settings)
+        .charged_to(account.clone())
+        .observer(&mut stop)
+        .into_folder(&folder)
+        .expect_err("stopped");
     let runs = |ledger: &Ledger| ledger.status("people", Unit::Edge).expect("status").runs;
     assert_eq!(runs(&ledger), 1, "charged before training");
     run::resume(network(), &folder, &mut ()).expect("resumed");
     assert_eq!(runs(&ledger), 1, "charged once");
     let second = keep.path().join("second");
-    let refused = run::train(network(), &settings, &second, Some(&account), Value::Null, &mut ());
+    let refused = progap::train(&network(), &settings).charged_to(account.clone()).into_folder(&second);
     assert!(matches!(refused, Err(Error::Ledger(_))), "{refused:?}");
     assert!(!second.exists(), "nothing was asked, and nothing is left");
 }
@@ -247,9 +245,9 @@ fn a_seeded_run_is_never_charged_and_nothing_is_written() {
         Err(Error::Contradiction(_))
     ));
     let account = Account { path, name: "people".into() };
-    let refused = run::train(network(), &settings, &folder, Some(&account), Value::Null, &mut ());
+    let refused = progap::train(&network(), &settings).charged_to(account.clone()).into_folder(&folder);
     let message = refused.expect_err("it has a seed").to_string();
-    assert!(message.contains("--seed") && message.contains("cannot be charged"), "{message}");
+    assert!(message.contains("`seed`") && message.contains("cannot be charged"), "{message}");
     assert!(!folder.exists(), "a folder was made");
     assert_eq!(ledger.status("people", Unit::Edge).expect("status").runs, 0);
 }
@@ -317,7 +315,7 @@ fn bad_settings_and_data_are_refused_before_anything_is_written() {
     refused(Settings { max_degree: 0, ..node.clone() });
     refused(Settings { selection: Selection::BestValidation, ..node.clone() });
     let message = refused(Settings { level: Level::None, ..edge });
-    assert!(message.contains("--level"), "{message}");
+    assert!(message.contains("`level edge`"), "{message}");
 }
 
 /// Noise from tables is a little off; a promise for which that is too much is not made.
@@ -338,7 +336,9 @@ fn promises_that_tables_cannot_keep_are_refused() {
 fn resuming_with_other_data_is_refused() {
     let (_keep, folder) = folder();
     let mut stop = |_: &Progress| ControlFlow::Break(());
-    run::train(network(), &settings(Level::Edge), &folder, None, Value::Null, &mut stop)
+    progap::train(&network(), settings(Level::Edge))
+        .observer(&mut stop)
+        .into_folder(&folder)
         .expect_err("stopped");
     let other = network().with_random_split(Ratios::default(), 2).expect("another split");
     let error = run::resume(other, &folder, &mut ()).expect_err("refused").to_string();
@@ -389,14 +389,14 @@ fn huge_features_never_reach_a_model() {
         let (_keep, folder) = folder();
         let release = train_on(&with_feature(node, value), &settings(Level::Node), &folder).expect("trained");
         let all: Vec<u32> = (0..release.nodes().nodes() as u32).collect();
-        let predictions = release.predict(&all).expect("predicted");
+        let predictions = release.predict_nodes(&all).expect("predicted");
         assert!(predictions.probabilities.iter().all(|p| p.is_finite()));
         assert_verified(&folder);
     }
     for level in [Level::None, Level::Edge] {
         let (_keep, folder) = folder();
         let release = train_on(&with_feature(node, 1e12), &settings(level), &folder).expect("trained");
-        let predictions = release.predict(&[node as u32, 0, 1]).expect("predicted");
+        let predictions = release.predict_nodes(&[node as u32, 0, 1]).expect("predicted");
         assert!(predictions.probabilities.iter().all(|p| p.is_finite()), "{level}");
     }
 }

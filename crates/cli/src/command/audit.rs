@@ -127,17 +127,17 @@ impl Audit {
                 self.choices.source = Source::default().in_folder(self.choices.source.data_folder());
                 let (settings, source) = self.choices.settings()?;
                 let source = self.data.as_ref().map_or(source.clone(), |data| source.with_dataset(data));
-                (Settings { seed: given, ..settings }, source)
+                (Settings { seed: given, ..settings.into_settings() }, source)
             }
             None if self.data.is_some() => {
                 return Err("--data says where the data of a release lies: name the release, too".into());
             }
             None => {
                 let (settings, source) = self.choices.settings()?;
-                (Settings { seed: source.given_seed(), ..settings }, source)
+                (Settings { seed: source.given_seed(), ..settings.into_settings() }, source)
             }
         };
-        settings.check()?;
+        settings.checked()?;
         if let Some(folder) = folder.as_ref().filter(|_| source.is_missing()) {
             let (folder, data) = (folder.display(), source.name());
             return Err(

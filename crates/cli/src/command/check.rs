@@ -1,15 +1,17 @@
 //! `progap check`: what the data owner should know before training.
 
 use clap::Args;
-use progap::lint::{Remark, Weight, lint};
+use progap::lint::{self, Remark, Weight};
 use progap::plan::PublicSizes;
 use progap::settings::{Level, Method};
 use progap::{Settings, delta, run};
+use progap_graph::Dataset;
 use progap_privacy::Unit;
 use serde::Serialize;
 
 use super::Outcome;
 use super::train::Choices;
+use crate::flags::in_flags;
 use crate::ui::{self, count};
 
 /// Look for likely mistakes in a data set and in what is asked of it, before training
@@ -54,13 +56,12 @@ impl Check {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let (settings, source) = self.choices.settings()?;
-        settings.check()?;
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
-        let settings: Settings = settings.for_graph(dataset.graph());
-        let findings = lint(&dataset, &settings, &self.choices.given());
+        let settings = settings.for_graph(dataset.graph());
+        let findings = findings(&dataset, &settings, &self.choices.given());
         let sizes = PublicSizes::of(&dataset, &settings);
         let plan = run::prepare(&dataset, &settings);
         let private = settings.level != Level::None;
@@ -75,7 +76,7 @@ impl Check {
             epsilon: planned.map(|plan| plan.epsilon),
             delta: planned.map(|plan| plan.delta),
             findings,
-            unusable: plan.as_ref().err().map(ToString::to_string),
+            unusable: plan.as_ref().err().map(|error| in_flags(&error.to_string())),
         };
         if self.json {
             ui::print(&serde_json::to_string_pretty(&report)?)?;
@@ -84,6 +85,12 @@ impl Check {
         }
         plan.map(|_| ()).map_err(Into::into)
     }
+}
+
+/// What is found in a data set for a run with these settings, in the words of this command.
+pub fn findings(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
+    let found = lint::lint(dataset, settings, given).into_iter();
+    found.map(|remark| Remark { text: in_flags(&remark.text), ..remark }).collect()
 }
 
 fn show(report: &Report, settings: &Settings) -> Outcome {

@@ -51,7 +51,7 @@ impl Predict {
             None => (0..release.nodes().nodes() as u32).collect(),
             Some(nodes) => positions(&release, nodes)?,
         };
-        let predictions = release.predict(&nodes)?;
+        let predictions = release.predict_nodes(&nodes)?;
         if !release.covers_predictions() {
             eprintln!(
                 "caution: the guarantee of {} does not cover predictions, which read other nodes' rows as they are: keep them \

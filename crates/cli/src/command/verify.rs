@@ -7,6 +7,7 @@ use progap::release::{self, Finding, Verdict};
 use progap::signature::PublicKey;
 
 use super::Outcome;
+use crate::flags::in_flags;
 use crate::ui;
 
 /// Check a release: files, sizes, accuracies, the list of queries, delta by its rule, epsilon by two accountants, and who signed it
@@ -41,7 +42,7 @@ impl Verify {
         // What is not by whom it should be is not even opened.
         let stranger = signer.is_some() && !signature.ok;
         let mut findings = if stranger { vec![] } else { release::verify(&self.release)? };
-        findings.push(signature);
+        findings.push(Finding { detail: in_flags(&signature.detail), ..signature });
         let ok = findings.iter().all(|finding| finding.ok);
         if self.json {
             ui::print(&serde_json::to_string_pretty(

@@ -18,7 +18,7 @@ pub(super) fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Se
     if nodes.is_empty() {
         return Ok(None);
     }
-    let predictions = release.predict(&nodes)?;
+    let predictions = release.predict_nodes(&nodes)?;
     let truth: Vec<u32> = nodes.iter().map(|&node| labelled.labels()[node as usize]).collect();
     let names = release.nodes().class_names();
     let found = Assessment::new(&truth, &predictions.classes, &predictions.probabilities, names.len());

@@ -273,7 +273,7 @@ pub fn releases(place: &Path) -> Vec<PathBuf> {
     for (method, level) in all.flat_map(|entry| entry.levels.iter().map(|&level| (entry.method, level))) {
         let settings = Settings { epochs: 2, batch_size: 20, ..Settings::of(method, level).unit_by_graph() };
         let folder = place.join(format!("{method}-{level}"));
-        progap::run::train(data.clone(), &settings, &folder, None, Value::Null, &mut ()).expect("trained");
+        progap::train(&data, &settings).into_folder(&folder).expect("trained");
         made.push(folder.clone());
         for rows in [false, true] {
             if method == Method::Progap && !(rows && level == Level::Node) {

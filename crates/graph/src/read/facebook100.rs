@@ -403,7 +403,7 @@ fn check_counts(target: Attribute, names: &[String], labels: &[u32], min_count: 
     let listed = if listed.is_empty() { "nobody has one".to_string() } else { listed.join(", ") };
     let message = format!(
         "no {target} has at least {min_count} people ({listed}); a smaller number can be chosen with \
-         --min-class-count"
+         `min_class_count`"
     );
     Err(Problem::Invalid(message).into())
 }

@@ -117,7 +117,7 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     }
     if !is_folder && table::is_table(path) {
         let message =
-            "a node table needs its edge table: give it with --edges, or give the folder that holds both";
+            "a node table needs its edge table: give it with `edges`, or give the folder that holds both";
         return Err(Problem::NotRecognised(message.into()).in_file(path));
     }
     options.expect_no_columns(false).in_file(path)?;

@@ -55,7 +55,7 @@ impl Auditor<'_> {
     /// Settings or data that cannot be trained with.
     pub fn mechanism(&self) -> Result<Vec<Trial>> {
         let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
-        let plan = run::prepare(dataset, settings)?;
+        let plan = run::prepare(dataset, &settings.checked()?)?;
         match settings.seed {
             Some(seed) => {
                 mechanism::audit(dataset, settings, &plan, canaries, || Randomness::from_seed(seed))
@@ -74,7 +74,7 @@ impl Auditor<'_> {
     /// # Errors
     /// Settings or data that cannot be trained with.
     pub fn training(&self, observer: &mut dyn Observer) -> Result<Vec<Trial>> {
-        let predict = |release: &Release, nodes: &[u32]| Ok(release.predict(nodes)?.probabilities);
+        let predict = |release: &Release, nodes: &[u32]| Ok(release.predict_nodes(nodes)?.probabilities);
         self.training_by(&predict, observer)
     }
 
@@ -89,7 +89,7 @@ impl Auditor<'_> {
     ) -> Result<Vec<Trial>> {
         if !self.claims_about_releases() {
             return Err(Error::Unsuitable(format!(
-                "predictions of {} are not protected, so there is no claim about them to test: audit --parts mechanism,attacks",
+                "predictions of {} are not protected, so there is no claim about them to test: audit `parts mechanism,attacks`",
                 self.settings.method
             )));
         }
@@ -132,5 +132,5 @@ impl Auditor<'_> {
 /// A release in memory only; its files are gone.
 fn throwaway_release(dataset: Dataset, settings: &Settings, observer: &mut dyn Observer) -> Result<Release> {
     let place = tempfile::tempdir().map_err(|e| Error::Unsuitable(format!("no temporary folder: {e}")))?;
-    run::train(dataset, settings, &place.path().join("release"), None, serde_json::Value::Null, observer)
+    crate::train(&dataset, settings).observer(observer).into_folder(place.path().join("release"))
 }

@@ -185,7 +185,7 @@ pub type Predict<'p> = &'p dyn Fn(&Release, &[u32]) -> Result<Vec<f32>>;
 /// level also from what everyone but a record's owner is shown, predictions included.
 ///
 /// # Errors
-/// As [`crate::run::train`].
+/// As [`crate::Training::into_folder`].
 pub fn audit<S: Source>(
     base: &Dataset,
     settings: &Settings,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::grid::{Change, changed, combinations, setting_name};
+use super::grid::{Change, changed, changed_where_it_matters, combinations, refuse_changes_in_vain, setting};
 use super::suite::{Cell, Experiment, Name, Options, Preset};
 use super::tuning::Tuning;
 use crate::error::InFile;
@@ -68,7 +68,7 @@ impl CustomFile {
             Error::Unsuitable(format!("line {line}: {}", error.message().trim().replace('\n', "; ")))
         })?;
         for name in file.base.keys().chain(file.vary.keys()) {
-            setting_name(name)?;
+            setting(name)?;
         }
         for (name, values) in &file.vary {
             match values.as_array() {
@@ -120,7 +120,9 @@ impl CustomFile {
                 let settings = settings(&all, paper).map_err(|error| {
                     Error::Unsuitable(format!("with {}: {error}", described().join(", ")))
                 })?;
-                let hidden = |name: &str| ["method", "level", "epsilon"].contains(&name);
+                let hidden = |name: &str| {
+                    ["method", "level", "epsilon"].contains(&name) || settings.without_effect(name).is_some()
+                };
                 let shown = chosen.iter().filter(|(name, _)| !hidden(name));
                 let variant = shown.map(|(name, value)| (name.replace('_', " "), plain(value))).collect();
                 let (method, level, epsilon) = (settings.method, settings.level, settings.epsilon);
@@ -128,6 +130,9 @@ impl CustomFile {
                 cells.push(Cell { data, method, level, epsilon, variant, candidates });
             }
         }
+        let varied = axes.iter().map(|(name, values)| (name.clone(), values[0].clone()));
+        let all: Vec<Change> = base.iter().chain(&options.changes).cloned().chain(varied).collect();
+        refuse_changes_in_vain(&all, &cells)?;
         Experiment::of(Name::Custom, options, cells)
     }
 }
@@ -135,7 +140,7 @@ impl CustomFile {
 /// The settings after all changes; method and level come first because they decide the defaults of the others.
 fn settings(changes: &[Change], paper: bool) -> Result<Settings> {
     let named = |wanted: &str| {
-        changes.iter().rev().find(|(name, _)| setting_name(name).is_ok_and(|name| name == wanted))
+        changes.iter().rev().find(|(name, _)| setting(name).is_ok_and(|setting| setting.name == wanted))
     };
     let mut first = Settings::new(Level::Edge);
     for wanted in ["method", "level"] {
@@ -145,20 +150,9 @@ fn settings(changes: &[Change], paper: bool) -> Result<Settings> {
     }
     let (method, level) = (first.method, first.level);
     let usual = if paper { Settings::paper(method, level) } else { Settings::of(method, level) };
-    // As in all experiments; `undirected` and `delta_rule` choose another promise.
-    let usual = usual.with_published_promise();
-    // Where nothing is private there is no budget to vary.
-    let applies = |name: &str| level != Level::None || !["epsilon", "delta"].contains(&name);
-    let changes: Vec<Change> = changes
-        .iter()
-        .map(|(name, value)| Ok((setting_name(name)?, value.clone())))
-        .collect::<Result<Vec<Change>>>()?
-        .into_iter()
-        .filter(|(name, _)| applies(name))
-        .collect();
-    let settings = changed(&usual, &changes)?;
-    settings.check()?;
-    Ok(settings)
+    // As in all experiments; `undirected` and `delta_rule` choose another guarantee.
+    let usual = usual.with_published_guarantee();
+    Ok(changed_where_it_matters(&usual, changes)?.checked()?.into_settings())
 }
 
 /// A value as people write it.
@@ -196,6 +190,17 @@ mod tests {
         assert!(experiment.cells.iter().all(|cell| cell.candidates[0].epochs == 5));
     }
 
+    /// A setting of node level varies there, and one run at edge level stands beside all of them.
+    #[test]
+    fn what_decides_nothing_in_a_run_does_not_vary_it() {
+        let text = "name = 'x'\n[vary]\nlevel = ['edge', 'node']\nclip = [0.5, 1.0, 2.0]\n";
+        let file = CustomFile::parse(text).expect("a file");
+        let experiment = file.experiment(&options()).expect("an experiment");
+        let of = |level| experiment.cells.iter().filter(move |cell| cell.level == level);
+        assert_eq!((of(Level::Edge).count(), of(Level::Node).count()), (1, 3));
+        assert!(of(Level::Edge).all(|cell| cell.variant.is_empty() && cell.candidates[0].clip == 1.0));
+    }
+
     #[test]
     fn mistakes_in_a_file_are_named() {
         for (text, part) in [
@@ -210,6 +215,9 @@ mod tests {
             let error = CustomFile::parse(text).expect_err(text).to_string();
             assert!(error.contains(part) && !error.contains('\n'), "{part:?} is not in {error:?}");
         }
+        let vain = CustomFile::parse("name = 'x'\n[vary]\nclip = [0.5, 1.0]").expect("a file");
+        let error = vain.experiment(&options()).expect_err("edges have no gradients to clip").to_string();
+        assert!(error.contains("`clip` has no effect: it belongs to `level node`"), "{error}");
         let file = CustomFile::parse("name = 'x'\n[vary]\ndepth = [1, 1000]").expect("a file");
         let error = file.experiment(&options()).expect_err("too deep").to_string();
         assert!(error.contains("with depth = 1000"), "{error}");

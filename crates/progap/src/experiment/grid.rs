@@ -2,28 +2,20 @@
 
 use serde_json::Value;
 
-use crate::settings::Settings;
+use super::suite::Cell;
+use crate::settings::{Declaration, Level, Settings};
 use crate::{Error, Result};
 
-/// A setting and its new value.
-pub type Change = (String, Value);
+pub use crate::settings::Change;
 
-/// The names of all settings that can be varied.
-pub fn known_settings() -> Vec<String> {
-    let settings = Settings::new(crate::Level::Edge);
-    let names = serde_json::to_value(settings).ok().and_then(|value| Some(value.as_object()?.clone()));
-    names.unwrap_or_default().into_iter().map(|(name, _)| name).filter(|name| name != "seed").collect()
-}
-
-/// The name of a setting as it is written in files, from how a user wrote it.
-pub(super) fn setting_name(written: &str) -> Result<String> {
-    let name = written.trim().replace('-', "_");
-    let known = known_settings();
-    if known.contains(&name) {
-        return Ok(name);
+/// The setting of that name, as far as it can be the same in all runs.
+pub(super) fn setting(written: &str) -> Result<&'static Declaration> {
+    match Declaration::find(written)? {
+        seed if seed.name == "seed" => Err(Error::Unsuitable(
+            "there is no setting \"seed\" here: seeds follow from the number of runs".into(),
+        )),
+        found => Ok(found),
     }
-    let why = if name == "seed" { " (seeds follow from the number of runs)" } else { "" };
-    Err(Error::Unsuitable(format!("there is no setting {written:?}{why}; there are {}", known.join(", "))))
 }
 
 /// Settings with some of them changed by name.
@@ -33,14 +25,35 @@ pub(super) fn setting_name(written: &str) -> Result<String> {
 pub fn changed(settings: &Settings, changes: &[Change]) -> Result<Settings> {
     let mut settings = settings.clone();
     for (written, value) in changes {
-        let name = setting_name(written)?;
-        let mut all = serde_json::to_value(&settings)
-            .map_err(|e| Error::Unsuitable(format!("the settings cannot be written: {e}")))?;
-        all[&name] = value.clone();
-        settings = serde_json::from_value(all)
-            .map_err(|e| Error::Unsuitable(format!("the setting {written} cannot be {value}: {e}")))?;
+        setting(written)?.set(&mut settings, value.clone())?;
     }
     Ok(settings)
+}
+
+/// As [`changed`], but what decides nothing in such a run stays as it was: one run stands for all that are the same.
+pub(super) fn changed_where_it_matters(usual: &Settings, changes: &[Change]) -> Result<Settings> {
+    let mut settings = changed(usual, changes)?;
+    for (written, _) in changes {
+        let setting = setting(written)?;
+        let says_something = !setting.about.remarked || usual.level == Level::None;
+        if says_something && settings.without_effect(setting.name).is_some() {
+            setting.set(&mut settings, setting.get(usual))?;
+        }
+    }
+    Ok(settings)
+}
+
+/// Refuses a change that decides nothing in any run.
+pub(super) fn refuse_changes_in_vain(changes: &[Change], cells: &[Cell]) -> Result<()> {
+    for (written, _) in changes {
+        let setting = setting(written)?;
+        let runs = || cells.iter().flat_map(|cell| &cell.candidates);
+        let why = |settings: &Settings| settings.without_effect(setting.name);
+        if let Some(why) = runs().next().and_then(why).filter(|_| runs().all(|run| why(run).is_some())) {
+            return Err(Error::NoEffect { name: setting.name, why: why.into_owned() });
+        }
+    }
+    Ok(())
 }
 
 /// Every choice of one value for each setting; the last setting varies fastest.
@@ -70,7 +83,10 @@ mod tests {
         assert_eq!(change("epsilon", json!(3)).expect("changed").epsilon, Some(3.0));
         let said = |outcome: Result<Settings>| outcome.expect_err("refused").to_string();
         assert!(said(change("learnig_rate", json!(1))).contains("no setting \"learnig_rate\"; there are "));
-        assert!(said(change("depth", json!("deep"))).contains("depth cannot be \"deep\""));
+        assert!(
+            said(change("depth", json!("deep")))
+                .contains("depth cannot be \"deep\": give a whole number from 0 to 50")
+        );
         assert!(said(change("seed", json!(1))).contains("seeds follow"));
     }
 

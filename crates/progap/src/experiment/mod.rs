@@ -32,7 +32,7 @@ mod tuning;
 
 pub use bootstrap::{mean, mean_interval};
 pub use custom::CustomFile;
-pub use grid::{Change, changed, known_settings};
+pub use grid::{Change, changed};
 pub use job::{DataSpec, Job};
 pub use library::{Library, Loaded};
 pub use outcome::{Budget, Outcome, outcome};

@@ -172,13 +172,14 @@ impl Queue<'_> {
         if let Some(expected) = expected.filter(|expected| *expected != loaded.fingerprint) {
             return Err(Error::Unsuitable(format!(
                 "the data set {} is not what it was when these results were begun (fingerprint {}, then {expected}): \
-                 name another folder with --out",
+                 name another folder",
                 job.data.name, loaded.fingerprint
             )));
         }
         let mut observer = |_: &_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let dataset = &loaded.dataset;
-        let metrics = fit_in_memory(dataset, &loaded.fingerprint, &job.settings, self.cache, &mut observer)?;
+        let metrics =
+            fit_in_memory(dataset, &loaded.fingerprint, &job.settings.checked()?, self.cache, &mut observer)?;
         let nodes = |part| dataset.split().map_or(0, |split| split.count(part));
         let sizes = PublicSizes {
             edges: dataset.graph().edges(),

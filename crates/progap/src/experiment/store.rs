@@ -143,7 +143,7 @@ impl Store {
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::file(
                     path,
-                    "another process is writing to these results: wait until it ends, or name another folder with --out",
+                    "another process is writing to these results: wait until it ends, or name another folder",
                 ));
             }
             Err(TryLockError::Error(error)) => return Err(Error::file(&lock_path, error)),
@@ -195,7 +195,7 @@ impl Store {
                 &self.path,
                 format!(
                     "these results have version {found}, and this program reads version {VERSION}: they are left as \
-                     they are; name another folder with --out"
+                     they are; name another folder"
                 ),
             )),
         }
@@ -356,7 +356,7 @@ fn insert(connection: &Connection, key: &str, raw: &Raw) -> rusqlite::Result<()>
     statement.execute(values).map(|_| ())
 }
 
-const NOT_OURS: &str = "this is not a store of results; name another folder with --out";
+const NOT_OURS: &str = "this is not a store of results; name another folder";
 
 fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     sqlite::connect(path, extra, LONGEST_TEXT, Duration::from_secs(5)).map_err(|e| say(path, e))
@@ -439,7 +439,7 @@ mod tests {
         drop(store);
         let before = fs::read(&path).expect("bytes");
         let error = Store::open(&path).expect_err("another version").to_string();
-        assert!(error.contains("version 7") && error.contains("--out"), "{error}");
+        assert!(error.contains("version 7") && error.contains("another folder"), "{error}");
         assert_eq!(fs::read(&path).expect("bytes"), before);
         for content in ["id,label\n1,2\n".repeat(100), "x".into()] {
             fs::write(&path, &content).expect("written");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::grid::{Change, changed, combinations, known_settings, setting_name};
+use super::grid::{Change, changed, changed_where_it_matters, combinations, refuse_changes_in_vain, setting};
 use super::published::with_published_sizes;
 use super::tuning::{Tuning, trials};
 use super::{DataSpec, Job};
@@ -118,18 +118,15 @@ pub struct Experiment {
     pub left_out: Vec<String>,
 }
 
-/// The additions that `ablation` turns on and off: levels, a name, settings. What this version has no setting for is
-/// left out.
+/// The additions that `ablation` turns on and off: levels, a name, settings.
 fn additions() -> Vec<(Vec<Level>, &'static str, Vec<Change>)> {
     let both = || vec![Level::Edge, Level::Node];
     let (edge, node) = (|| vec![Level::Edge], || vec![Level::Node]);
     let change = |name: &str, value: &str| (name.to_string(), json!(value));
     let number = |name: &str, value: f64| (name.to_string(), json!(value));
-    let known = known_settings();
-    let mut published = vec![change("accounting", "rdp"), change("bounding", "sample")];
-    published.push(change("messages", "embeddings"));
-    published.retain(|(name, _)| known.contains(name));
-    let all = vec![
+    let published =
+        vec![change("accounting", "rdp"), change("bounding", "sample"), change("messages", "embeddings")];
+    vec![
         (both(), DEFAULTS, vec![]),
         (both(), "noise by Renyi divergences", vec![change("accounting", "rdp")]),
         (node(), "degrees bounded by sampling", vec![change("bounding", "sample")]),
@@ -138,8 +135,7 @@ fn additions() -> Vec<(Vec<Level>, &'static str, Vec<Change>)> {
         (edge(), "no weight decay", vec![number("weight_decay", 0.0)]),
         (node(), "gradients as noisy as aggregates", vec![number("gradient_noise_ratio", 1.0)]),
         (both(), "accounting, bounds and messages as published", published),
-    ];
-    all.into_iter().filter(|(_, _, changes)| changes.iter().all(|(name, _)| known.contains(name))).collect()
+    ]
 }
 
 /// What tells cells apart where both presets stand side by side.
@@ -161,6 +157,7 @@ impl Experiment {
         for data in &options.data {
             maker.add_data_set(data, &mut cells, &mut left_out)?;
         }
+        refuse_changes_in_vain(&options.changes, &cells)?;
         Ok(Experiment { left_out, ..Experiment::of(name, options, cells)? })
     }
 
@@ -239,11 +236,11 @@ impl Maker<'_> {
             return Err(Error::Contradiction("only table2 and tradeoff show both presets side by side"));
         }
         for (name, _) in &self.options.changes {
-            match setting_name(name)?.as_str() {
-                "method" => return Err(Error::Contradiction("methods are chosen with --methods")),
-                "level" => return Err(Error::Contradiction("levels are chosen with --levels")),
-                "epsilon" => return Err(Error::Contradiction("budgets are chosen with --epsilons")),
-                "depth" => return Err(Error::Contradiction("depths are chosen with --depths")),
+            match setting(name)?.name {
+                "method" => return Err(Error::Contradiction("methods are chosen with `methods`")),
+                "level" => return Err(Error::Contradiction("levels are chosen with `levels`")),
+                "epsilon" => return Err(Error::Contradiction("budgets are chosen with `epsilons`")),
+                "depth" => return Err(Error::Contradiction("depths are chosen with `depths`")),
                 _ => {}
             }
         }
@@ -388,9 +385,9 @@ impl Maker<'_> {
     ) -> Result<Cell> {
         let usual = if variant.paper { Settings::paper(method, level) } else { Settings::of(method, level) };
         // Figures stand beside published ones, which are for directed edges.
-        let usual = usual.with_published_promise();
+        let usual = usual.with_published_guarantee();
         let usual = if level == Level::Node { with_published_sizes(usual, &data.name) } else { usual };
-        let mut base = Settings { epsilon, ..changed(&usual, &self.options.changes)? };
+        let mut base = Settings { epsilon, ..changed_where_it_matters(&usual, &self.options.changes)? };
         base = changed(&base, &variant.changes)?;
         if let Some(depth) = variant.depth {
             base.depth = depth;
@@ -415,12 +412,11 @@ impl Maker<'_> {
                 Some([depth]) => settings.depth = *depth,
                 Some(_) => {
                     return Err(Error::Contradiction(
-                        "several --depths need a way to choose one: give --tuning grid or --tuning private",
+                        "several `depths` need a way to choose one: give `tuning grid` or `tuning private`",
                     ));
                 }
             }
-            settings.check()?;
-            return Ok(vec![settings]);
+            return Ok(vec![settings.checked()?.into_settings()]);
         }
         let numbers = |values: &[usize]| values.iter().map(|value| json!(value)).collect::<Vec<Value>>();
         let mut axes: Vec<(String, Vec<Value>)> = Vec::new();
@@ -435,16 +431,16 @@ impl Maker<'_> {
             axes.push(("epochs".into(), numbers(&[5, 10])));
         }
         // What the user fixed is not tuned.
-        let fixed: Vec<String> =
-            self.options.changes.iter().map(|(name, _)| setting_name(name)).collect::<Result<_>>()?;
-        axes.retain(|(name, _)| !fixed.contains(name));
+        let fixed: Vec<&str> =
+            self.options.changes.iter().map(|(name, _)| Ok(setting(name)?.name)).collect::<Result<_>>()?;
+        axes.retain(|(name, _)| !fixed.contains(&name.as_str()));
         let mut all = Vec::new();
         let mut refusal = None;
         for changes in combinations(&axes) {
             let settings = changed(base, &changes)?;
             // A method need not have every depth of the grid.
-            match settings.check() {
-                Ok(()) => all.push(settings),
+            match settings.checked() {
+                Ok(settings) => all.push(settings.into_settings()),
                 Err(error) => refusal = Some(error),
             }
         }
@@ -468,7 +464,8 @@ struct Variant {
 /// Whether a method asks nothing of the graph, whatever its budget.
 fn touches_no_edge(settings: &Settings) -> bool {
     let sizes = PublicSizes { edges: 1_000_000, train_nodes: 100_000, ..PublicSizes::default() };
-    Plan::new(settings, sizes).is_ok_and(|plan| plan.epsilon == 0.0)
+    let plan = settings.checked().and_then(|settings| Plan::new(&settings, sizes));
+    plan.is_ok_and(|plan| plan.epsilon == 0.0)
 }
 
 #[cfg(test)]
@@ -562,7 +559,7 @@ mod tests {
         assert_eq!(ablation(Method::Progap), [""; 0]);
         let left_out = ablation(Method::DpGnn);
         assert_eq!(left_out.len(), 1, "{left_out:?}");
-        let (what, why) = ("degrees bounded by capped weights, for dp-gnn at level node: ", "--bounding");
+        let (what, why) = ("degrees bounded by capped weights, for dp-gnn at level node: ", "`bounding`");
         assert!(left_out[0].starts_with(what) && left_out[0].contains(why), "{left_out:?}");
     }
 
@@ -575,11 +572,16 @@ mod tests {
         let empty = Options { depths: Some(vec![]), ..options(Tuning::Grid) };
         assert!(said(Name::Table2, &empty).contains("depths is empty"));
         let several = Options { depths: Some(vec![1, 2]), ..usual.clone() };
-        assert!(said(Name::Table2, &several).contains("--tuning grid"));
+        assert!(said(Name::Table2, &several).contains("`tuning grid`"));
         let unknown = Options { changes: vec![("depht".into(), json!(1))], ..usual.clone() };
         assert!(said(Name::Table2, &unknown).contains("no setting \"depht\""));
         let level = Options { changes: vec![("level".into(), json!("edge"))], ..usual.clone() };
-        assert!(said(Name::Table2, &level).contains("--levels"));
+        assert!(said(Name::Table2, &level).contains("`levels`"));
+        let vain = Options { changes: vec![("encoder-layers".into(), json!(1))], ..usual.clone() };
+        assert!(
+            said(Name::Depth, &vain).contains("`encoder_layers` has no effect: it belongs to `method gap`")
+        );
+        assert!(Experiment::new(Name::Table2, &vain).is_ok(), "gap is among the methods");
         let budget = Options { epsilons: Some(vec![-1.0]), ..usual };
         assert!(said(Name::Table2, &budget).contains("epsilon -1"));
     }

@@ -77,7 +77,7 @@ pub(super) fn budget(candidates: &[Settings], sizes: PublicSizes) -> Result<Opti
     let mut events: Vec<Event> = Vec::new();
     let (mut one_run, mut delta, mut values) = (0f64, 0f64, 0u64);
     for settings in candidates.iter().filter(|settings| settings.level != Level::None) {
-        let plan = Plan::new(settings, sizes)?;
+        let plan = Plan::new(&settings.checked()?, sizes)?;
         if !events.is_empty() && plan.delta != delta {
             return Err(Error::Contradiction("settings of one choice have different deltas"));
         }
@@ -142,7 +142,7 @@ mod tests {
         let found = budget(std::slice::from_ref(&settings), sizes).expect("accounted").expect("private");
         let event = RunCount::new(ETA, GAMMA)
             .expect("a law")
-            .event(Plan::new(&settings, sizes).expect("a plan").event);
+            .event(Plan::new(&settings.checked().expect("settings"), sizes).expect("a plan").event);
         let at = |delta| {
             RdpAccountant::new().epsilon(event.as_ref().expect("an event"), delta).expect("a bound").value
         };
@@ -150,14 +150,14 @@ mod tests {
         assert!(found.tuned > at(found.delta));
     }
 
-    /// The tables' error of every run counts: values that fit for one run and not for thousands leave no promise.
+    /// The tables' error of every run counts: values that fit for one run and not for thousands leave no guarantee.
     #[test]
     fn the_tables_of_all_runs_are_paid_for() {
         let one =
             PublicSizes { edges: 1_000_000, nodes: 1 << 30, classes: 1 << 12, ..PublicSizes::default() };
         let delta = Some(1e-7);
         let settings = Settings { depth: 5, epsilon: Some(12.0), delta, ..Settings::new(Level::Edge) };
-        let plan = Plan::new(&settings, one).expect("a plan");
+        let plan = Plan::new(&settings.checked().expect("settings"), one).expect("a plan");
         let found = budget(std::slice::from_ref(&settings), one).expect("accounted").expect("private");
         assert!(tables::fit(plan.noise_values, 13.0, plan.delta) && found.tuned.is_infinite(), "{found:?}");
         let few = PublicSizes { nodes: 1000, classes: 2, ..one };

@@ -148,14 +148,10 @@ impl Book {
         if let Some(account) = named.iter().find(|account| account.unit == unit) {
             return Ok(account);
         }
-        let init = format!(
-            "progap ledger init {} --data DATASET --name {name} --unit {unit} --epsilon E --delta D",
-            path.display()
-        );
-        let dataset = name.to_owned();
+        let (path, dataset, asked) = (path.to_owned(), name.to_owned(), unit);
         Err(match units(&named) {
-            units if units.is_empty() => Error::Unregistered { path: path.to_owned(), dataset, init },
-            registered => Error::Unit { dataset, registered, asked: unit, init },
+            units if units.is_empty() => Error::Unregistered { path, dataset, asked },
+            registered => Error::Unit { path, dataset, registered, asked },
         })
     }
 

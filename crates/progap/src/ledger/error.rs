@@ -105,14 +105,14 @@ pub enum Error {
         expected: String,
     },
     /// No budget was set for the data set.
-    #[error("the ledger {} has no budget for {dataset}: give it one with `{init}`", .path.display())]
+    #[error("the ledger {} has no budget for {dataset}: give it one", .path.display())]
     Unregistered {
         /// The ledger.
         path: PathBuf,
         /// The name that was looked for.
         dataset: String,
-        /// The command that enters one.
-        init: String,
+        /// The unit that was asked for.
+        asked: Unit,
     },
     /// A data set has one budget for each unit.
     #[error("{name} has a budget for the unit `{unit}` already: change it with `progap ledger set-budget`")]
@@ -136,7 +136,7 @@ pub enum Error {
         unit: Unit,
     },
     /// A name that stands for several budgets.
-    #[error("{name} has budgets for several units ({units}): say which one with --unit")]
+    #[error("{name} has budgets for several units ({units}): say which one with `unit`")]
     Ambiguous {
         /// The name.
         name: String,
@@ -146,17 +146,17 @@ pub enum Error {
     /// Costs in different units cannot be added.
     #[error(
         "the budget of {dataset} protects the unit `{registered}`, and this run is accounted for in the unit `{asked}`: \
-         the two cannot be added up; give it a budget for that unit too with `{init}`"
+         the two cannot be added up; give it a budget for that unit too"
     )]
     Unit {
+        /// The ledger.
+        path: PathBuf,
         /// The data set's name.
         dataset: String,
         /// The units of its budgets.
         registered: String,
         /// The unit of the run.
         asked: Unit,
-        /// The command that enters one.
-        init: String,
     },
     /// Noise that can be computed again protects nothing.
     #[error(
@@ -245,18 +245,6 @@ impl Error {
                 Error::Damaged { path, what: source.to_string() }
             }
             _ => Error::Storage { path, source },
-        }
-    }
-
-    /// The same error with the command that would help.
-    #[must_use]
-    pub fn with_init(self, line: String) -> Self {
-        match self {
-            Error::Unregistered { path, dataset, .. } => Error::Unregistered { path, dataset, init: line },
-            Error::Unit { dataset, registered, asked, .. } => {
-                Error::Unit { dataset, registered, asked, init: line }
-            }
-            other => other,
         }
     }
 

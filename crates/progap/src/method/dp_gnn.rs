@@ -51,7 +51,7 @@ impl Recipe for DpGnn {
         match settings.bounding {
             Bounding::Sample => Ok(()),
             _ => Err(Error::Contradiction(
-                "the method dp-gnn bounds how many nodes a record can reach: leave --bounding out, or give sample",
+                "the method dp-gnn bounds how many nodes a record can reach: leave `bounding` out, or give `bounding sample`",
             )),
         }
     }

@@ -31,7 +31,9 @@ impl Recipe for Mlp {
     fn check(&self, settings: &Settings) -> Result<()> {
         match settings.depth {
             0 => Ok(()),
-            _ => Err(Error::Contradiction("the method mlp touches no edge: leave --depth out, or give 0")),
+            _ => Err(Error::Contradiction(
+                "the method mlp touches no edge: leave `depth` out, or give `depth 0`",
+            )),
         }
     }
 

@@ -22,6 +22,7 @@ pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
 use crate::Result;
+use crate::ledger::Warning;
 use crate::model::Shape;
 use crate::predictor::{Link, Predictor, Reads};
 use crate::settings::{Combination, Level, Nonlinearity, Settings};
@@ -50,6 +51,9 @@ pub struct Progress {
 pub trait Observer: Send {
     /// After each epoch.
     fn epoch(&mut self, progress: &Progress) -> ControlFlow<()>;
+
+    /// Before anything is charged: what the owner of the budget should know.
+    fn warning(&mut self, _warning: &Warning) {}
 }
 
 /// Nobody watches.

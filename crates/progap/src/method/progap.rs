@@ -58,8 +58,8 @@ impl Recipe for ProGap {
         match settings.level == Level::Node && settings.messages == Messages::Auto {
             false => Ok(()),
             true => Err(Error::Contradiction(
-                "validation labels are private at node level, so they cannot choose messages: give --messages labels or \
-                 embeddings",
+                "validation labels are private at node level, so they cannot choose messages: give `messages labels` \
+                 or `messages embeddings`",
             )),
         }
     }

@@ -178,7 +178,7 @@ pub(crate) trait Recipe: Sync {
         match self.is_pure() || !self.aggregates_are_protected() {
             false => Ok(()),
             true => Err(Error::Unsuitable(format!(
-                "private tuning is not there for {}: leave it out with --methods, or use --tuning none",
+                "private tuning is not there for {}: leave it out of `methods`, or use `tuning none`",
                 self.entry().method
             ))),
         }

@@ -79,7 +79,7 @@ mod tests {
             for &level in method.recipe().entry().levels {
                 let settings = method.recipe().defaults(level);
                 assert_eq!((settings.method, settings.level), (method, level));
-                settings.check().unwrap_or_else(|e| panic!("{method} {level}: {e}"));
+                let _ = settings.checked().unwrap_or_else(|e| panic!("{method} {level}: {e}"));
             }
         }
         assert!("gcn".parse::<Method>().is_err());

@@ -49,7 +49,7 @@ impl Recipe for GraphSage {
         let graph = trainer.vault.public_graph().cloned();
         fit_along(
             trainer,
-            &graph.ok_or(Error::Contradiction("the method sage sees the graph: use --level none"))?,
+            &graph.ok_or(Error::Contradiction("the method sage sees the graph: use `level none`"))?,
         )
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
     match settings.jk {
         Combination::Cat | Combination::Sum | Combination::Mean | Combination::Max => Ok(()),
         _ => Err(Error::Contradiction(
-            "GraphSAGE combines its convolutions without parameters: give --jk cat, sum, mean or max",
+            "GraphSAGE combines its convolutions without parameters: give `jk cat`, sum, mean or max",
         )),
     }
 }

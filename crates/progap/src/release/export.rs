@@ -194,13 +194,13 @@ pub fn export(
     let settings = &release.config.settings;
     if exported.rows && settings.level == Level::Node {
         return Err(Error::Contradiction(
-            "features and labels are private at node level: an export cannot have them, leave out --with-rows",
+            "features and labels are private at node level: an export cannot have them, leave out `with_rows`",
         ));
     }
     if exported.rows && !release.has_features() {
         return Err(Error::file(
             folder,
-            "the rows of the nodes are not in this release: leave out --with-rows",
+            "the rows of the nodes are not in this release: leave out `with_rows`",
         ));
     }
     let place = Place::beside(out, folder)?;
@@ -319,7 +319,7 @@ pub fn missing_for_predictions(release: &Release) -> Option<&'static str> {
         ),
         (false, _) => Some(
             "the rows of the nodes (features and labels) are not in this export: predictions need them, ask for one made \
-             with --with-rows",
+             with `with_rows`",
         ),
     }
 }

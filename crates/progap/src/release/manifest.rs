@@ -114,7 +114,7 @@ impl Listed {
         let folder = Folder::open(path, "there is no release here")?;
         if let Some(left) = run::left_over(path) {
             let what = format!(
-                "the run is not finished ({left} is still there), so this is no release yet; go on with `progap train --resume`"
+                "the run is not finished ({left} is still there), so this is no release yet; resume it"
             );
             return Err(Error::file(path, what));
         }

@@ -20,6 +20,7 @@
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
 mod export;
+mod guarantee;
 mod manifest;
 mod signed;
 mod statement;
@@ -31,6 +32,7 @@ use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, store}
 use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
+pub use guarantee::Guarantee;
 pub use signed::{Signed, signed};
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_guarantee};
@@ -152,9 +154,7 @@ pub(crate) fn write(
     let config = Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source };
     let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
-    let statement = Statement::new(&run.settings, plan, fitted, dataset)?;
-    // What was recorded is what was asked: a release that guarantees more than that is never written.
-    verify::check_guarantee(&statement, &run.settings, plan)?;
+    let statement = stated(&run.settings, plan, fitted, dataset)?;
     files::write_json(&folder.join(STATEMENT), &statement)?;
     let metrics_file = metrics_file(&run.settings);
     files::write_json(&folder.join(metrics_file), metrics)?;
@@ -211,9 +211,8 @@ impl Release {
         // Without the excerpt that the parser shows: it is a stranger's text, and may be one line without end.
         let config: Config =
             toml::from_str(&text).map_err(|e| e.message().to_string()).in_file(&folder.join(CONFIG))?;
-        let settings = &config.settings;
         // What decides how much is read must be in its range, and the list must be that of the method.
-        settings.check()?;
+        let settings = &config.settings.checked()?;
         listed.check(settings)?;
         let json = |name: &str, at_most| listed.read(name, at_most).map(|bytes| (folder.join(name), bytes));
         let (file, bytes) = json(STATEMENT, SMALL)?;
@@ -327,18 +326,61 @@ impl Release {
 
     /// What the model says about some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also
     /// what was kept of its senders' rows, which its statement says.
-    pub fn predict(&self, nodes: &[u32]) -> Result<Predictions> {
+    pub fn predict_nodes(&self, nodes: &[u32]) -> Result<Predictions> {
         if let Some(missing) = missing_for_predictions(self) {
             return Err(Error::file(&self.folder, missing));
         }
-        let bytes = 4.0 * nodes.len() as f64 * self.nodes.classes() as f64;
-        memory::check("the probabilities of all classes", bytes, memory::available())?;
-        let probabilities = self.predictor.probabilities(&Rows::of_nodes(&self.nodes)?, nodes)?;
-        let best = |row: &[f32]| {
-            let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            row.iter().position(|&p| p == largest).unwrap_or(0) as u32
-        };
-        let classes = probabilities.chunks_exact(self.nodes.classes()).map(best).collect();
-        Ok(Predictions { nodes: nodes.to_vec(), classes, probabilities })
+        predictions(&self.predictor, &self.nodes, nodes)
     }
+
+    /// What the model says about every node; see [`Release::predict_nodes`].
+    ///
+    /// # Errors
+    /// A release that predictions cannot be made of, because what they read was taken out.
+    pub fn predict(&self) -> Result<Predictions> {
+        self.predict_nodes(&every_node(&self.nodes))
+    }
+
+    /// What is guaranteed about the release.
+    pub fn guarantee(&self) -> Guarantee {
+        self.statement.guarantee()
+    }
+
+    /// Recomputes all of it that can be recomputed; see [`verify()`].
+    ///
+    /// # Errors
+    /// A release that cannot even be opened any more.
+    pub fn verify(&self) -> Result<Vec<Finding>> {
+        verify(&self.folder)
+    }
+}
+
+/// All nodes, by position.
+pub(crate) fn every_node(dataset: &Dataset) -> Vec<u32> {
+    (0..dataset.nodes() as u32).collect()
+}
+
+/// What a model says about some nodes.
+pub(crate) fn predictions(predictor: &Predictor, dataset: &Dataset, nodes: &[u32]) -> Result<Predictions> {
+    let bytes = 4.0 * nodes.len() as f64 * dataset.classes() as f64;
+    memory::check("the probabilities of all classes", bytes, memory::available())?;
+    let probabilities = predictor.probabilities(&Rows::of_nodes(dataset)?, nodes)?;
+    let best = |row: &[f32]| {
+        let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        row.iter().position(|&p| p == largest).unwrap_or(0) as u32
+    };
+    let classes = probabilities.chunks_exact(dataset.classes()).map(best).collect();
+    Ok(Predictions { nodes: nodes.to_vec(), classes, probabilities })
+}
+
+/// The statement of a run. What was recorded is what was asked: one that claims less is never made.
+pub(crate) fn stated(
+    settings: &Settings,
+    plan: &Plan,
+    fitted: &Fitted,
+    dataset: &Dataset,
+) -> Result<Statement> {
+    let statement = Statement::new(settings, plan, fitted, dataset)?;
+    verify::check_guarantee(&statement, settings, plan)?;
+    Ok(statement)
 }

@@ -80,7 +80,7 @@ pub fn signed(folder: &Path, signer: Option<&PublicKey>) -> Result<(Finding, Sig
             finding(
                 true,
                 format!(
-                    "by key {}, which was not asked for: anyone can sign with a key of their own. Pass --signer with a public \
+                    "by key {}, which was not asked for: anyone can sign with a key of their own. Pass `signer` with a public \
                      key that you know is its maker's",
                     key.fingerprint()
                 ),

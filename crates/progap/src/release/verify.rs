@@ -119,8 +119,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
 /// the accuracies where labels are there. What it finds does not depend on anything in `private/`.
 pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let (statement, settings) = (&release.statement, &release.config.settings);
-    settings.check()?;
+    let (statement, settings) = (&release.statement, &release.config.settings.checked()?);
     findings.push(words(statement, settings));
     findings.push(measured::sizes(release)?);
     let nodes = release.nodes();

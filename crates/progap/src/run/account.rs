@@ -48,12 +48,12 @@ pub fn chargeable(settings: &Settings) -> Result<Unit> {
     if settings.seed.is_some() {
         return Err(Error::Contradiction(
             "a run with a seed has noise that anybody can compute, so it is not private and cannot be charged: leave out \
-             --seed, or --ledger",
+             `seed`, or `ledger`",
         ));
     }
     match settings.level {
         Level::None => Err(Error::Contradiction(
-            "a run without privacy cannot be charged: leave out --ledger, or give --level edge or --level node",
+            "a run without privacy cannot be charged: leave out `ledger`, or give `level edge` or `level node`",
         )),
         Level::Edge if settings.undirected => Ok(Unit::EdgeUndirected),
         Level::Edge => Ok(Unit::Edge),
@@ -70,8 +70,8 @@ pub fn check_budget(dataset: &Dataset, name: &str, unit: Unit, epsilon: f64, del
         Unit::Edge => (graph.distinct_edges(), "directed edges", dataset.nodes()),
         Unit::EdgeUndirected if !graph.is_symmetric() => {
             return Err(Error::Unsuitable(format!(
-                "{} has edges without an edge back, so no run on it protects friendships: give --undirected or \
-                 --symmetrise, here and in training, or --unit edge",
+                "{} has edges without an edge back, so no run on it protects friendships: give `undirected` or \
+                 `symmetrise`, here and in training, or `unit edge`",
                 dataset.name()
             )));
         }

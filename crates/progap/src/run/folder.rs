@@ -132,7 +132,7 @@ impl RunFolder {
         if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::file(
                 path,
-                "the folder is not empty; name another one with --out, or --resume it",
+                "the folder is not empty; name another folder, or resume the run in it",
             ));
         }
         if let Some(parent) = path.parent() {

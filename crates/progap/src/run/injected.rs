@@ -86,7 +86,7 @@ fn train_given(
     answers: &Answers,
     meddle: impl FnOnce(&mut Vault),
 ) -> Result<Release> {
-    let plan = prepare(dataset, settings)?;
+    let plan = prepare(dataset, &settings.checked()?)?;
     let mut folder =
         RunFolder::create(path, RunFile::new(dataset, settings, None, Value::Null, None)?, None)?;
     let stopwatch = Stopwatch::start(false);
@@ -112,7 +112,7 @@ fn randomness(settings: &Settings) -> Randomness<Reproducible> {
 /// What the mechanisms answered in a run that is over.
 fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers {
     if settings.method == Method::EdgeRand {
-        let plan: Plan = prepare(dataset, settings).expect("a plan");
+        let plan: Plan = prepare(dataset, &settings.checked().expect("settings")).expect("a plan");
         let mut vault = Vault::new(dataset.clone(), settings, randomness(settings)).expect("a vault");
         return Answers::Graph(vault.noisy_graph(&plan, None).expect("a noisy graph"));
     }
@@ -177,7 +177,7 @@ fn given_the_same_answers_no_public_byte_tells_the_edges() {
         let keep = tempfile::tempdir().expect("a folder");
         let at = |name: &str| keep.path().join(name);
         let train = |data: &Dataset, name: &str| {
-            super::train(data.clone(), &settings, &at(name), None, Value::Null, &mut ()).expect("trained")
+            crate::train(data, &settings).into_folder(at(name)).expect("trained")
         };
         let one = train(&twins[0], "one");
         let given = answers(&twins[0], &settings, &one);

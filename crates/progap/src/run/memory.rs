@@ -18,7 +18,7 @@ use crate::method::trainer::{CheckpointStore, State, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::{Calibrations, Plan};
 use crate::release::Metrics;
-use crate::settings::{Level, Settings};
+use crate::settings::{Checked, Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -91,11 +91,10 @@ fn without(settings: &Settings, names: &[&str]) -> String {
 pub fn fit_in_memory(
     dataset: &Dataset,
     fingerprint: &str,
-    settings: &Settings,
+    settings: &Checked,
     cache: &StageCache,
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
-    settings.check()?;
     let settings = &settings.for_graph(dataset.graph());
     let plan =
         prepare_by(dataset, settings, |settings, sizes| Plan::remembered(&cache.noise, settings, sizes))?;
@@ -138,12 +137,14 @@ fn fit(
 }
 
 /// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.
-struct InMemoryRun<'s> {
+pub(super) struct InMemoryRun<'s> {
     cache: Option<(&'s StageCache, StageKeys)>,
     begun: State,
     aggregates: Vec<Buffer<f32>>,
     /// Whether gradients are noisy.
     noisy_rows: bool,
+    /// Whether the accuracy on the training nodes is measured after each epoch.
+    pub(super) watches_training: bool,
 }
 
 /// The names of the stages of a run.
@@ -166,8 +167,14 @@ fn noise(plan: &Plan) -> String {
 }
 
 impl<'s> InMemoryRun<'s> {
-    fn alone() -> Self {
-        InMemoryRun { cache: None, begun: State::default(), aggregates: vec![], noisy_rows: false }
+    pub(super) fn alone() -> Self {
+        InMemoryRun {
+            cache: None,
+            begun: State::default(),
+            aggregates: vec![],
+            noisy_rows: false,
+            watches_training: true,
+        }
     }
 
     fn new(cache: &'s StageCache, fingerprint: &str, settings: &Settings, plan: &Plan) -> Self {
@@ -184,7 +191,13 @@ impl<'s> InMemoryRun<'s> {
         let Stage { state, aggregates } = found.unwrap_or_default();
         drop(stages);
         let noisy_rows = settings.level == Level::Node;
-        InMemoryRun { cache: Some((cache, keys)), begun: state, aggregates, noisy_rows }
+        InMemoryRun {
+            cache: Some((cache, keys)),
+            begun: state,
+            aggregates,
+            noisy_rows,
+            watches_training: true,
+        }
     }
 }
 
@@ -231,7 +244,7 @@ impl CheckpointStore for InMemoryRun<'_> {
     }
 
     fn watches_training(&self) -> bool {
-        true
+        self.watches_training
     }
 }
 
@@ -253,7 +266,8 @@ mod tests {
             for depth in [2, 1, 3, 0] {
                 let settings =
                     Settings { depth, epochs: 3, batch_size: 100, seed: Some(5), ..Settings::new(level) };
-                let fit = |cache: &StageCache| fit_in_memory(&dataset, "f", &settings, cache, &mut ());
+                let fit =
+                    |cache: &StageCache| fit_in_memory(&dataset, "f", &settings.checked()?, cache, &mut ());
                 let (first, alone) =
                     (fit(&cache).expect("trained"), fit(&StageCache::default()).expect("trained"));
                 assert_eq!(first, alone, "{level} {depth}");
@@ -272,6 +286,7 @@ mod tests {
         for hidden in [8, 32, 16] {
             let settings =
                 Settings { hidden, epochs: 2, seed: Some(5), ..Settings::of(Method::Gap, Level::Edge) };
+            let settings = settings.checked().expect("settings");
             let fit = |cache: &StageCache| fit_in_memory(&dataset, "f", &settings, cache, &mut ());
             assert_eq!(
                 fit(&cache).expect("trained"),
@@ -290,7 +305,8 @@ mod tests {
             let settings = Settings { epochs: 4, seed: Some(3), ..Settings::of(method, Level::Edge) };
             let folder = tempfile::tempdir().expect("a folder");
             let folder = folder.path().join("release");
-            let release = crate::run::train(dataset.clone(), &settings, &folder, None, Value::Null, &mut ());
+            let release = crate::train(&dataset, &settings).into_folder(&folder);
+            let settings = settings.checked().expect("settings");
             let metrics = fit_in_memory(&dataset, "f", &settings, &StageCache::default(), &mut ());
             assert_eq!(metrics.expect("trained"), release.expect("trained").metrics, "{method}");
         }

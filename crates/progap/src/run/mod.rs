@@ -19,63 +19,36 @@ mod folder;
 mod injected;
 mod memory;
 mod progress;
+mod training;
 
 use std::path::Path;
 
 use progap_graph::{Dataset, Part};
-use progap_privacy::noise::{AnySource, Randomness, RunKey};
+use progap_privacy::noise::{AnySource, Randomness};
 
 pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
 use folder::RunFolder;
 pub use memory::{StageCache, fit_in_memory};
+pub use training::{Trained, Training};
 
 use crate::cost::Stopwatch;
-use crate::ledger::{self, Charge, Ledger};
+use crate::ledger::{Charge, Ledger};
 use crate::method::trainer::Trainer;
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Level, Settings};
+use crate::settings::{Checked, Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, delta};
 
-/// Trains on a data set and leaves a release in a new folder.
-///
-/// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is charged
-/// before the first noisy value is used: `account` is what [`Account::find`] found. `source` says how the data was asked for,
-/// and is kept beside the settings.
-pub fn train(
-    dataset: Dataset,
-    settings: &Settings,
-    folder: &Path,
-    account: Option<&Account>,
-    source: serde_json::Value,
-    observer: &mut dyn Observer,
-) -> Result<Release> {
-    if account.is_some() {
-        chargeable(settings)?;
-    }
-    let settings = &settings.for_graph(dataset.graph());
-    let plan = prepare(&dataset, settings)?;
-    let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
-    let run = RunFile::new(&dataset, settings, account, source, key.as_ref())?;
-    let run = RunFolder::create(folder, run, key)?;
-    if let Err(error) = charge(&run, &plan) {
-        // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
-        // reading or writing failed, it may have been charged: then it can be resumed.
-        if !matches!(error, Error::Ledger(ledger::Error::Storage { .. })) {
-            run.abandon();
-        }
-        return Err(error);
-    }
-    run_in_pool(dataset, run, plan, observer)
-}
-
 /// Charges the run's ledger, where it has one; the same run is charged once, however often it is resumed.
 fn charge(folder: &RunFolder, plan: &Plan) -> Result<()> {
-    let run = &folder.run;
+    charge_run(&folder.run, plan)
+}
+
+fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
     if let (Some(account), Some(unit)) = (&run.ledger, plan.unit) {
         let mut charge = Charge::new(&run.run_id, &account.name, unit, plan.event.clone())
             .with_noise_values(plan.noise_values)
@@ -102,7 +75,7 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
         folder.finish()?;
         return Release::open(&folder.path);
     }
-    let plan = prepare(&dataset, &folder.run.settings)?;
+    let plan = prepare(&dataset, &folder.run.settings.checked()?)?;
     charge(&folder, &plan)?;
     run_in_pool(dataset, folder, plan, observer)
 }
@@ -123,24 +96,23 @@ pub fn interrupted(folder: &Path) -> Result<RunFile> {
 }
 
 /// The noise of a run on a data set; what cannot be trained on is refused.
-pub fn prepare(dataset: &Dataset, settings: &Settings) -> Result<Plan> {
+pub fn prepare(dataset: &Dataset, settings: &Checked) -> Result<Plan> {
     prepare_by(dataset, settings, Plan::new)
 }
 
 /// As [`prepare`], by another way to the same plan.
 fn prepare_by(
     dataset: &Dataset,
-    settings: &Settings,
-    plan: impl FnOnce(&Settings, PublicSizes) -> Result<Plan>,
+    settings: &Checked,
+    plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
 ) -> Result<Plan> {
-    settings.check()?;
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
     // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere.
     for (part, name) in [(Part::Val, "validation"), (Part::Test, "test")] {
         let used = part == Part::Test || settings.level != Level::Node;
         if used && split.count(part) == 0 {
             return Err(Error::Unsuitable(format!(
-                "the split has no {name} nodes: give it some, or draw another one (--resplit --ratios 0.10,0.15)"
+                "the split has no {name} nodes: give it some, or draw another split"
             )));
         }
     }
@@ -172,8 +144,8 @@ fn prepare_by(
         && widths.iter().any(|&width| width > progap_graph::aggregate::MAX_WIDTH)
     {
         return Err(Error::Unsuitable(format!(
-            "what nodes send has one number per class, at most {}, and there are {}: use messages that do not, such as --messages \
-             embeddings of the method progap",
+            "what nodes send has one number per class, at most {}, and there are {}: use messages that do not, such as \
+             `messages embeddings` of the method progap",
             progap_graph::aggregate::MAX_WIDTH,
             dataset.classes()
         )));

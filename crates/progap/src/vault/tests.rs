@@ -20,7 +20,7 @@ fn data() -> Dataset {
 
 /// One aggregation with noise that depends on the seed alone: what differs between two of them are the messages.
 fn aggregate(dataset: Dataset, settings: &Settings, message: impl Fn(&Network) -> Message<'_>) -> Vec<f32> {
-    let plan = Plan::new(settings, SIZES).expect("a plan");
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let inputs = vec![dataset.features().columns()];
     let network = Network::new(Architecture::new(inputs, dataset.classes()), 1).expect("a network");
     let mut vault = Vault::new(dataset, settings, Randomness::from_seed(3)).expect("a vault");
@@ -38,7 +38,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 #[test]
 fn no_more_noise_is_drawn_than_the_plan_pays_for() {
     let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
-    let plan = Plan::new(&settings, SIZES).expect("a plan");
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let plan = Plan { noise_values: 300 * 3, ..plan };
     let network =
         Network::new(Architecture::new(vec![data().features().columns()], 3), 1).expect("a network");
@@ -106,7 +106,7 @@ fn a_record_moves_an_aggregate_by_its_bound_at_most() {
 #[test]
 fn the_scale_does_not_depend_on_degrees() {
     let settings = Settings { batch_size: 50, ..Settings::new(Level::Node) };
-    let plan = Plan::new(&settings, SIZES).expect("a plan");
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let noise = plan.aggregate_multiplier * plan.sensitivity;
     let scale = choose_scale(noise, influence(&settings)).expect("a scale").1 as f32;
     let are_multiples = |data: Dataset| {
@@ -161,7 +161,7 @@ fn votes(dataset: Dataset, settings: &Settings, plan: &Plan) -> Vec<f32> {
 #[test]
 fn an_edge_moves_one_count_by_one() {
     let settings = Settings::of(Method::Lpgnet, Level::None);
-    let plan = Plan::new(&settings, SIZES).expect("a plan");
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let with = votes(data(), &settings, &plan);
     let graph = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault").graph;
     for node in 0..300 {
@@ -176,10 +176,11 @@ fn an_edge_moves_one_count_by_one() {
 fn votes_are_recorded_with_the_noise_that_is_drawn() {
     for (undirected, sensitivity) in [(false, 1.0), (true, 2.0)] {
         let settings = Settings { undirected, ..Settings::of(Method::Lpgnet, Level::Edge) };
-        let plan = Plan::new(&settings, SIZES).expect("a plan");
+        let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let exact = Settings::of(Method::Lpgnet, Level::None);
         let noisy = votes(data(), &settings, &plan);
-        let exact = votes(data(), &exact, &Plan::new(&exact, SIZES).expect("a plan"));
+        let exact =
+            votes(data(), &exact, &Plan::new(&exact.checked().expect("settings"), SIZES).expect("a plan"));
         let spread =
             noisy.iter().zip(&exact).map(|(noisy, exact)| f64::from((noisy - exact).abs())).sum::<f64>();
         let Some(Event::Laplace { scale, sensitivity: charged }) =

@@ -29,7 +29,7 @@ pub fn train(settings: &Settings, folder: &Path) -> progap::Result<Release> {
 }
 
 pub fn train_on(data: &Dataset, settings: &Settings, folder: &Path) -> progap::Result<Release> {
-    run::train(data.clone(), settings, folder, None, Value::Null, &mut ())
+    progap::train(data, settings).into_folder(folder)
 }
 
 /// Every file of a release but the list of their checksums, and the one that says how long training took.
@@ -70,7 +70,7 @@ pub fn stopped_and_resumed_on(data: &Dataset, settings: &Settings, epochs: &[usi
     train_on(data, settings, &whole).expect("trained");
     for &epochs in epochs {
         let (_parts, parts) = folder();
-        let stopped = run::train(data.clone(), settings, &parts, None, Value::Null, &mut stop_after(epochs));
+        let stopped = progap::train(data, settings).observer(&mut stop_after(epochs)).into_folder(&parts);
         assert!(matches!(stopped, Err(Error::Interrupted(_))), "{stopped:?}");
         assert!(Release::open(&parts).is_err(), "an unfinished run is no release");
         run::resume(data.clone(), &parts, &mut ()).expect("resumed");
@@ -92,7 +92,7 @@ pub fn assert_predicts_as_measured(release: &Release) {
 /// As [`assert_predicts_as_measured`], on a data set of one's own.
 pub fn assert_predicts_as_measured_on(data: &Dataset, release: &Release) {
     let all: Vec<u32> = (0..release.nodes().nodes() as u32).collect();
-    let predictions = release.predict(&all).expect("predicted");
+    let predictions = release.predict_nodes(&all).expect("predicted");
     let test: Vec<usize> = data.split().expect("a split").nodes(progap_graph::Part::Test).collect();
     let hits = test.iter().filter(|&&node| predictions.classes[node] == data.labels()[node]).count();
     let accuracy = hits as f64 / test.len() as f64;

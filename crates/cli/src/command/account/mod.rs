@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueEnum};
 use progap::Settings;
-use progap::effect::without_effect;
 use progap::plan::PublicSizes;
 use progap::settings::Method;
 use progap_privacy::Unit;
@@ -198,7 +197,7 @@ impl Account {
             ("--max-degree", "max_degree", self.max_degree.is_some()),
             ("--ratio", "gradient_noise_ratio", self.ratio.is_some()),
         ] {
-            if let Some(why) = without_effect(&settings, name).filter(|_| given) {
+            if let Some(why) = settings.without_effect(name).filter(|_| given) {
                 return Err(format!("{flag} decides nothing here: {why}").into());
             }
         }

@@ -202,7 +202,11 @@ impl Question {
                 let gradient_multiplier = queries.as_ref().and_then(gradient_multiplier);
                 Ok(Ok(Asked { sigma: *sigma, queries, event, gradient_multiplier }))
             }
-            (None, Some(planned)) => match Plan::by(accountant, &planned.settings, planned.sizes) {
+            (None, Some(planned)) => match planned
+                .settings
+                .checked()
+                .and_then(|settings| Plan::by(accountant, &settings, planned.sizes))
+            {
                 Ok(plan) => {
                     let sigma = planned.sigma().map(|sigma| plan.multiplier * sigma.per_multiplier);
                     let gradient = plan.gradient_multiplier;

@@ -56,7 +56,7 @@ impl OneJob {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let job: Job = serde_json::from_str(&self.job).map_err(|e| format!("this is not a job: {e}"))?;
-        job.settings.check()?;
+        job.settings.checked()?;
         refuse_releases(&self.out)?;
         let mut store = Store::open(&self.out)?;
         if store.all()?.get(&job.key()).is_some_and(|stored| stored.outcome.is_ok()) {

@@ -13,12 +13,12 @@ mod sources;
 mod watch;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use progap::experiment::{self, Change, CustomFile, DataSpec, Name, Options, Store, Tuning};
-use progap::method::catalogue::methods;
-use progap::settings::{Level, Method};
-use serde_json::{Value, json};
+use progap::settings::{Declaration, Level, Method};
+use serde_json::Value;
 
 pub use self::folder::{is_folder, kept_report};
 pub use self::jobs::shell_word;
@@ -82,10 +82,10 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: Option<u64>,
     /// Methods, see `progap methods`
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_method)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = <Method as FromStr>::from_str)]
     methods: Option<Vec<Method>>,
     /// Levels: none, edge, node
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_level)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = <Level as FromStr>::from_str)]
     levels: Option<Vec<Level>>,
     /// Budgets, at every private level
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -185,20 +185,11 @@ impl From<Preset> for experiment::Preset {
     }
 }
 
-fn parse_method(text: &str) -> Result<Method, String> {
-    let names = || methods().map(|entry| entry.method.to_string()).collect::<Vec<_>>().join(", ");
-    serde_json::from_value(json!(text)).map_err(|_| format!("the methods are {}", names()))
-}
-
-fn parse_level(text: &str) -> Result<Level, String> {
-    serde_json::from_value(json!(text)).map_err(|_| "the levels are none, edge and node".to_string())
-}
-
 fn parse_change(text: &str) -> Result<Change, String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as epochs=20")?;
-    // What is not a number, a truth value or null is a word.
-    let value = serde_json::from_str(value.trim()).unwrap_or_else(|_| json!(value.trim()));
-    Ok((name.trim().to_string(), value))
+    // What is no setting, or no value of it, is refused with all else that is wrong with an experiment.
+    let parsed = Declaration::find(name).and_then(|setting| setting.parse(value));
+    Ok((name.trim().to_string(), parsed.unwrap_or_else(|_| value.trim().into())))
 }
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;

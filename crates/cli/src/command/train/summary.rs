@@ -18,7 +18,7 @@ use crate::ui::{self, percent};
 struct Report {
     #[serde(flatten)]
     run: RunReport,
-    /// What all runs cost together; null without a promise.
+    /// What all runs cost together; null without a guarantee.
     epsilon_all_runs: Option<f64>,
     delta_all_runs: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -176,7 +176,7 @@ pub fn other_unit(statement: &release::Statement) -> Option<(&'static str, Strin
 }
 
 /// Epsilon and delta of all runs together: as an accountant composes them, or else, for what no accountant composes, the sum
-/// of each. Nothing without a promise.
+/// of each. Nothing without a guarantee.
 fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
     let costs: Vec<(f64, f64)> = runs.iter().map(|run| run.epsilon.zip(run.delta)).collect::<Option<_>>()?;
     let sum = costs.iter().fold((0.0, 0.0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1));

@@ -16,7 +16,7 @@ const CALIBRATED: f64 = 1e-6;
 /// The plan that a run with these settings has at the delta of its statement, which is judged by [`bounded_delta`].
 pub(super) fn planned(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
     let delta = settings.delta.or(statement.delta.filter(|_| delta::matters(settings)));
-    Plan::new(&Settings { delta, ..settings.clone() }, sizes)
+    Plan::new(&Settings { delta, ..settings.clone() }.checked()?, sizes)
 }
 
 /// Delta by the rule of docs/privacy.md#delta, as far as what is public bounds it.

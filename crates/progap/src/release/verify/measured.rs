@@ -84,7 +84,7 @@ pub(super) fn accuracy(release: &Release) -> Result<Finding> {
             ok &= claimed.is_nan();
             continue;
         }
-        let predictions = release.predict(&members)?;
+        let predictions = release.predict_nodes(&members)?;
         let right = members.iter().zip(&predictions.classes);
         let right = right.filter(|&(&node, &class)| nodes.labels()[node as usize] == class).count() as f64;
         let ties = predictions.probabilities.chunks_exact(nodes.classes()).filter(|row| is_tie(row)).count();

@@ -2,56 +2,41 @@
 
 use std::borrow::Cow;
 
-use crate::method::{self, catalogue};
-use crate::settings::{Level, Method, Settings};
+use super::declaration::{Declaration, Scope};
+use super::{Level, Method, Settings};
+use crate::method::catalogue;
 
-/// Why a setting, by its name in config.toml, decides nothing in a run with these settings; `None` where it does.
-///
-/// ```
-/// use progap::effect::without_effect;
-/// use progap::{Level, Settings};
-///
-/// let why = without_effect(&Settings::new(Level::Edge), "clip").unwrap();
-/// assert_eq!(why, "it belongs to --level node");
-/// assert_eq!(without_effect(&Settings::new(Level::Node), "clip"), None);
-/// ```
-pub fn without_effect(settings: &Settings, name: &str) -> Option<Cow<'static, str>> {
-    match owner(settings.method, name) {
-        Some(owner) => Some(format!("it belongs to --method {owner}").into()),
-        None => of_no_use(settings, name).map(Cow::Borrowed),
+impl Settings {
+    /// Why a setting, by its name in config.toml, decides nothing in a run with these settings; `None` where it does.
+    ///
+    /// ```
+    /// use progap::settings::{Level, Settings};
+    ///
+    /// let why = Settings::new(Level::Edge).without_effect("clip").unwrap();
+    /// assert_eq!(why, "it belongs to `level node`");
+    /// assert_eq!(Settings::new(Level::Node).without_effect("clip"), None);
+    /// ```
+    pub fn without_effect(&self, name: &str) -> Option<Cow<'static, str>> {
+        let declaration = Declaration::find(name).ok()?;
+        if let Some(owner) = owner(self.method, declaration.name) {
+            return Some(format!("it belongs to `method {owner}`").into());
+        }
+        let why = out_of_scope(self, declaration.scope)
+            .or_else(|| declaration.about.needs.iter().find_map(|need| need(self)));
+        why.map(Cow::Borrowed)
     }
 }
 
-/// As [`without_effect`], for settings that the method has.
-fn of_no_use(settings: &Settings, name: &str) -> Option<&'static str> {
-    const NODE: Option<&str> = Some("it belongs to --level node");
-    let method = settings.method;
-    let node = settings.level == Level::Node;
-    let no_node_level = !catalogue::entry(method).levels.contains(&Level::Node);
-    let aggregates = method::aggregations(settings) > 0;
-    match name {
-        "clip" | "batch_size" | "bounding" | "max_degree" | "gradient_noise_ratio" if !node => {
-            if no_node_level {
-                Some("it belongs to --level node, which this method does not have")
-            } else {
-                NODE
-            }
-        }
-        "bounding" | "max_degree" if !method.recipe().reads_senders() && !aggregates => {
-            Some("it bounds what a node sends, and this run uses no edge")
-        }
-        "gradient_noise_ratio" if !aggregates => {
-            Some("it divides noise between aggregations and gradients, and this run has no noisy aggregation")
-        }
-        "messages" | "layerwise" if settings.depth == 0 => Some("it needs a --depth of at least 1"),
-        "accounting" if settings.level == Level::None => Some("at --level none nothing is accounted for"),
-        "accounting" if method.recipe().is_pure() => {
-            Some("this method has a delta of zero, for which there is one way to account")
-        }
-        "accounting" | "epsilon" | "delta" if settings.level == Level::Edge && !settings.touches_edges() => {
-            Some("this run uses no edge, so it costs nothing at --level edge")
-        }
-        _ => None,
+/// Why a setting of some levels decides nothing at this one.
+fn out_of_scope(settings: &Settings, scope: Scope) -> Option<&'static str> {
+    let node_level = catalogue::entry(settings.method).levels.contains(&Level::Node);
+    match (scope, settings.level) {
+        (Scope::Everywhere, _) | (Scope::Edge, Level::Edge) | (Scope::Node, Level::Node) => None,
+        (Scope::Private, Level::Edge | Level::Node) => None,
+        (Scope::Private, Level::None) => Some("at `level none` nothing is accounted for"),
+        (Scope::Edge, _) => Some("it belongs to `level edge`"),
+        (Scope::Node, _) if node_level => Some("it belongs to `level node`"),
+        (Scope::Node, _) => Some("it belongs to `level node`, which this method does not have"),
     }
 }
 
@@ -64,7 +49,7 @@ fn owner(method: Method, name: &str) -> Option<Method> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Settings;
+    use crate::method;
 
     /// Whatever value such a setting has, the same is asked with the same noise.
     #[test]
@@ -84,10 +69,11 @@ mod tests {
         for entry in catalogue::methods() {
             for &level in entry.levels {
                 let usual = Settings { epochs: 2, batch_size: 200, ..Settings::of(entry.method, level) };
-                let plan = Plan::new(&usual, sizes).expect("a plan");
+                let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
                 for (name, change) in changes {
-                    let Ok(other) = Plan::new(&change(usual.clone()), sizes) else { continue };
-                    if without_effect(&usual, name).is_none() {
+                    let other = change(usual.clone()).checked().and_then(|other| Plan::new(&other, sizes));
+                    let Ok(other) = other else { continue };
+                    if usual.without_effect(name).is_none() {
                         continue;
                     }
                     let asks = |plan: &Plan| {
@@ -110,12 +96,12 @@ mod tests {
     #[test]
     fn a_setting_of_another_method_or_level_is_named() {
         let says = |settings: &Settings, name: &str, part: &str| {
-            let why = without_effect(settings, name).unwrap_or("it has an effect".into());
+            let why = settings.without_effect(name).unwrap_or("it has an effect".into());
             assert!(why.contains(part), "{name}: {why}");
         };
         let progap = Settings::new(Level::Edge);
-        says(&progap, "encoder_layers", "--method gap");
-        says(&Settings::of(Method::Gap, Level::Edge), "messages", "--method progap");
+        says(&progap, "encoder_layers", "`method gap`");
+        says(&Settings::of(Method::Gap, Level::Edge), "messages", "`method progap`");
         says(&Settings::of(Method::Mlp, Level::Node), "max_degree", "no edge");
         says(&Settings::of(Method::DpGnn, Level::Node), "gradient_noise_ratio", "no noisy aggregation");
         says(&Settings::of(Method::EdgeRand, Level::Edge), "clip", "does not have");
@@ -124,7 +110,7 @@ mod tests {
         for name in
             ["depth", "hidden", "epochs", "learning_rate", "messages", "accounting", "epsilon", "delta"]
         {
-            assert_eq!(without_effect(&progap, name), None, "{name}");
+            assert_eq!(progap.without_effect(name), None, "{name}");
         }
     }
 }

@@ -1,0 +1,219 @@
+//! A flag for every setting, made of its declaration; and the way back, from the names in a library's messages to flags.
+
+use std::sync::OnceLock;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use progap::settings::{Declaration, Kind, Scope, Settings};
+use serde_json::Value;
+
+/// The settings that were given by flags.
+#[derive(Clone)]
+pub struct Given(Vec<(&'static Declaration, Value)>);
+
+impl Given {
+    /// Each of them, with its value.
+    pub fn iter(&self) -> impl Iterator<Item = &(&'static Declaration, Value)> {
+        self.0.iter()
+    }
+
+    /// Their names in config.toml; not of what was left to the program all the same.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().filter(|(_, value)| !value.is_null()).map(|(setting, _)| setting.name).collect()
+    }
+}
+
+impl Args for Given {
+    fn augment_args(command: Command) -> Command {
+        offered().fold(command, |command, setting| command.arg(flag(setting)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let value = |setting: &'static Declaration| match setting.kind {
+            Kind::Switch => matches.get_flag(setting.name).then_some(Value::Bool(true)),
+            _ => matches.get_one::<Value>(setting.name).cloned(),
+        };
+        Ok(Given(offered().filter_map(|setting| Some((setting, value(setting)?))).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn offered() -> impl Iterator<Item = &'static Declaration> {
+    Settings::declarations().iter().filter(|setting| setting.about.offered)
+}
+
+fn flag(setting: &'static Declaration) -> Arg {
+    let about = setting.about;
+    let mut arg = Arg::new(setting.name)
+        .long(setting.name.replace('_', "-"))
+        .value_name(setting.name.to_uppercase())
+        .help(help(setting));
+    if let Some(short) = about.short {
+        arg = arg.short(short);
+    }
+    if let Some(alias) = about.alias {
+        arg = arg.visible_alias(alias);
+    }
+    if let Some(heading) = about.heading {
+        arg = arg.help_heading(heading);
+    }
+    match setting.kind {
+        Kind::Switch => arg.action(ArgAction::SetTrue),
+        Kind::Choice(all) => {
+            let names = PossibleValuesParser::new(all().into_iter().map(|(name, _)| name));
+            arg.value_parser(ValueParser::new(names.map(Value::from)))
+        }
+        Kind::Whole | Kind::Number => arg.allow_negative_numbers(true).value_parser(move |text: &str| {
+            setting.parse(text).map_err(|_| format!("give {}", setting.expected()))
+        }),
+    }
+}
+
+/// What it is, where it counts, and what it is by default.
+fn help(setting: &Declaration) -> String {
+    let what = match setting.name {
+        "method" => format!("{}; `progap methods` describes each", setting.help),
+        _ => setting.help.to_string(),
+    };
+    let what = match setting.scope {
+        Scope::Everywhere | Scope::Private => what,
+        Scope::Edge => format!("At level edge: {}", uncapitalised(&what)),
+        Scope::Node => format!("At level node: {}", uncapitalised(&what)),
+    };
+    match setting.kind {
+        Kind::Switch => what,
+        _ => format!("{what} [default: {}]", setting.defaults()),
+    }
+}
+
+fn uncapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// The long flags of the command that runs.
+static FLAGS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Remembers the flags of the command that runs, for [`in_flags`].
+pub fn remember(command: &Command, matches: &ArgMatches) {
+    let (mut command, mut matches) = (command, matches);
+    while let Some((name, below)) = matches.subcommand() {
+        let Some(found) = command.find_subcommand(name) else { break };
+        (command, matches) = (found, below);
+    }
+    let flags = command.get_arguments().filter_map(|arg| arg.get_long().map(String::from)).collect();
+    let _ = FLAGS.set(flags);
+}
+
+/// What a library proposes without knowing of flags: words, the flag that does it, and the words with that flag.
+const PROPOSALS: [(&str, &str, &str); 4] = [
+    ("name another folder", "out", "name another folder with --out"),
+    ("resume the run in it", "resume", "go on with --resume"),
+    ("draw another split", "resplit", "draw another one (--resplit --ratios 0.10,0.15)"),
+    ("the published settings", "preset", "--preset paper"),
+];
+
+/// A message of a library as this command says it: settings and options that stand in backticks become flags.
+///
+/// Names of fields that a parser found, or did not find, in a file are not meant.
+pub fn in_flags(text: &str) -> String {
+    translated(text, FLAGS.get().map_or(&[], Vec::as_slice))
+}
+
+fn translated(text: &str, flags: &[String]) -> String {
+    if text.contains(" field `") || text.contains(" variant `") {
+        return text.to_string();
+    }
+    // Exports are made by another command than most of those that miss something in them.
+    let is_flag = |name: &str| name == "with-rows" || flags.iter().any(|flag| flag == name);
+    let mut said = String::new();
+    for (at, part) in text.split('`').enumerate() {
+        let (name, rest) = part.split_at(part.find(' ').unwrap_or(part.len()));
+        let flag = name.replace('_', "-");
+        match at % 2 {
+            0 => said += part,
+            _ if is_flag(&flag) => said += &format!("--{flag}{rest}"),
+            _ => said += &format!("`{part}`"),
+        }
+    }
+    for (words, flag, with_flag) in PROPOSALS {
+        if is_flag(flag) {
+            said = said.replace(words, with_flag);
+        }
+    }
+    // Every command that reads releases can meet a run.
+    said.replace(
+        "this is no release yet; resume it",
+        "this is no release yet; go on with `progap train --resume`",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_in_messages_become_flags_of_the_command() {
+        let flags = ["level", "max-degree", "out"].map(String::from);
+        let says = |text: &str| translated(text, &flags);
+        assert_eq!(says("`max_degree` belongs to `level node`"), "--max-degree belongs to --level node");
+        assert_eq!(says("`clip` is no flag here, nor `a b`"), "`clip` is no flag here, nor `a b`");
+        assert_eq!(says("unknown field `level`"), "unknown field `level`");
+        assert_eq!(says("name another folder"), "name another folder with --out");
+        assert_eq!(says("made with `with_rows`"), "made with --with-rows");
+        assert_eq!(says("see `progap data list`"), "see `progap data list`");
+    }
+
+    /// Libraries know no flags: their messages name settings and options, and this file makes flags of them.
+    #[test]
+    fn no_library_names_a_flag() {
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut folders =
+            ["graph", "privacy", "nn", "progap"].map(|name| crates.join(name).join("src")).to_vec();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("sources") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).expect("text");
+                let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let is_flag = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
+                let named = code.filter(|line| line.split("--").skip(1).any(is_flag)).collect::<Vec<_>>();
+                assert!(named.is_empty(), "{}: {named:?}", path.display());
+            }
+        }
+    }
+
+    /// Every setting that is offered has a flag, and every flag the help and the default of its setting.
+    #[test]
+    fn every_setting_is_a_flag() {
+        let command = Given::augment_args(Command::new("train"));
+        for setting in offered() {
+            let arg = command.get_arguments().find(|arg| arg.get_id() == setting.name).expect(setting.name);
+            let help = arg.get_help().expect("help").to_string();
+            assert!(help.to_lowercase().contains(&setting.help.to_lowercase()), "{help}");
+        }
+        let matches =
+            command.get_matches_from(["train", "--learning-rate", "0.5", "--layerwise", "--delta", "auto"]);
+        let given = Given::from_arg_matches(&matches).expect("settings");
+        let values: Vec<(&str, Value)> =
+            given.iter().map(|(setting, value)| (setting.name, value.clone())).collect();
+        assert_eq!(
+            values,
+            [("delta", Value::Null), ("layerwise", true.into()), ("learning_rate", 0.5.into())]
+        );
+        assert_eq!(given.names(), ["layerwise", "learning_rate"]);
+    }
+}

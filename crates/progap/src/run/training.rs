@@ -1,0 +1,208 @@
+//! Training as it is asked for: data, settings, and where the result goes.
+
+use std::path::{Path, PathBuf};
+
+use progap_graph::{Dataset, DatasetParts, Graph};
+use progap_privacy::noise::{Randomness, RunKey};
+use serde_json::Value;
+
+use super::memory::InMemoryRun;
+use super::{Account, RunFile, RunFolder, charge, charge_run, chargeable, metrics, prepare, run_in_pool};
+use crate::ledger::{self, Warning};
+use crate::method::trainer::{State, Trainer};
+use crate::method::{self, Observer};
+use crate::plan::Plan;
+use crate::predictor::Predictor;
+use crate::release::{self, Guarantee, Metrics, Predictions, Release, Statement};
+use crate::settings::{Checked, Request};
+use crate::vault::Vault;
+use crate::{Error, Result};
+
+/// A run that is about to be made: see [`train`](crate::train).
+#[must_use = "nothing is trained before `into_folder` or `in_memory`"]
+pub struct Training<'t> {
+    dataset: &'t Dataset,
+    request: Request,
+    ledger: Option<PathBuf>,
+    ledger_name: Option<String>,
+    account: Option<Account>,
+    source: Value,
+    observer: Option<&'t mut dyn Observer>,
+}
+
+impl<'t> Training<'t> {
+    pub(crate) fn new(dataset: &'t Dataset, request: Request) -> Training<'t> {
+        Training {
+            dataset,
+            request,
+            ledger: None,
+            ledger_name: None,
+            account: None,
+            source: Value::Null,
+            observer: None,
+        }
+    }
+
+    /// Charges this ledger before any noisy value is used. The budget is found by the data, or by the data set's own name; the
+    /// observer is told what the owner should know about it.
+    pub fn ledger(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ledger = Some(path.into());
+        self
+    }
+
+    /// The data set's name in the ledger.
+    pub fn ledger_name(mut self, name: impl Into<String>) -> Self {
+        self.ledger_name = Some(name.into());
+        self
+    }
+
+    /// Charges a budget that [`Account::find`] found.
+    pub fn charged_to(mut self, account: Account) -> Self {
+        self.account = Some(account);
+        self
+    }
+
+    /// Keeps a note of how the data was asked for beside the settings, so that it can be loaded again; a key `private` stays out of
+    /// the release.
+    pub fn source(mut self, source: Value) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Tells this of every epoch; it can stop the run. A function of a [`Progress`](crate::method::Progress) is one.
+    pub fn observer(mut self, observer: &'t mut dyn Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Trains, and leaves a release in a new folder. What was done survives a crash: [`resume`](crate::resume) goes on with it.
+    ///
+    /// # Errors
+    /// Everything that can be refused is refused before the folder is made or the ledger is charged; the ledger is charged before the
+    /// first noisy value is used.
+    pub fn into_folder(self, folder: impl AsRef<Path>) -> Result<Release> {
+        let nobody: &mut dyn Observer = &mut ();
+        let Asked { dataset, plan, key, run, observer, .. } = self.asked(nobody)?;
+        let run = RunFolder::create(folder.as_ref(), run, key)?;
+        if let Err(error) = charge(&run, &plan) {
+            // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
+            // reading or writing failed, it may have been charged: then it can be resumed.
+            if !matches!(error, Error::Ledger(ledger::Error::Storage { .. })) {
+                run.abandon();
+            }
+            return Err(error);
+        }
+        run_in_pool(dataset.clone(), run, plan, observer)
+    }
+
+    /// Trains, and writes nothing but the charge in a ledger. A run that is stopped is lost, and so is what it was charged.
+    ///
+    /// # Errors
+    /// As [`Training::into_folder`].
+    pub fn in_memory(self) -> Result<Trained> {
+        let nobody: &mut dyn Observer = &mut ();
+        let Asked { dataset, settings, plan, key, run, observer } = self.asked(nobody)?;
+        charge_run(&run, &plan)?;
+        let randomness = match (settings.seed, key) {
+            (Some(seed), _) => Randomness::from_seed(seed).erase(),
+            (None, Some(key)) => Randomness::from_key(key).erase(),
+            (None, None) => return Err(Error::Contradiction("a run has a seed or a key")),
+        };
+        // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
+        rayon::scope(|_| {
+            let shape = (dataset.features().columns(), dataset.classes());
+            let vault = Vault::new(dataset.clone(), &settings, randomness)?;
+            // As in a folder.
+            let mut memory = InMemoryRun::alone();
+            memory.watches_training = false;
+            let (seed, state) = (run.model_seed, State::default());
+            let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut memory, observer);
+            let fitted = method::fit(trainer)?;
+            let metrics = metrics(&fitted, &settings);
+            let statement = release::stated(&settings, &plan, &fitted, dataset)?;
+            let no_edges = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
+            let nodes = Dataset::new(DatasetParts { graph: no_edges, ..dataset.clone().into_parts() })?;
+            Ok(Trained { settings, statement, metrics, nodes, predictor: fitted.predictor })
+        })
+    }
+
+    /// All that is decided before anything is asked.
+    fn asked<'a>(self, nobody: &'a mut dyn Observer) -> Result<Asked<'a>>
+    where
+        't: 'a,
+    {
+        let dataset = self.dataset;
+        let settings = self.request.settings()?.for_graph(dataset.graph());
+        let observer: &'a mut dyn Observer = match self.observer {
+            Some(observer) => observer,
+            None => nobody,
+        };
+        let account = match (self.account, &self.ledger) {
+            (Some(account), _) => Some(account),
+            (None, None) => None,
+            (None, Some(path)) => {
+                let found = Account::find(dataset, &settings, path, self.ledger_name.as_deref())?;
+                found.1.iter().for_each(|warning: &Warning| observer.warning(warning));
+                Some(found.0)
+            }
+        };
+        if account.is_some() {
+            chargeable(&settings)?;
+        }
+        let plan = prepare(dataset, &settings)?;
+        let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
+        let run = RunFile::new(dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
+        Ok(Asked { dataset, settings, plan, key, run, observer })
+    }
+}
+
+/// A run before its first question.
+struct Asked<'a> {
+    dataset: &'a Dataset,
+    settings: Checked,
+    plan: Plan,
+    key: Option<RunKey>,
+    run: RunFile,
+    observer: &'a mut dyn Observer,
+}
+
+/// What training left, in memory only: a model with its guarantee. It holds what a release holds, no edge among it.
+#[derive(Debug)]
+pub struct Trained {
+    /// The settings, with everything decided.
+    pub settings: Checked,
+    /// The privacy statement.
+    pub statement: Statement,
+    /// Accuracies.
+    pub metrics: Metrics,
+    nodes: Dataset,
+    predictor: Predictor,
+}
+
+impl Trained {
+    /// What is guaranteed about the model and its predictions.
+    pub fn guarantee(&self) -> Guarantee {
+        self.statement.guarantee()
+    }
+
+    /// The nodes that were trained on, without edges.
+    pub fn nodes(&self) -> &Dataset {
+        &self.nodes
+    }
+
+    /// What the model says about every node.
+    ///
+    /// # Errors
+    /// More probabilities than fit into memory.
+    pub fn predict(&self) -> Result<Predictions> {
+        self.predict_nodes(&release::every_node(&self.nodes))
+    }
+
+    /// What the model says about some nodes, by position.
+    ///
+    /// # Errors
+    /// As [`Trained::predict`].
+    pub fn predict_nodes(&self, nodes: &[u32]) -> Result<Predictions> {
+        release::predictions(&self.predictor, &self.nodes, nodes)
+    }
+}

@@ -1,0 +1,111 @@
+//! What cannot work is refused here, once, before any budget is spent.
+
+use progap_graph::Graph;
+use serde::Serialize;
+
+use super::declaration::Declaration;
+use super::{Level, Selection, Settings};
+use crate::method::catalogue;
+use crate::{Error, Result};
+
+/// Settings that were found to work together. There is no other way to make one, so nothing that takes them checks them again.
+///
+/// ```
+/// use progap::settings::{Level, Settings};
+///
+/// let settings = Settings { depth: 3, ..Settings::new(Level::Edge) }.checked()?;
+/// assert_eq!(settings.depth, 3);
+/// assert!(Settings { depth: 300, ..Settings::new(Level::Edge) }.checked().is_err());
+/// # Ok::<(), progap::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checked(Settings);
+
+impl std::ops::Deref for Checked {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.0
+    }
+}
+
+impl Checked {
+    /// As [`Settings::for_graph`]: a unit that follows from a graph works with all else, whichever it is.
+    #[must_use]
+    pub fn for_graph(&self, graph: &Graph) -> Checked {
+        Checked(self.0.for_graph(graph))
+    }
+
+    /// The settings, to be changed and checked again.
+    pub fn into_settings(self) -> Settings {
+        self.0
+    }
+}
+
+impl Settings {
+    /// These settings, if they work together.
+    ///
+    /// # Errors
+    /// Numbers out of their range; a method without the level; settings that contradict each other.
+    pub fn checked(&self) -> Result<Checked> {
+        self.check().map(|()| Checked(self.clone()))
+    }
+
+    /// Refuses what cannot work, before any budget is spent.
+    fn check(&self) -> Result<()> {
+        Settings::declarations().iter().try_for_each(|declaration| declaration.check_range(self))?;
+        if !catalogue::entry(self.method).levels.contains(&self.level) {
+            return Err(Error::Unsuitable(format!(
+                "the method {} has no level {}; these have: {}",
+                self.method,
+                self.level,
+                catalogue::with_level(self.level)
+            )));
+        }
+        self.method.recipe().check(self)?;
+        if self.method.recipe().is_pure() && self.delta.is_some() {
+            return Err(Error::Unsuitable(format!(
+                "the method {} is private with a delta of zero: leave `delta` out",
+                self.method
+            )));
+        }
+        match (self.level, self.epsilon, self.delta) {
+            (Level::None, None, None) | (Level::Edge | Level::Node, Some(_), _) => {}
+            (Level::None, _, _) => {
+                return Err(Error::Contradiction(
+                    "epsilon and delta belong to a private level: give `level edge` or `level node`, or leave them out",
+                ));
+            }
+            (_, None, _) => return Err(Error::Contradiction("a private level needs an epsilon")),
+        }
+        if self.undirected && self.level != Level::Edge {
+            return Err(Error::Contradiction("`undirected` belongs to `level edge`"));
+        }
+        if self.unit_from_data && self.level != Level::Edge {
+            return Err(Error::Contradiction("the unit is chosen at `level edge` only"));
+        }
+        if self.level == Level::Node && self.selection == Selection::BestValidation {
+            return Err(Error::Contradiction(
+                "validation labels are private at node level, so they cannot choose an epoch: keep the last one",
+            ));
+        }
+        if self.level == Level::Node && self.dropout > 0.0 {
+            return Err(Error::Contradiction("dropout is not supported at node level"));
+        }
+        Ok(())
+    }
+
+    /// The first setting that somebody chose though it decides nothing here, and why: its value is neither the default nor the
+    /// published one.
+    pub fn chosen_in_vain(&self) -> Option<(&'static Declaration, String)> {
+        let usual = [Settings::of(self.method, self.level), Settings::paper(self.method, self.level)];
+        Settings::declarations().iter().filter(|declaration| !declaration.about.remarked).find_map(
+            |declaration| {
+                let value = declaration.get(self);
+                let chosen = usual.iter().all(|usual| declaration.get(usual) != value);
+                let why = self.without_effect(declaration.name).filter(|_| chosen)?;
+                Some((declaration, why.into_owned()))
+            },
+        )
+    }
+}

@@ -1,0 +1,162 @@
+//! Settings that are one of a few names. Each name stands here once: files, commands and messages read it from here.
+
+use super::declaration::{Kind, SettingType};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+macro_rules! choices {
+    ($setting:literal,
+     $(#[doc = $about:literal])+
+     $type:ident { $($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $type { $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+ }
+
+        impl $type {
+            /// All of them.
+            pub const ALL: &[$type] = &[$($type::$variant,)+];
+
+            /// The name, as it is written in commands and files.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name,)+ }
+            }
+        }
+
+        impl SettingType for $type {
+            type Given = $type;
+            const KIND: Kind = Kind::Choice(|| vec![$(($name, concat!($($doc),+).trim()),)+]);
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<$type> {
+                $type::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| Error::Setting {
+                    name: $setting,
+                    value: text.into(),
+                    expected: [$($name),+].join(", "),
+                })
+            }
+        }
+    };
+}
+
+choices! { "level",
+    /// Which unit is protected.
+    Level {
+        /// Nothing is: plain training.
+        None = "none",
+        /// Edges; features and labels are public.
+        Edge = "edge",
+        /// Records of nodes: features, label and own list of receivers.
+        Node = "node",
+    }
+}
+
+choices! { "messages",
+    /// What a node sends to its receivers, in the method progap.
+    Messages {
+        /// What the newest base network makes of the node, as published.
+        Embeddings = "embeddings",
+        /// What is known about the node's class: its label if it is a training node, else the probabilities that the stage
+        /// before gives.
+        Labels = "labels",
+        /// Labels first. If they did not help, embeddings of what came of them; not at node level, where the validation
+        /// labels that tell are private.
+        Auto = "auto",
+    }
+}
+
+choices! { "bounding",
+    /// How the influence of one sender is bounded at node level.
+    Bounding {
+        /// Every edge is used, with weight C / sqrt(out-degree).
+        Weight = "weight",
+        /// Every edge is used, with weight min(1, C / sqrt(out-degree)).
+        Cap = "cap",
+        /// At most C^2 out-edges are used, chosen at random, with weight 1.
+        Sample = "sample",
+    }
+}
+
+choices! { "selection",
+    /// Which epoch of a stage is kept.
+    Selection {
+        /// The first one with the best validation accuracy; not at node level, where validation labels are private.
+        BestValidation = "best-validation",
+        /// The last one.
+        LastEpoch = "last-epoch",
+    }
+}
+
+choices! { "accounting",
+    /// By which theorem noise is chosen.
+    Accounting {
+        /// The tightest that is proven: exact for Gaussians, privacy loss distributions with sampling.
+        Best = "best",
+        /// Renyi divergences, as in the published experiments.
+        Rdp = "rdp",
+        /// The closed forms printed in the paper.
+        Theorem = "theorem",
+    }
+}
+
+choices! { "delta_rule",
+    /// How a delta is chosen where none is given.
+    DeltaRule {
+        /// At most a tenth of one over the number of records, rounded down to a power of ten.
+        Records = "records",
+        /// As published: as many zeros as the number of directed edges, or of training nodes, has digits. Settings that say
+        /// nothing were written when this was the only rule.
+        Published = "published",
+    }
+}
+
+choices! { "jk",
+    /// How the outputs of the base networks are combined.
+    Combination {
+        /// One after the other.
+        Cat = "cat",
+        /// Their sum.
+        Sum = "sum",
+        /// Their mean.
+        Mean = "mean",
+        /// The largest of each entry.
+        Max = "max",
+        /// A weighted sum with learnt weights.
+        Wsum = "wsum",
+        /// Attention over them.
+        Attn = "attn",
+        /// Attention by an LSTM over them.
+        Lstm = "lstm",
+    }
+}
+
+choices! { "activation",
+    /// A non-linear function.
+    Nonlinearity {
+        /// Scaled exponential linear units.
+        Selu = "selu",
+        /// Rectified linear units.
+        Relu = "relu",
+        /// The hyperbolic tangent.
+        Tanh = "tanh",
+    }
+}
+
+impl DeltaRule {
+    pub(super) fn published() -> DeltaRule {
+        DeltaRule::Published
+    }
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_published(&self) -> bool {
+        *self == DeltaRule::Published
+    }
+}

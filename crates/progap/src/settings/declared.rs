@@ -1,0 +1,138 @@
+//! Every setting, declared once. To add one, add an entry here and read it where it decides something: config.toml, defaults, ranges,
+//! the flags of the command with their help, `--set`, comparisons from files, keys of stored runs and the front door follow.
+
+use serde::{Deserialize, Serialize};
+
+use super::declaration::{About, Declaration, Need, Scope, SettingType, settings};
+use super::request::{Edge, Node, Unprotected};
+use super::{
+    Accounting, Bounding, Combination, DELTAS, DeltaRule, EPSILONS, Level, Messages, Method, Nonlinearity,
+    Selection,
+};
+use crate::method;
+
+const MODEL: About = About::under("Model");
+const TRAINING: About = About::under("Training");
+const PRIVACY: About = About::under("Privacy");
+
+settings! { for level:
+    /// How the model is trained
+    everywhere method: Method = Method::Progap, About::FIRST.short('m');
+
+    /// What is private: nothing, edges, or whole records of nodes
+    plain level: Level = level, About::FIRST;
+
+    /// Protect a friendship (both directions) rather than one direction of it
+    edge_plain undirected: bool = false, PRIVACY.not_offered();
+
+    /// `undirected` follows from the graph, see [`Settings::for_graph`]. Whether the graph is symmetric then counts as public,
+    /// and the statement says so
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    edge_plain unit_from_data: bool = false, PRIVACY.not_offered();
+
+    /// Privacy budget
+    private_plain epsilon: Option<f64> = match level {
+        Level::None => None,
+        Level::Edge => Some(1.0),
+        Level::Node => Some(8.0),
+    }, About::FIRST.short('e').within(*EPSILONS.start(), *EPSILONS.end()).needs(&[COSTS]).remarked();
+
+    /// Probability that the guarantee fails, or `auto`: at most a tenth of one over the number of records
+    private delta: Option<f64> = None,
+        About::FIRST.within(*DELTAS.start(), *DELTAS.end()).needs(&[COSTS]).remarked();
+
+    /// By which rule delta is chosen where it is not given
+    #[serde(default = "DeltaRule::published", skip_serializing_if = "DeltaRule::is_published")]
+    private_plain delta_rule: DeltaRule = DeltaRule::Records, PRIVACY.not_offered();
+
+    /// Number of aggregations over the graph
+    everywhere depth: usize = 2, MODEL.short('k').within(0.0, 50.0);
+
+    /// What a node sends, in the method progap: auto is labels, or embeddings where labels do not help; embeddings come with the
+    /// defaults of the method gap
+    everywhere messages: Messages = Messages::Embeddings, MODEL.needs(&[SOME_DEPTH]);
+
+    /// Width of hidden layers
+    everywhere hidden: usize = 16, MODEL.words("hidden width").within(1.0, 64.0);
+
+    /// Layers of each base network
+    everywhere layers: usize = 1, MODEL.words("number of layers").within(1.0, 8.0);
+
+    /// Layers of the encoder, in the method gap
+    everywhere encoder_layers: usize = 2, MODEL.words("number of encoder layers").within(1.0, 8.0);
+
+    /// Non-linear function
+    everywhere activation: Nonlinearity = Nonlinearity::Selu, MODEL;
+
+    /// How base networks are combined
+    everywhere jk: Combination = Combination::Cat, MODEL;
+
+    /// Share of values set to zero in training
+    everywhere dropout: f64 = 0.0, MODEL.within(0.0, 0.99);
+
+    /// Train only the newest base network in each stage
+    everywhere layerwise: bool = false, MODEL.needs(&[SOME_DEPTH]);
+
+    /// Learning rate
+    everywhere learning_rate: f64 = 0.01, TRAINING.alias("lr").within(1e-9, 1e3);
+
+    /// Weight decay
+    everywhere weight_decay: f64 = 0.0, TRAINING.within(0.0, 1e3);
+
+    /// Epochs in each stage
+    everywhere epochs: usize = if level == Level::Node { 10 } else { 100 },
+        TRAINING.words("number of epochs").within(1.0, 1e6);
+
+    /// Expected batch size; at other levels a batch is the whole training set
+    node batch_size: usize = 256, TRAINING.within(1.0, 1e9);
+
+    /// Norm to which gradients are clipped
+    node clip: f64 = 1.0, TRAINING.within(1e-9, 1e9);
+
+    /// How a sender's influence is bounded
+    node bounding: Bounding = Bounding::Weight, PRIVACY.needs(&[SENDERS]);
+
+    /// Square of a sender's largest influence; with sampling its largest number of edges
+    node max_degree: u32 = 100, PRIVACY.within(1.0, 1e9).needs(&[SENDERS]);
+
+    /// Noise of gradients relative to that of aggregations
+    node gradient_noise_ratio: f64 = 1.0, PRIVACY.within(1e-3, 1e3).needs(&[AGGREGATES]);
+
+    /// Which epoch of a stage is kept
+    everywhere selection: Selection =
+        if level == Level::Node { Selection::LastEpoch } else { Selection::BestValidation }, TRAINING;
+
+    /// By which theorem noise is chosen
+    private accounting: Accounting = Accounting::Best, PRIVACY.needs(&[NOT_PURE, COSTS]);
+
+    /// For experiments: makes noise, split and initial values repeatable, and the release not private
+    everywhere seed: Option<u64> = None, PRIVACY.not_offered();
+}
+
+/// A run in which something costs budget.
+const COSTS: Need = |settings| {
+    let free = settings.level == Level::Edge && !settings.touches_edges();
+    free.then_some("this run uses no edge, so it costs nothing at `level edge`")
+};
+
+/// A run with at least one stage after the first.
+const SOME_DEPTH: Need = |settings| (settings.depth == 0).then_some("it needs a `depth` of at least 1");
+
+/// A run in which nodes send anything.
+const SENDERS: Need = |settings| {
+    let sends = settings.method.recipe().reads_senders() || method::aggregations(settings) > 0;
+    (!sends).then_some("it bounds what a node sends, and this run uses no edge")
+};
+
+/// A run with noisy aggregations.
+const AGGREGATES: Need = |settings| {
+    (method::aggregations(settings) == 0).then_some(
+        "it divides noise between aggregations and gradients, and this run has no noisy aggregation",
+    )
+};
+
+/// A guarantee with a delta.
+const NOT_PURE: Need = |settings| {
+    let pure = settings.method.recipe().is_pure();
+    pure.then_some("this method has a delta of zero, for which there is one way to account")
+};

@@ -1,0 +1,79 @@
+//! What a training run is asked to do: everything has a default, and everything is checked before any work.
+//!
+//! `declared.rs` lists the settings. A [`Request`] asks for some of them by name; [`Request::settings`] turns it into [`Checked`]
+//! settings, which everything after it takes as they are.
+
+mod check;
+mod choices;
+mod declaration;
+mod declared;
+mod defaults;
+mod effect;
+mod request;
+
+use progap_graph::Graph;
+
+pub use check::Checked;
+pub use choices::{Accounting, Bounding, Combination, DeltaRule, Level, Messages, Nonlinearity, Selection};
+pub(crate) use declaration::within;
+pub use declaration::{About, Declaration, Kind, Scope};
+pub use declared::Settings;
+pub use request::{Change, Edge, Node, Request, Unprotected};
+
+pub use crate::method::Method;
+
+/// The epsilons that a run may be asked for, and a ledger may hold.
+pub(crate) const EPSILONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
+/// The deltas that a run may be asked for, and a ledger may hold.
+pub(crate) const DELTAS: std::ops::RangeInclusive<f64> = 1e-30..=0.1;
+
+impl Settings {
+    /// The recommended settings of a level: tight and provable, with label messages.
+    ///
+    /// They are the same for every graph (docs/method.md): one aggregation at node level, where gradients cost budget too
+    /// and need it less than the aggregate does.
+    pub fn new(level: Level) -> Settings {
+        Settings::of(Method::Progap, level)
+    }
+
+    /// The defaults of a method at a level.
+    pub fn of(method: Method, level: Level) -> Settings {
+        method.recipe().defaults(level)
+    }
+
+    /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published guarantee.
+    pub fn paper(method: Method, level: Level) -> Settings {
+        let settings = method.recipe().published(level);
+        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..settings }
+            .with_published_guarantee()
+    }
+
+    /// The same with the published unit, the directed edge, and the published rule for delta: for whoever compares with
+    /// published figures.
+    #[must_use]
+    pub fn with_published_guarantee(self) -> Settings {
+        Settings { undirected: false, unit_from_data: false, delta_rule: DeltaRule::Published, ..self }
+    }
+
+    /// The same with the unit that a graph suggests: the friendship where every edge has an edge back, the directed edge
+    /// elsewhere. Nothing is looked at where a run touches no edge, or protects none.
+    #[must_use]
+    pub fn unit_by_graph(self) -> Settings {
+        let unit_from_data = self.level == Level::Edge;
+        Settings { undirected: false, unit_from_data, ..self }
+    }
+
+    /// The settings with the unit decided, before anything is planned: what a run keeps, and all that comes after it reads.
+    #[must_use]
+    pub fn for_graph(&self, graph: &Graph) -> Settings {
+        match self.unit_from_data && self.touches_edges() {
+            true => Settings { undirected: graph.is_symmetric(), ..self.clone() },
+            false => self.clone(),
+        }
+    }
+
+    /// Whether a run asks anything of the edges.
+    pub fn touches_edges(&self) -> bool {
+        self.method.recipe().touches_edges(self)
+    }
+}

@@ -1,0 +1,280 @@
+//! What somebody asks for: some settings by name, everything else by default. One place turns that into settings that work.
+
+use serde_json::Value;
+
+use super::declaration::Declaration;
+use super::{Checked, Level, Messages, Method, Settings};
+use crate::method::catalogue::default_level;
+use crate::{Error, Result};
+
+/// A setting by name, and its new value.
+pub type Change = (String, Value);
+
+/// Settings asked for by name, over the defaults of a method and a level, over the published settings, or over settings from a
+/// file. What works is decided in [`Request::settings`], and nowhere else.
+///
+/// ```
+/// use progap::settings::{Request, Level};
+///
+/// let settings = Request::default().with("level", "node").with("clip", 0.5).settings()?;
+/// assert_eq!((settings.level, settings.clip, settings.epsilon), (Level::Node, 0.5, Some(8.0)));
+///
+/// let ignored = Request::default().with("clip", 0.5).settings().unwrap_err();
+/// assert_eq!(ignored.to_string(), "`clip` has no effect: it belongs to `level node`; leave it out");
+/// # Ok::<(), progap::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Request {
+    start: Start,
+    changes: Vec<Change>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+enum Start {
+    /// The defaults of the method at the level.
+    #[default]
+    Usual,
+    /// The published settings.
+    Published,
+    /// These.
+    From(Box<Settings>),
+}
+
+impl Request {
+    /// Starts from the published settings, see [`Settings::paper`].
+    pub fn published() -> Request {
+        Request { start: Start::Published, changes: vec![] }
+    }
+
+    /// Also asks for this; what is asked for twice is as it was asked for last.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Request {
+        self.changes.push((name.into(), value.into()));
+        self
+    }
+
+    /// Also asks for a level; for that of the method or of the file if `None`.
+    #[must_use]
+    fn at(self, level: Level) -> Request {
+        self.with("level", level.name())
+    }
+
+    /// The names of what was asked for, as in config.toml.
+    pub fn names(&self) -> Vec<&'static str> {
+        let found = self.changes.iter().filter_map(|(name, _)| Declaration::find(name).ok());
+        found.map(|declaration| declaration.name).collect()
+    }
+
+    /// The level that was asked for, or that follows.
+    ///
+    /// # Errors
+    /// Names that no setting has, and values that one cannot have.
+    pub fn level(&self) -> Result<Level> {
+        Ok(self.resolved()?.level)
+    }
+
+    /// The settings.
+    ///
+    /// # Errors
+    /// Names that no setting has, values that one cannot have, settings that contradict each other, and settings that were asked for
+    /// and decide nothing.
+    pub fn settings(&self) -> Result<Checked> {
+        let settings = self.resolved()?;
+        for name in self.names() {
+            if Declaration::find(name)?.about.remarked {
+                continue;
+            }
+            if let Some(why) = settings.without_effect(name) {
+                return Err(Error::NoEffect { name, why: why.into_owned() });
+            }
+        }
+        settings.checked()
+    }
+
+    /// The settings, whether they work or not.
+    fn resolved(&self) -> Result<Settings> {
+        let mut first = Settings::plain(Level::Edge);
+        let mut asked = |wanted: &str| -> Result<bool> {
+            let mut found = false;
+            for (name, value) in &self.changes {
+                let declaration = Declaration::find(name)?;
+                if declaration.name == wanted {
+                    declaration.set(&mut first, value.clone())?;
+                    found = true;
+                }
+            }
+            Ok(found)
+        };
+        let (has_method, has_level, has_messages) = (asked("method")?, asked("level")?, asked("messages")?);
+        let method = has_method.then_some(first.method);
+        let level = has_level.then_some(first.level);
+        let usual = |start: fn(Method, Level) -> Settings| {
+            let method = method.unwrap_or(Method::Progap);
+            start(method, level.unwrap_or_else(|| default_level(method)))
+        };
+        let embeddings = has_messages && first.messages == Messages::Embeddings;
+        let mut settings = match &self.start {
+            Start::Usual if embeddings && method.is_none_or(|method| method == Method::Progap) => {
+                usual(|_, level| Settings::plain(level)).unit_by_graph()
+            }
+            Start::Usual => usual(Settings::of).unit_by_graph(),
+            Start::Published => usual(Settings::paper),
+            Start::From(settings) => settings.moved_to(method, level),
+        };
+        for (name, value) in &self.changes {
+            let declaration = Declaration::find(name)?;
+            if !["method", "level"].contains(&declaration.name) {
+                declaration.set(&mut settings, value.clone())?;
+            }
+            if declaration.name == "undirected" {
+                settings.unit_from_data = false;
+            }
+        }
+        Ok(settings)
+    }
+}
+
+impl Settings {
+    /// The same for another method or level: what was chosen is kept as far as it makes sense there.
+    fn moved_to(&self, method: Option<Method>, level: Option<Level>) -> Settings {
+        let mut settings = self.clone();
+        if let Some(method) = method.filter(|&method| method != settings.method) {
+            settings = Settings {
+                seed: settings.seed,
+                epsilon: settings.epsilon,
+                delta: settings.delta.filter(|_| method.has_delta()),
+                undirected: settings.undirected,
+                unit_from_data: settings.unit_from_data,
+                delta_rule: settings.delta_rule,
+                ..Settings::of(method, settings.level)
+            };
+        }
+        if let Some(level) = level.filter(|&level| level != settings.level) {
+            let fresh = Settings::of(settings.method, level);
+            settings = Settings {
+                level,
+                undirected: false,
+                unit_from_data: level == Level::Edge,
+                epsilon: fresh.epsilon,
+                epochs: fresh.epochs,
+                selection: fresh.selection,
+                ..settings
+            };
+            for declaration in Settings::declarations() {
+                if settings.without_effect(declaration.name).is_some() {
+                    let kept = declaration.set(&mut settings, declaration.get(&fresh));
+                    debug_assert!(kept.is_ok(), "a value of the setting itself");
+                }
+            }
+        }
+        settings
+    }
+}
+
+impl From<Settings> for Request {
+    fn from(settings: Settings) -> Request {
+        Request { start: Start::From(Box::new(settings)), changes: vec![] }
+    }
+}
+
+impl From<&Settings> for Request {
+    fn from(settings: &Settings) -> Request {
+        settings.clone().into()
+    }
+}
+
+impl From<Checked> for Request {
+    fn from(settings: Checked) -> Request {
+        settings.into_settings().into()
+    }
+}
+
+impl From<&Checked> for Request {
+    fn from(settings: &Checked) -> Request {
+        (**settings).clone().into()
+    }
+}
+
+/// Protect every edge: whoever sees the release learns almost the same as if any one edge had been left out.
+///
+/// ```
+/// use progap::{Edge, Method};
+///
+/// let settings = Edge::epsilon(1.0).method(Method::Gap).depth(3).settings()?;
+/// assert_eq!((settings.epsilon, settings.depth), (Some(1.0), 3));
+/// # Ok::<(), progap::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edge(pub(super) Request);
+
+/// Protect every node's record: its features, its label and its own list of receivers.
+///
+/// ```
+/// use progap::{Bounding, Node};
+///
+/// let settings = Node::epsilon(8.0).clip(0.5).bounding(Bounding::Sample).settings()?;
+/// assert_eq!((settings.epsilon, settings.clip), (Some(8.0), 0.5));
+/// # Ok::<(), progap::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node(pub(super) Request);
+
+/// Protect nothing: plain training, for comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unprotected(pub(super) Request);
+
+impl Edge {
+    /// With this budget, and everything else by default.
+    pub fn epsilon(epsilon: f64) -> Edge {
+        Edge(Request::default().at(Level::Edge).with("epsilon", epsilon))
+    }
+
+    /// Protects both directions between two nodes together, whatever the graph.
+    #[must_use]
+    pub fn undirected(self) -> Edge {
+        Edge(self.0.with("undirected", true))
+    }
+
+    /// Protects one direction of an edge, also where every edge has an edge back.
+    #[must_use]
+    pub fn directed(self) -> Edge {
+        Edge(self.0.with("undirected", false))
+    }
+}
+
+impl Node {
+    /// With this budget, and everything else by default.
+    pub fn epsilon(epsilon: f64) -> Node {
+        Node(Request::default().at(Level::Node).with("epsilon", epsilon))
+    }
+}
+
+impl Unprotected {
+    /// With everything by default.
+    #[allow(clippy::new_without_default, reason = "nothing protected must be asked for by name")]
+    pub fn new() -> Unprotected {
+        Unprotected(Request::default().at(Level::None))
+    }
+}
+
+macro_rules! requests {
+    ($($name:ident)*) => {
+        $(impl $name {
+            /// The settings that this asks for.
+            ///
+            /// # Errors
+            /// As [`Request::settings`].
+            pub fn settings(&self) -> Result<Checked> {
+                self.0.settings()
+            }
+        }
+
+        impl From<$name> for Request {
+            fn from(asked: $name) -> Request {
+                asked.0
+            }
+        })*
+    };
+}
+
+requests!(Edge Node Unprotected);

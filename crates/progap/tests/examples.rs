@@ -1,0 +1,49 @@
+//! The examples run as they are, each in a folder of its own, and leave what they say.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Every example, what it prints among other things, and a file that it leaves.
+const EXAMPLES: [(&str, &str, Option<&str>); 5] = [
+    ("quickstart", "epsilon 1.0000, delta 1e-7, unit edge-undirected", Some("release/manifest.json")),
+    ("own_data", "unit node", None),
+    ("account", "nodes, epsilon 8", None),
+    ("verify", "ok        epsilon", Some("checked-release/manifest.json")),
+    ("observer", "stopped; observed-release can be resumed", Some("observed-release/manifest.json")),
+];
+
+fn run(name: &str, place: &Path) -> String {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["run", "--quiet", "--offline", "--manifest-path"]).arg(manifest).args(["--example", name]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let output = cargo.current_dir(place).env_remove("PROGAP_DATA").output().expect("cargo runs");
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn every_example_runs() {
+    for (name, said, left) in EXAMPLES {
+        let place = tempfile::tempdir().expect("a folder");
+        let output = run(name, place.path());
+        assert!(output.contains(said), "{name}: {output}");
+        match left {
+            Some(file) => assert!(place.path().join(file).is_file(), "{name} leaves {file}"),
+            None => assert_eq!(std::fs::read_dir(place.path()).expect("a folder").count(), 0, "{name}"),
+        }
+    }
+}
+
+/// A new example is run, too.
+#[test]
+fn every_example_is_listed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for entry in std::fs::read_dir(folder).expect("examples") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        assert!(EXAMPLES.iter().any(|(known, _, _)| *known == name), "{name}");
+    }
+}
