@@ -145,7 +145,7 @@ pub fn verify_promise(release: &Release) -> Result<Vec<Finding>> {
     findings.push(asked);
     if accountable {
         let plan = promise::planned(statement, settings, sizes)?;
-        findings.push(promise::public_list(statement, settings, &plan, sizes));
+        findings.push(promise::public_list(statement, settings, &plan, sizes, nodes.labelled()));
         findings.push(promise::noise(statement, &plan));
         findings.extend(epsilons(statement, settings, sizes)?);
         findings.extend(both_units(statement, settings, sizes)?);

@@ -121,7 +121,8 @@ pub fn fit_in_memory(
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
     settings.check()?;
-    let settings = &settings.for_graph(dataset.graph());
+    let settings = &settings.for_data(dataset);
+    let dataset = &dataset.clone().prepared(settings.preparation())?;
     let plan = shared.plan(dataset, settings)?;
     match settings.seed {
         Some(seed) => {
