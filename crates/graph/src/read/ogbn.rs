@@ -33,9 +33,11 @@ const MAX_LINE: usize = 1 << 24;
 
 /// The folder that holds the tables: this one, or its `raw`.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
-    [folder.to_path_buf(), folder.join("raw")]
-        .into_iter()
-        .find(|folder| table(folder, "edge").is_some() && table(folder, "node-label").is_some())
+    [folder.to_path_buf(), folder.join("raw")].into_iter().find(|folder| {
+        ["node-label", "node-feat"]
+            .iter()
+            .any(|name| table(folder, name).is_some() && table(folder, "edge").is_some())
+    })
 }
 
 /// Reads any data set in this layout: labels that may be missing, features where there are some, and the benchmark's own split

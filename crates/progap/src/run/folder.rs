@@ -119,6 +119,7 @@ struct Note {
     steps: Option<u64>,
     best: Option<f64>,
     history: Vec<EpochRecord>,
+    #[serde(deserialize_with = "files::numbers_or_nan")]
     stage_accuracies: Vec<f64>,
     events: Vec<(Event, u64)>,
 }
