@@ -2,6 +2,7 @@
 //! algorithm.
 #![forbid(unsafe_code)]
 
+mod columns;
 mod command;
 mod flags;
 mod machine;
@@ -102,7 +103,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            print_error(&format!("error: {}", flags::in_flags(&explained(error.as_ref()))));
+            let flags = error.downcast_ref().and_then(source::flags_for);
+            let flags = flags.map_or(String::new(), |flags| format!(" ({flags})"));
+            print_error(&format!("error: {}{flags}", flags::in_flags(&explained(error.as_ref()))));
             ExitCode::FAILURE
         }
     }

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap_graph::named::Presence;
-use progap_graph::read::{self, Direction, LoadOptions};
-use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
+use progap_graph::read::npz::{ArrayNames, NpzOptions};
+use progap_graph::read::{self, Described, Direction, LoadOptions};
+use progap_graph::{Dataset, Error, Place, Problem, Ratios, Result, named};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::columns::Columns;
 use crate::output::Inputs;
 use crate::transforms::Transforms;
 
@@ -34,6 +36,10 @@ pub struct Source {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     edges: Option<PathBuf>,
+    /// The file of labels that goes with an edge list: an id and a label in each line
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<PathBuf>,
     #[command(flatten)]
     folder: DataFolder,
     /// Column of the node table that holds the ids [default: id]
@@ -60,6 +66,17 @@ pub struct Source {
     /// Number columns that are categories all the same
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
     categorical: Vec<String>,
+    #[command(flatten)]
+    #[serde(skip_serializing_if = "Columns::is_empty")]
+    columns: Columns,
+    /// Array of an .npz that holds labels, features, edges, train, val or test, where it has a name of its own
+    #[arg(long, value_name = "WHAT=NAME", help_heading = "Arrays")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    array: Vec<String>,
+    /// The split of an .npz that has several, from 0 [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Arrays")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mask: Option<usize>,
     /// The graph is undirected: check that, and add the edges back where each edge is listed once; edge level then protects
     /// friendships
     #[arg(long, conflicts_with = "symmetrise", help_heading = "Graph")]
@@ -72,6 +89,10 @@ pub struct Source {
     #[arg(long, help_heading = "Graph")]
     #[serde(skip)]
     seed: Option<u64>,
+    /// Seed of the random split alone: repeated runs then have the same split [default: that of --seed]
+    #[arg(long, value_name = "SEED", help_heading = "Graph")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    split_seed: Option<u64>,
     /// Shares of validation and test nodes of a random split [default: 0.10,0.15]
     #[arg(long, value_name = "VAL,TEST", value_parser = parse_ratios, help_heading = "Graph")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +104,8 @@ pub struct Source {
 impl Source {
     /// Loads the data set, changed as asked, with its own split or none.
     pub fn load(&self) -> Result<Dataset> {
-        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed())?;
+        let dataset =
+            self.transforms.apply(self.describe_as_stored()?.dataset, self.ratios(), self.seed())?;
         match self.ratios {
             Some(_) if !self.transforms.resplit => Err(unused_ratios("no split is drawn here")),
             _ => Ok(dataset),
@@ -92,11 +114,17 @@ impl Source {
 
     /// Loads the data set, changed as asked, split at random where it has no split of its own.
     pub fn load_split(&self) -> Result<Dataset> {
-        let dataset = self.transforms.apply(self.load_as_stored()?, self.ratios(), self.seed())?;
+        Ok(self.describe_split()?.dataset)
+    }
+
+    /// As [`Source::load_split`], with what became of each column of a node table.
+    pub fn describe_split(&self) -> Result<Described> {
+        let Described { dataset, columns } = self.describe_as_stored()?;
+        let dataset = self.transforms.apply(dataset, self.ratios(), self.seed())?;
         if self.ratios.is_some() && dataset.split().is_some() && !self.transforms.resplit {
             return Err(unused_ratios("the data set comes with a split of its own"));
         }
-        dataset.or_random_split(self.ratios(), self.seed())
+        Ok(Described { dataset: dataset.or_random_split(self.ratios(), self.seed())?, columns })
     }
 
     /// A data set by name or path, nothing else said about it.
@@ -176,7 +204,8 @@ impl Source {
             published
         } else if name(&self.dataset) == name(&published.dataset) {
             let edges = self.edges.clone().or(published.edges);
-            Source { dataset: self.dataset.clone(), edges, ..published }
+            let labels = self.labels.clone().or(published.labels);
+            Source { dataset: self.dataset.clone(), edges, labels, ..published }
         } else {
             self.clone()
         }
@@ -193,7 +222,12 @@ impl Source {
                 _ => vec![],
             })
             .collect();
-        let given = [Some(Path::new(&self.dataset)), self.edges.as_deref(), self.transforms.kept_nodes()];
+        let given = [
+            Some(Path::new(&self.dataset)),
+            self.edges.as_deref(),
+            self.labels.as_deref(),
+            self.transforms.kept_nodes(),
+        ];
         Inputs::of(given.into_iter().flatten().chain(files.iter().map(PathBuf::as_path)))
     }
 
@@ -206,6 +240,7 @@ impl Source {
         };
         let path = |path: &Path| path.display().to_string();
         add("edges", self.edges.as_deref().map(path));
+        add("labels", self.labels.as_deref().map(path));
         let folder = &self.folder.data_dir;
         add("data-dir", (folder != Path::new(DEFAULT_FOLDER)).then(|| path(folder)));
         add("id", self.id.clone());
@@ -214,6 +249,12 @@ impl Source {
         add("source", self.source.clone());
         add("target", self.target.clone());
         add("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(",")));
+        all.extend(self.columns.as_arguments());
+        all.extend(self.array.iter().flat_map(|array| ["--array".to_string(), array.clone()]));
+        all.extend(self.mask.iter().flat_map(|mask| ["--mask".to_string(), mask.to_string()]));
+        let mut add = |name: &str, value: Option<String>| {
+            all.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+        };
         add("keep-nodes", self.transforms.kept_nodes().map(path));
         add("min-class-count", self.transforms.min_class_count.map(|count| count.to_string()));
         all.extend(self.undirected.then(|| "--undirected".into()));
@@ -236,6 +277,7 @@ impl Source {
         let mut source = self.clone();
         source.dataset = name(Path::new(&self.dataset)).to_string_lossy().into_owned();
         source.edges = self.edges.as_deref().map(name);
+        source.labels = self.labels.as_deref().map(name);
         source.transforms = self.transforms.published(name);
         if self.folder.data_dir.is_absolute() {
             source.folder = Source::default().folder;
@@ -251,20 +293,36 @@ impl Source {
             source.dataset = absolute(Path::new(&source.dataset)).to_string_lossy().into_owned();
         }
         source.edges = source.edges.as_deref().map(absolute);
+        source.labels = source.labels.as_deref().map(absolute);
         source.transforms = source.transforms.published(absolute);
         source.folder.data_dir = absolute(&source.folder.data_dir);
         source
     }
 
+    /// The seed of the split.
     fn seed(&self) -> u64 {
-        self.seed.unwrap_or(0)
+        self.split_seed.or(self.seed).unwrap_or(0)
     }
 
     fn ratios(&self) -> Ratios {
         self.ratios.unwrap_or_default()
     }
 
-    fn load_as_stored(&self) -> Result<Dataset> {
+    fn array_names(&self) -> Result<ArrayNames> {
+        let mut names = ArrayNames::default();
+        for text in &self.array {
+            let wrong = || {
+                Problem::Invalid(format!(
+                    "--array {text}: give what it holds and its name, such as labels=target"
+                ))
+            };
+            let (role, name) = text.split_once('=').ok_or_else(wrong)?;
+            names.set(role, name)?;
+        }
+        Ok(names)
+    }
+
+    fn describe_as_stored(&self) -> Result<Described> {
         let options = LoadOptions {
             id_column: self.id.clone(),
             label_column: self.label.clone(),
@@ -272,6 +330,10 @@ impl Source {
             source_column: self.source.clone(),
             target_column: self.target.clone(),
             categorical: self.categorical.clone(),
+            columns: self.columns.choices().map_err(Problem::Invalid)?,
+            unscaled: self.columns.unscaled,
+            label_file: self.labels.clone(),
+            npz: NpzOptions { arrays: self.array_names()?, mask: self.mask },
             direction: match (self.undirected, self.symmetrise) {
                 (true, _) => Direction::Undirected,
                 (_, true) => Direction::Symmetrise,
@@ -282,10 +344,10 @@ impl Source {
         };
         let path = Path::new(&self.dataset);
         match &self.edges {
-            Some(edges) => read::load_pair(path, edges, &options),
+            Some(edges) => read::describe_pair(path, edges, &options),
             // What is called as a file is, is looked for as one even where it is not there.
-            None if path.exists() || progap::looks_like_a_path(path) => read::load(path, &options),
-            None => named::load(&self.dataset, &self.folder.data_dir, &options),
+            None if path.exists() || progap::looks_like_a_path(path) => read::describe(path, &options),
+            None => named::load(&self.dataset, &self.folder.data_dir, &options).map(Described::from),
         }
     }
 }
@@ -296,6 +358,7 @@ impl Default for Source {
         Source {
             dataset: "demo".into(),
             edges: None,
+            labels: None,
             folder: DataFolder { data_dir: DEFAULT_FOLDER.into() },
             id: None,
             label: None,
@@ -303,12 +366,50 @@ impl Default for Source {
             source: None,
             target: None,
             categorical: vec![],
+            columns: Columns::default(),
+            array: vec![],
+            mask: None,
             undirected: false,
             symmetrise: false,
             seed: None,
+            split_seed: None,
             ratios: None,
             transforms: Transforms::default(),
         }
+    }
+}
+
+/// The flags that resolve what is wrong with people's files, where some do: the library knows no flags.
+pub fn flags_for(error: &Error) -> Option<String> {
+    let column = match error.place() {
+        Some(Place::Cell { column, .. } | Place::Column(column)) => Some(column.as_str()),
+        _ => None,
+    };
+    match (error.problem(), column) {
+        (Problem::NearlyUnique { .. }, Some(column)) => {
+            Some(format!("--drop {column}, --text {column}:64 or --categorical {column}"))
+        }
+        (Problem::NotANumber(_) | Problem::NotADate(_), Some(column)) => {
+            Some(format!("--categorical {column} or --drop {column}"))
+        }
+        (Problem::UnlistedCategory(_), _) => Some("the file of --columns".into()),
+        (Problem::Unsupported(_), Some(column)) => Some(format!("--drop {column}")),
+        (Problem::Missing { what, .. }, _) if what.starts_with("data set") => {
+            Some("--data-dir DIR, or PROGAP_DATA".into())
+        }
+        (Problem::Missing { what, .. }, _) => ["id", "label", "split", "source", "target"]
+            .iter()
+            .find(|role| what.starts_with(&format!("{role} column")))
+            .map(|role| format!("--{role} COLUMN"))
+            .or_else(|| {
+                let of_array =
+                    |(mark, role): &(&str, &str)| what.contains(mark).then(|| format!("--array {role}=NAME"));
+                let roles = [("\"y\"", "labels"), ("\"x\"", "features"), ("\"edge_index\"", "edges")];
+                roles.iter().find_map(of_array).filter(|_| what.starts_with("array"))
+            }),
+        (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
+        (Problem::NoLabelFile, _) => Some("--labels FILE".into()),
+        _ => None,
     }
 }
 

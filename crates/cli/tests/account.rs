@@ -242,7 +242,7 @@ fn the_noise_is_that_of_training_for_every_method() {
                 let usual = if node { Settings { batch_size: 300, epochs: 4, ..usual } } else { usual };
                 let sizes =
                     PublicSizes { train_nodes: if node { 9000 } else { 0 }, ..PublicSizes::default() };
-                let plan = Plan::new(&usual, sizes).expect("a plan");
+                let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
                 let mut flags = format!("--method {} --level {level}", entry.method);
                 flags += if undirected { " --undirected" } else { "" };
                 flags += &delta.map_or(String::new(), |delta| format!(" --delta {delta}"));

@@ -37,10 +37,14 @@ fn table_refused(nodes: &str, edges: &str, parts: &[&str]) {
 fn tables() {
     let nodes = "id,label,x\n1,a,0.5\n2,b,1\n";
     let edges = "source,target\n1,2\n";
-    table_refused("id,label,x\n1,a,nan\n", edges, &["nodes.csv", "row 2", "\"x\"", "not finite"]);
     table_refused("id,label,x\n1,a,1\n2,b,-inf\n", edges, &["nodes.csv", "row 3", "\"x\"", "not finite"]);
-    table_refused("id,label,x\n1,a,1\n2,,1\n", edges, &["nodes.csv", "row 3", "\"label\"", "missing"]);
-    table_refused("id,x\n1,1\n", edges, &["nodes.csv", "label column", "found: id, x"]);
+    table_refused(
+        "id,label,x\n1,,1\n2,,1\n",
+        edges,
+        &["nodes.csv", "no classes", "at least one labelled node"],
+    );
+    table_refused("id,x\n1,1\n", edges, &["nodes.csv", "label column", "found: id, x", "--label COLUMN"]);
+    table_refused("id,label,x\n1,a,1\n2,a,2\n3,b,few\n", edges, &["row 4", "\"few\"", "--categorical x"]);
     table_refused("id,label\n1,a\n2,b\n1,a\n", edges, &["nodes.csv", "row 4", "\"1\"", "row 2"]);
     table_refused(nodes, "source,target\n1,2\n1,3\n", &["edges.csv", "row 3", "\"target\"", "\"3\""]);
     table_refused(nodes, "source,target\n1,2\n-1,2\n", &["edges.csv", "row 3", "\"source\"", "\"-1\""]);
@@ -91,7 +95,7 @@ fn archives() {
     check(&edges([0, 1, 1, 1 << 40]), &["edge_index[1, 1]", "1099511627776"]);
     check(&with("x", floats("(3, 1)", &[1.0, f64::NAN, 3.0])), &["\"x\"[1]", "not finite"]);
     check(&with("x", floats("(2, 1)", &[1.0, 2.0])), &["\"x\"", "2", "3"]);
-    check(&with("y", integers(&[0, -1, 0])), &["\"y\"[1]", "-1"]);
+    check(&with("y", integers(&[0, -2, 0])), &["\"y\"[1]", "-2"]);
     check(&archive_with("y", None), &["y", "found:"]);
     check(&with("y", integers(&[])), &["\"y\"", "no nodes"]);
     let mask = |length: usize| array("|b1", &format!("({length},)"), &vec![1; length]);

@@ -41,7 +41,9 @@ fn findings_are_no_failure_and_unusable_data_is_one() {
     edges += "p5@example.org,p4@example.org\np7@example.org,p7@example.org\n";
     put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
     // No training node is rare, which private data must not decide at node level.
-    let found = progap_in(at, &["check", "g", "--json"]);
+    let refused = progap_in(at, &["check", "g"]).refused(&["\"name\"", "80 different values", "--drop name"]);
+    assert!(refused.contains("--text name:64 or --categorical name"), "{refused}");
+    let found = progap_in(at, &["check", "g", "--categorical", "name", "--json"]);
     let report: Value = serde_json::from_str(&found.stdout).expect("JSON");
     let expected = [
         "repeated-edges",
@@ -56,13 +58,13 @@ fn findings_are_no_failure_and_unusable_data_is_one() {
 
     let usable = nodes.replace(",rare,", ",x,");
     put(at, &[("g/nodes.csv", usable.as_bytes())]);
-    let shown = progap_in(at, &["check", "g"]).ok();
+    let shown = progap_in(at, &["check", "g", "--categorical", "name"]).ok();
     assert!(
         shown.contains("caution: ") && shown.contains("79 values") || shown.contains("80 values"),
         "{shown}"
     );
     // The same is said by training, for the owner.
-    let summary = progap_in(at, &["train", "g", "--epochs", "1", "--out", "r"]).ok();
+    let summary = progap_in(at, &["train", "g", "--categorical", "name", "--epochs", "1", "--out", "r"]).ok();
     assert!(summary.contains("owner only") && summary.contains("e-mail addresses"), "{summary}");
     for file in ["privacy.json", "config.toml", "manifest.json"] {
         let text = std::fs::read_to_string(at.join("r").join(file)).expect("a file of the release");
@@ -71,7 +73,7 @@ fn findings_are_no_failure_and_unusable_data_is_one() {
 
     // Data that cannot be trained on, and data that is not there.
     put(at, &[("g/nodes.csv", usable.replace("id,label,name", "id,label,x").as_bytes())]);
-    put(at, &[("bad/nodes.csv", b"id,label\n1,a\n2,b\n"), ("bad/edges.csv", b"source,target\n1,2\n")]);
+    put(at, &[("bad/nodes.csv", b"id,label\n1,a\n2,\n"), ("bad/edges.csv", b"source,target\n1,2\n")]);
     let bad = progap_in(at, &["check", "bad", "--json"]);
     assert!(!bad.success && bad.stderr.starts_with("error: ") && bad.stderr.lines().count() == 1);
     let report: Value = serde_json::from_str(&bad.stdout).expect("JSON");

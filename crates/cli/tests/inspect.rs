@@ -105,8 +105,8 @@ fn what_is_not_there_is_explained() {
     refused("wenet", &["not public"]);
     let message = refused("facebook", &["progap data fetch facebook", "UIllinois20.mat", "--data-dir"]);
     assert!(message.contains("facebook100"), "{message}");
-    put(folder.path(), &[("notes.txt", b"hello"), ("empty/x", b"")]);
-    refused("notes.txt", &["notes.txt", "no known graph format"]);
+    put(folder.path(), &[("notes.md", b"hello"), ("empty/x", b"")]);
+    refused("notes.md", &["notes.md", "no known graph format"]);
     refused("empty", &["empty", "no known graph format"]);
     put(folder.path(), &[("alone/nodes.csv", b"id,label\n1,a\n")]);
     refused("alone", &["alone", "edges.csv"]);

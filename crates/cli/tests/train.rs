@@ -36,6 +36,7 @@ fn train_predict_verify_and_inspect() {
     for (name, cell) in header.split(',').zip(row.split(',')) {
         match name {
             "id" | "class" => assert_eq!(all[3][name], cell),
+            "labelled" => assert_eq!((&all[3][name], cell), (&serde_json::Value::Bool(true), "true")),
             _ => {
                 let class = name.trim_start_matches("p(").trim_end_matches(')');
                 assert_eq!(all[3]["probabilities"][class].to_string().parse(), cell.parse::<f64>());
@@ -43,6 +44,7 @@ fn train_predict_verify_and_inspect() {
         }
     }
     progap_in(place.path(), &["predict", "r", "--nodes", "nobody"]).refused(&["nobody"]);
+    progap_in(place.path(), &["predict", "r", "--unlabelled"]).refused(&["--unlabelled"]);
     std::fs::write(place.path().join("r/metrics.json"), "{}").expect("tampered");
     progap_in(place.path(), &["verify", "r"]).refused(&["metrics.json", "checksum"]);
 }

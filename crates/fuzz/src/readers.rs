@@ -4,8 +4,8 @@ use std::io::{Cursor, Write};
 
 use progap_graph::read::facebook100::{Recipe, School, prepare_school};
 use progap_graph::read::ogbn::{Tables, read_tables};
-use progap_graph::read::{LoadOptions, npz, table};
-use progap_graph::store;
+use progap_graph::read::{LoadOptions, edge_list, graphml, npz, table};
+use progap_graph::{Preparation, store};
 use zip::CompressionMethod::Stored;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
@@ -46,6 +46,18 @@ pub fn targets() -> Vec<Target> {
             weight: 300,
         },
         Target { name: "ogbn", run: ogbn, seeds: || contents(&["fuzz/corpus/ogbn"]), weight: 500 },
+        Target {
+            name: "edge_list",
+            run: run_edge_list,
+            seeds: || contents(&["fuzz/corpus/edge_list"]),
+            weight: 500,
+        },
+        Target {
+            name: "graphml",
+            run: run_graphml,
+            seeds: || contents(&["fuzz/corpus/graphml"]),
+            weight: 500,
+        },
     ]
 }
 
@@ -87,7 +99,25 @@ pub fn csv(content: &[u8]) {
     let tab = nodes.split(|&byte| byte == b'\n').next().is_some_and(|header| header.contains(&b'\t'));
     let ending = if tab { "tsv" } else { "csv" };
     let (node_name, edge_name) = (format!("nodes.{ending}"), format!("edges.{ending}"));
-    let _ = table::read_bytes((&node_name, nodes), (&edge_name, edges), &LoadOptions::default());
+    if let Ok(dataset) = table::read_bytes((&node_name, nodes), (&edge_name, edges), &LoadOptions::default())
+    {
+        // Whatever was read can be brought to scale, in either way.
+        for how in [Preparation::Standardise, Preparation::RowByRow] {
+            dataset.clone().prepared(how).expect("what was read is finite, and so is what becomes of it");
+        }
+    }
+}
+
+/// An edge list and a list of labels, a zero byte between them.
+pub fn run_edge_list(content: &[u8]) {
+    let mut parts = content.splitn(2, |&byte| byte == 0);
+    let edges = parts.next().unwrap_or_default();
+    let _ = edge_list::read_bytes(edges, parts.next().unwrap_or(b"0 a\n"), &LoadOptions::default());
+}
+
+/// GraphML.
+pub fn run_graphml(content: &[u8]) {
+    let _ = graphml::read_text(&String::from_utf8_lossy(content), &LoadOptions::default());
 }
 
 /// Compressed tables.

@@ -81,6 +81,7 @@ fn dataset(nodes: usize, edges: usize) -> Dataset {
         labels: (0..nodes).map(|node| node as u32 % 6).collect::<Vec<_>>().into(),
         class_names: (0..6).map(|class| class.to_string()).collect(),
         feature_names: vec![],
+        numbers: vec![],
         split: None,
         node_ids: NodeIds::Position,
     })

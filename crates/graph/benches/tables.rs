@@ -135,6 +135,7 @@ fn random(nodes: usize, edges: usize, node_ids: NodeIds) -> progap_graph::Result
         labels: Buffer::from(vec![0; nodes]),
         class_names: vec!["all".into()],
         feature_names: vec![],
+        numbers: vec![],
         split: None,
         node_ids,
     })

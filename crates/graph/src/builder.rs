@@ -1,6 +1,6 @@
 //! A data set from what a program has in memory.
 
-use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Problem, Result, Split, transform};
+use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Problem, Result, Split, UNLABELLED, transform};
 
 /// Puts a [`Dataset`] together from edges, features and labels in memory.
 ///
@@ -67,7 +67,7 @@ impl DatasetBuilder {
         self
     }
 
-    /// The class of every node, counted from 0. There are as many nodes as labels.
+    /// The class of every node, counted from 0, or [`UNLABELLED`]. There are as many nodes as labels.
     #[must_use]
     pub fn labels(mut self, labels: &[u32]) -> Self {
         self.labels = labels.to_vec();
@@ -126,13 +126,19 @@ impl DatasetBuilder {
             0 => Features::none(),
             columns => Features::dense(nodes, columns, self.values)?,
         };
-        let classes = self.labels.iter().max().map_or(0, |&last| last as usize + 1);
+        let classes = self
+            .labels
+            .iter()
+            .filter(|&&label| label != UNLABELLED)
+            .max()
+            .map_or(0, |&last| last as usize + 1);
         let class_names =
             self.class_names.unwrap_or_else(|| (0..classes).map(|class| class.to_string()).collect());
         Dataset::new(DatasetParts {
             name: self.name.unwrap_or_else(|| "unnamed".into()),
             graph,
             features,
+            numbers: vec![],
             labels: self.labels.into(),
             class_names,
             feature_names: self.feature_names,

@@ -1,11 +1,16 @@
 //! A graph with everything known about its nodes.
 
-use crate::{Buffer, Features, Graph, NodeIds, Place, Problem, Ratios, Result, Split};
+use crate::scale::{self, NumberColumn, Preparation};
+use crate::{Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split, room};
+
+/// The label of a node whose class is not known. It is no class: whatever takes it for one goes out of range.
+pub const UNLABELLED: u32 = u32::MAX;
 
 /// A graph, the features and labels of its nodes, and (where the data came with one) a split.
 ///
 /// Once made, its parts fit together: as many rows of features, labels, ids and parts as nodes; every label a
-/// class; at least one node.
+/// class or [`UNLABELLED`]; at least one node. A node without a label is in no part of the split
+/// ([`Part::Unused`]): it can be neither trained nor tested on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset(DatasetParts);
 
@@ -18,12 +23,14 @@ pub struct DatasetParts {
     pub graph: Graph,
     /// One row per node.
     pub features: Features,
-    /// The class of each node.
+    /// The class of each node, or [`UNLABELLED`].
     pub labels: Buffer<u32>,
     /// The name of each class.
     pub class_names: Vec<String>,
     /// The name of each feature column; empty where there are none.
     pub feature_names: Vec<String>,
+    /// The feature columns that hold numbers in a unit of their own; all others are used as they are.
+    pub numbers: Vec<NumberColumn>,
     /// The split, where the data came with one.
     pub split: Option<Split>,
     /// What people call the nodes.
@@ -32,7 +39,7 @@ pub struct DatasetParts {
 
 impl Dataset {
     /// Checks that the parts fit together.
-    pub fn new(parts: DatasetParts) -> Result<Dataset> {
+    pub fn new(mut parts: DatasetParts) -> Result<Dataset> {
         let nodes = parts.graph.nodes();
         if nodes == 0 {
             return Err(Problem::Empty("nodes").into());
@@ -45,10 +52,14 @@ impl Dataset {
             let (found, expected) = (names as u64, parts.features.columns() as u64);
             return Err(Problem::Length { what: "list of feature names".into(), found, expected }.into());
         }
+        scale::check(&parts.numbers, parts.features.columns())?;
         if let Some(split) = parts.split.as_ref().filter(|split| split.len() != nodes) {
             let (found, expected) = (split.len() as u64, nodes as u64);
             return Err(Problem::Length { what: "split".into(), found, expected }.into());
         }
+        // Files say "test" of nodes whose class is to be found: such a node judges nothing.
+        let unlabelled = |node: &usize| parts.labels[*node] == UNLABELLED;
+        parts.split = parts.split.map(|split| split.without((0..nodes).filter(unlabelled)));
         Ok(Dataset(parts))
     }
 
@@ -73,9 +84,19 @@ impl Dataset {
         &self.0.features
     }
 
-    /// The class of each node.
+    /// The class of each node, or [`UNLABELLED`].
     pub fn labels(&self) -> &[u32] {
         &self.0.labels
+    }
+
+    /// The class of a node, where it is known.
+    pub fn label(&self, node: usize) -> Option<u32> {
+        Some(self.0.labels[node]).filter(|&label| label != UNLABELLED)
+    }
+
+    /// How many nodes have a label.
+    pub fn labelled(&self) -> usize {
+        self.labels().iter().filter(|&&label| label != UNLABELLED).count()
     }
 
     /// The name of each class.
@@ -91,7 +112,7 @@ impl Dataset {
     /// The number of nodes of each class.
     pub fn class_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.classes()];
-        for &label in self.labels() {
+        for &label in self.labels().iter().filter(|&&label| label != UNLABELLED) {
             counts[label as usize] += 1;
         }
         counts
@@ -100,6 +121,44 @@ impl Dataset {
     /// The name of each feature column; empty where there are none.
     pub fn feature_names(&self) -> &[String] {
         &self.0.feature_names
+    }
+
+    /// The feature columns that hold numbers in a unit of their own.
+    pub fn numbers(&self) -> &[NumberColumn] {
+        &self.0.numbers
+    }
+
+    /// The same data with its number columns brought to scale, and with a column of ones where there are no features at all,
+    /// so that there is something to begin with. Done once: a second time changes nothing.
+    pub fn prepared(mut self, how: Preparation) -> Result<Dataset> {
+        if self.0.features.columns() == 0 {
+            self.0.features = Features::dense(self.nodes(), 1, room::filled(1f32, self.nodes())?)?;
+            self.0.feature_names = vec!["constant".into()];
+        }
+        if self.0.numbers.iter().all(|number| number.map.is_some()) {
+            return Ok(self);
+        }
+        let rows = self.nodes();
+        (self.0.features, self.0.numbers) = scale::prepare(self.0.features, rows, self.0.numbers, how)?;
+        Ok(self)
+    }
+
+    /// The same data with the number columns mapped as those of another data set were, whose columns are the same.
+    pub fn prepared_as(mut self, other: &[NumberColumn]) -> Result<Dataset> {
+        if self.0.numbers.iter().all(|number| number.map.is_some()) {
+            return Ok(self);
+        }
+        scale::check(other, self.0.features.columns())?;
+        self.0.features = scale::prepare_as(self.0.features, self.0.graph.nodes(), other)?;
+        self.0.numbers = other.to_vec();
+        Ok(self)
+    }
+
+    /// The same data, whose numbers are used as they are.
+    #[must_use]
+    pub fn unscaled(mut self) -> Dataset {
+        self.0.numbers.clear();
+        self
     }
 
     /// The split, where the data came with one.
@@ -155,6 +214,10 @@ impl Dataset {
             }
         }
         add(split);
+        // Data without number columns has the fingerprint that it always had.
+        if !self.numbers().is_empty() {
+            add(format!("{:?}", self.numbers()).as_bytes());
+        }
         format!("{:032x}", hash.finish_128())
     }
 
@@ -165,9 +228,17 @@ impl Dataset {
         self
     }
 
-    /// The same data with a new random split.
+    /// The same data with a new random split of the nodes that have a label.
     pub fn with_random_split(mut self, ratios: Ratios, seed: u64) -> Result<Dataset> {
-        self.0.split = Some(Split::random(self.nodes(), ratios, seed)?);
+        let labelled = Split::random(self.labelled(), ratios, seed)?;
+        self.0.split = Some(if labelled.len() == self.nodes() {
+            labelled
+        } else {
+            let mut parts = vec![Part::Unused; self.nodes()];
+            let nodes = (0..self.nodes()).filter(|&node| self.label(node).is_some());
+            nodes.enumerate().for_each(|(at, node)| parts[node] = labelled.part(at));
+            Split::from_parts(parts)
+        });
         Ok(self)
     }
 
@@ -181,12 +252,16 @@ impl Dataset {
         self.0
     }
 
-    /// The share of edges between nodes of the same class; `None` without edges.
+    /// Of the edges between nodes that have a label, the share between nodes of the same class; `None` without such
+    /// edges.
     pub fn homophily(&self) -> Option<f64> {
-        let labels = self.labels();
-        let same =
-            self.graph().iter_edges().filter(|&(a, b)| labels[a as usize] == labels[b as usize]).count();
-        let edges = self.graph().edges();
+        let (mut same, mut edges) = (0usize, 0usize);
+        for (a, b) in self.graph().iter_edges() {
+            if let (Some(a), Some(b)) = (self.label(a as usize), self.label(b as usize)) {
+                edges += 1;
+                same += usize::from(a == b);
+            }
+        }
         (edges > 0).then(|| same as f64 / edges as f64)
     }
 }
@@ -199,7 +274,8 @@ fn check_labels(labels: &[u32], nodes: usize, classes: usize) -> Result<()> {
         let (found, expected) = (labels.len() as u64, nodes as u64);
         return Err(Problem::Length { what: "list of labels".into(), found, expected }.into());
     }
-    match labels.iter().position(|&label| label as usize >= classes) {
+    let is_wrong = |label: u32| label as usize >= classes && label != UNLABELLED;
+    match labels.iter().position(|&label| is_wrong(label)) {
         None => Ok(()),
         Some(node) => {
             let problem =

@@ -55,6 +55,12 @@ pub enum Problem {
     /// The path holds nothing that a reader knows.
     #[error("no known graph format ({0})")]
     NotRecognised(String),
+    /// A node table alone.
+    #[error("a node table needs its edge table")]
+    NoEdgeTable,
+    /// An edge list alone.
+    #[error("an edge list needs the labels of its nodes")]
+    NoLabelFile,
     /// The file ends before its content does.
     #[error("the file is truncated: {0}")]
     Truncated(String),
@@ -89,6 +95,24 @@ pub enum Problem {
     /// A value that should be a number is not.
     #[error("{0:?} is not a number")]
     NotANumber(String),
+    /// A value that should be a date is not.
+    #[error("{0:?} is not a date")]
+    NotADate(String),
+    /// A text column with nearly one value for each node.
+    #[error(
+        "the text column has {values} different values for {nodes} nodes, nearly one each, as names have (such as {example:?})"
+    )]
+    NearlyUnique {
+        /// How many different values.
+        values: u64,
+        /// How many nodes have one.
+        nodes: u64,
+        /// The first of them.
+        example: String,
+    },
+    /// A value that is none of the declared categories.
+    #[error("{0:?} is none of the declared categories")]
+    UnlistedCategory(String),
     /// A feature or weight that is NaN or infinite.
     #[error("the value {0} is not finite")]
     NotFinite(f64),
@@ -176,17 +200,24 @@ impl Problem {
             }
             Problem::Io(_) => "check the path and its permissions",
             Problem::NotRecognised(_) => {
-                "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a \
-                 Facebook100 .mat, a .progap file, or a name from `progap data list`"
+                "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a .graphml, an \
+                 edge list with labels, a Facebook100 .mat, a .progap file, or a name from `progap data list`"
             }
+            Problem::NoLabelFile => "give a file with an id and a label in each line",
+            Problem::NoEdgeTable => "give both, or the folder that holds both",
             Problem::Truncated(_) | Problem::Corrupt(_) | Problem::Checksum { .. } => {
                 "copy or download it again"
             }
             Problem::Unsupported(_) => "convert it to a supported format first",
             Problem::PickledObjects => "save it again with plain numeric or string arrays",
-            Problem::Missing { .. } => "add it, or name the right one with an option",
+            Problem::Missing { .. } => "add it, or name the right one",
             Problem::EmptyCell => "fill it in, or drop the row",
             Problem::NotANumber(_) => "correct it, or declare the column categorical",
+            Problem::NotADate(_) => "write it as 2024-02-29, or take the column as something else than dates",
+            Problem::NearlyUnique { .. } => {
+                "leave the column out, hash its words as a text, or declare it categorical if that is what it is"
+            }
+            Problem::UnlistedCategory(_) => "correct it, or add it, or a category \"other\", to the list",
             Problem::NotFinite(_) => "replace it by a finite number or drop the row",
             Problem::LabelOutOfRange { .. } => "correct the label, or drop the node",
             Problem::IndexOutOfRange { .. } => "indices count nodes or columns from 0: correct or drop it",
@@ -234,6 +265,13 @@ impl Error {
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Error {
         self.0.file.get_or_insert_with(|| file.to_path_buf());
+        self
+    }
+
+    /// The same problem at another place.
+    #[must_use]
+    pub(crate) fn map_place(mut self, map: impl FnOnce(Place) -> Place) -> Error {
+        self.0.place = self.0.place.map(map);
         self
     }
 

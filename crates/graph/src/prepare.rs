@@ -20,6 +20,7 @@ use crate::{Dataset, Ratios, Result, transform};
 ///     labels: vec![0, 0, 0, 1].into(),
 ///     class_names: vec!["common".into(), "rare".into()],
 ///     feature_names: vec![],
+///     numbers: vec![],
 ///     split: None,
 ///     node_ids: NodeIds::Position,
 /// })?;
@@ -55,6 +56,7 @@ mod tests {
             labels: (0..nodes).map(|n| u32::from(n % 10 == 0)).collect::<Vec<_>>().into(),
             class_names: vec!["common".into(), "rare".into()],
             feature_names: vec![],
+            numbers: vec![],
             split: None,
             node_ids: NodeIds::Position,
         })

@@ -16,7 +16,7 @@ pub enum Part {
     Val = 1,
     /// Its label is only ever compared with the final prediction.
     Test = 2,
-    /// It belongs to the graph, but its label is not used.
+    /// It belongs to the graph, but its label is not known or not used.
     Unused = 3,
 }
 
@@ -164,6 +164,18 @@ impl Split {
     #[must_use]
     pub fn select(&self, nodes: &[u32]) -> Split {
         Split(nodes.iter().map(|&node| self.0[node as usize]).collect::<Vec<_>>().into())
+    }
+
+    /// The same split, with these nodes in no part.
+    #[must_use]
+    pub(crate) fn without(self, nodes: impl Iterator<Item = usize>) -> Split {
+        let used: Vec<usize> = nodes.filter(|&node| self.0[node] != Part::Unused as u8).collect();
+        if used.is_empty() {
+            return self;
+        }
+        let mut codes = self.0.to_vec();
+        used.into_iter().for_each(|node| codes[node] = Part::Unused as u8);
+        Split(codes.into())
     }
 
     /// The codes, as our own files keep them.

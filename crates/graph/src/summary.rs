@@ -27,13 +27,15 @@ pub struct Summary {
     pub feature_storage: &'static str,
     /// The share of feature values that are not zero; absent without features.
     pub feature_density: Option<f64>,
+    /// Nodes whose class is known.
+    pub labelled: usize,
     /// The number of classes.
     pub classes: usize,
     /// The classes and how many nodes each has.
     pub class_counts: Vec<ClassCount>,
     /// The number of edges into a node.
     pub in_degree: Quantiles,
-    /// The share of edges between nodes of the same class; absent without edges.
+    /// Of the edges between nodes with labels, the share between nodes of the same class; absent without such edges.
     pub homophily: Option<f64>,
     /// The homophily that a random assignment of the same classes would have.
     pub chance_homophily: f64,
@@ -43,7 +45,7 @@ pub struct Summary {
     pub val: Option<usize>,
     /// Test nodes.
     pub test: Option<usize>,
-    /// Nodes of the graph whose label is not used.
+    /// Nodes of the graph whose label is not known or not used.
     pub unused: Option<usize>,
     /// The accuracy, on the test nodes, of always answering the most frequent class of the training nodes.
     pub majority_baseline: Option<f64>,
@@ -101,7 +103,8 @@ impl Summary {
         let count = |part| dataset.split().map(|split| split.count(part));
         let class_counts = dataset.class_counts();
         let values = dataset.nodes() as f64 * features.columns() as f64;
-        let share = |&count: &usize| (count as f64 / dataset.nodes() as f64).powi(2);
+        let labelled = dataset.labelled();
+        let share = |&count: &usize| (count as f64 / labelled.max(1) as f64).powi(2);
         Summary {
             name: dataset.name().into(),
             nodes: dataset.nodes(),
@@ -117,6 +120,7 @@ impl Summary {
                 Features::Sparse { values: None, .. } => "binary",
             },
             feature_density: (values > 0.0).then(|| features.nonzeros() as f64 / values),
+            labelled,
             classes: dataset.classes(),
             chance_homophily: class_counts.iter().map(share).sum(),
             class_counts: dataset

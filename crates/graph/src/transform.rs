@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::graph::{RowWidth, row_blocks};
-use crate::{Buffer, Dataset, DatasetParts, Graph, Place, Problem, Result};
+use crate::{Buffer, Dataset, DatasetParts, Graph, Place, Problem, Result, UNLABELLED};
 
 /// The part of the data set on the listed nodes, which keep their order.
 ///
@@ -21,6 +21,7 @@ pub fn induced_subgraph(dataset: &Dataset, nodes: &[u32]) -> Result<Dataset> {
         labels: labels.into(),
         class_names: dataset.class_names().to_vec(),
         feature_names: dataset.feature_names().to_vec(),
+        numbers: dataset.numbers().to_vec(),
         split: dataset.split().map(|split| split.select(nodes)),
         node_ids: dataset.node_ids().select(nodes),
     }))
@@ -60,8 +61,8 @@ pub fn induced_graph(graph: &Graph, nodes: &[u32]) -> Result<Graph> {
     Graph::from_rows(offsets, senders)
 }
 
-/// Keeps the classes that have at least `min_count` nodes; the rest of the nodes go, and the classes that stay
-/// are numbered anew in their old order.
+/// Keeps the classes that have at least `min_count` nodes; the nodes of the others go, those without a label stay, and
+/// the classes that stay are numbered anew in their old order.
 pub fn keep_frequent_classes(dataset: &Dataset, min_count: usize) -> Result<Dataset> {
     let mut class_names = Vec::new();
     let new_label: Vec<Option<u32>> = dataset
@@ -83,9 +84,13 @@ pub fn keep_frequent_classes(dataset: &Dataset, min_count: usize) -> Result<Data
     if class_names.len() == dataset.classes() {
         return Ok(dataset.clone());
     }
-    let nodes = select(dataset.nodes(), |node| new_label[dataset.labels()[node] as usize].is_some());
+    let renumbered = |label: u32| match label {
+        UNLABELLED => Some(UNLABELLED),
+        class => new_label[class as usize],
+    };
+    let nodes = select(dataset.nodes(), |node| renumbered(dataset.labels()[node]).is_some());
     let mut parts = induced_subgraph(dataset, &nodes)?.into_parts();
-    let labels: Vec<u32> = parts.labels.iter().filter_map(|&label| new_label[label as usize]).collect();
+    let labels: Vec<u32> = parts.labels.iter().filter_map(|&label| renumbered(label)).collect();
     parts.labels = labels.into();
     parts.class_names = class_names;
     Dataset::new(parts)
@@ -233,6 +238,7 @@ mod tests {
             labels: labels.to_vec().into(),
             class_names: ["a", "b", "c"].map(String::from).to_vec(),
             feature_names: vec![],
+            numbers: vec![],
             split: Some(Split::from_parts(
                 (0..nodes).map(|n| if n % 2 == 0 { Part::Train } else { Part::Test }),
             )),

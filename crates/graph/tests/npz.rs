@@ -330,17 +330,19 @@ fn wrong_values_are_named_with_their_place() {
     let with_edges = |bytes| error_with(&[&edges[..], &[("edge_index", bytes)]].concat());
     let negative = with_edges(array("|i1", "(2, 2)", &[0, 1, 2, 0xff]));
     assert_eq!(negative.place(), Some(&Place::Key("edge_index[1, 1]".into())));
-    let turned = with_edges(array("|i1", "(3, 2)", &[0, 1, 2, 0, 1, 2]));
+    let turned = with_edges(array("|i1", "(3, 3)", &[0, 1, 2, 0, 1, 2, 0, 1, 2]));
     assert!(turned.to_string().contains("expected (2, number of edges)"), "{turned}");
 }
 
 #[test]
 fn wrong_labels_masks_and_names_are_refused() {
-    let negative = error_with(&[("y", integers(&[0, -1, 1]))]);
+    let negative = error_with(&[("y", integers(&[0, -2, 1]))]);
     assert!(matches!(negative.problem(), Problem::LabelOutOfRange { .. }), "{negative}");
-    assert!(negative.to_string().contains("\"y\"[1]: the label -1 (a missing label)"), "{negative}");
-    let missing = error_with(&[("y", floats("(3,)", &[0.0, f64::NAN, 1.0]))]);
-    assert_eq!(missing.place(), element("y", 1).as_ref());
+    assert!(negative.to_string().contains("\"y\"[1]: the label -2 (-1 is a missing label)"), "{negative}");
+    let infinite = error_with(&[("y", floats("(3,)", &[0.0, f64::INFINITY, 1.0]))]);
+    assert_eq!(infinite.place(), element("y", 1).as_ref());
+    let none = error_with(&[("y", integers(&[-1, -1, -1]))]);
+    assert!(none.to_string().contains("no classes; give at least one labelled node"), "{none}");
     assert!(error_with(&[("y", floats("(3,)", &[0.0, 0.5, 1.0]))]).to_string().contains("whole number"));
     assert!(error_with(&[("y", array("<U1", "(3,)", &[0; 12]))]).to_string().contains("whole numbers"));
     assert!(error_with(&[("y", array("|b1", "(3, 2)", &[0; 6]))]).to_string().contains("one dimension"));
@@ -358,7 +360,7 @@ fn wrong_labels_masks_and_names_are_refused() {
     assert_eq!(short.place(), Some(&Place::Key("val_mask".into())));
     assert!(mask(floats("(3,)", &[0.0; 3])).to_string().contains("expected true and false"));
     assert!(mask(integers(&[0, 2, 0])).to_string().contains("neither true nor false"));
-    assert!(mask(array("|b1", "(3, 2)", &[0; 6])).to_string().contains("one dimension"));
+    assert!(mask(array("|b1", "(2, 2)", &[0; 4])).to_string().contains("one dimension"));
     assert!(mask(array("|b1", "(3,)", &[1, 0, 0])).to_string().contains("more than one mask"));
 
     let duplicate = error_with(&[("node_ids", integers(&[5, 6, 5]))]);

@@ -10,7 +10,7 @@ use common::{mutate, npz};
 use progap_graph::prepare::prepare_as_published;
 use progap_graph::read::ogbn::{self, Tables};
 use progap_graph::read::{self, LoadOptions, reddit};
-use progap_graph::{Dataset, Error, Place, Problem, Ratios, Split};
+use progap_graph::{Dataset, Error, Place, Problem, Ratios, Split, UNLABELLED};
 use serde_json::Value;
 
 fn load(path: &Path) -> Result<Dataset, Error> {
@@ -91,7 +91,7 @@ fn bad_pairs_of_reddit_are_refused() {
     assert!(matches!(larger.problem(), Problem::Length { found: 3, expected: 2, .. }), "{larger}");
     assert_eq!(larger.file(), Some(&*folder.path().join(reddit::GRAPH_FILE)));
     write(reddit::GRAPH_FILE, matrix(2));
-    write(reddit::DATA_FILE, archive(&[("feature", &x), ("label", &integers(&[0, -1]))]));
+    write(reddit::DATA_FILE, archive(&[("feature", &x), ("label", &integers(&[0, -2]))]));
     let missing = load(folder.path()).unwrap_err();
     assert_eq!(missing.place(), Some(&Place::Element { key: "label".into(), index: 1 }));
     write(reddit::DATA_FILE, archive(&[("feature", &floats("(1, 2)", &[1.0, 2.0])), ("label", &y)]));
@@ -154,8 +154,11 @@ fn bad_tables_are_refused_with_row_and_column() {
     assert!(features(b"1,2\n3,4,5\n5,6\n").to_string().contains("length 3, expected 2"));
     assert!(features(b"1,2\n3,4\n").to_string().contains("length 2, expected 3"));
     let labels = |labels| error(Tables { labels, ..GOOD });
-    assert_eq!(labels(b"0\n1\n-1\n").place(), Some(&Place::Row(3)));
-    assert!(labels(b"0\nnan\n1\n").to_string().contains("not finite"));
+    assert_eq!(labels(b"0\n1\n-2\n").place(), Some(&Place::Row(3)));
+    for missing in [&b"0\nnan\n1\n"[..], b"0\n\n1\n", b"0\n-1\n1\n"] {
+        let data = ogbn::read_tables(Tables { labels: missing, ..GOOD }).unwrap();
+        assert_eq!(data.labels(), [0, UNLABELLED, 1]);
+    }
     assert!(labels(b"0\n0.5\n1\n").to_string().contains("whole number"));
     assert!(labels(b"0\n1\n").to_string().contains("length 2, expected 3"));
     for num_nodes in

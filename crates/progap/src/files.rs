@@ -50,6 +50,12 @@ pub(crate) fn number_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Re
     Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
+/// As [`number_or_nan`], for a list.
+pub(crate) fn numbers_or_nan<'d, D: Deserializer<'d>>(from: D) -> std::result::Result<Vec<f64>, D::Error> {
+    let numbers = Vec::<Option<f64>>::deserialize(from)?;
+    Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
+}
+
 /// The SHA-256 of some bytes, in hexadecimal.
 pub(crate) fn checksum_of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))

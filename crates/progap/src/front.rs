@@ -133,7 +133,8 @@ impl<'d> Accounted<'d> {
     pub fn plan(&self) -> Result<Plan> {
         let settings = self.request.settings()?;
         if let Some(dataset) = self.dataset {
-            return run::prepare(dataset, &settings.for_graph(dataset.graph()));
+            let settings = settings.for_data(dataset);
+            return run::prepare(&dataset.clone().prepared(settings.preparation())?, &settings);
         }
         let records = delta::records(&settings, self.sizes);
         if settings.delta.is_none() && delta::matters(&settings) && records == 0 {

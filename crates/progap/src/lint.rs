@@ -3,7 +3,7 @@
 //! All of it is computed from the private data as it is, without noise. It is for the data owner alone and has no part in
 //! what a release holds.
 
-use progap_graph::{Dataset, NodeIds, Part};
+use progap_graph::{Dataset, NodeIds, Part, Preparation};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ const LEAST_VALUES: usize = 20;
 /// Everything that is found in a data set for a run with these settings. `given` are the settings that were asked for by
 /// name, as in config.toml.
 pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
-    let settings = &settings.for_graph(dataset.graph());
+    let settings = &settings.for_data(dataset);
     let mut remarks = Vec::new();
     units(dataset, settings, &mut remarks);
     edges(dataset, &mut remarks);
@@ -57,6 +57,7 @@ pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remar
         remarks.push(note("published-delta", text));
     }
     names(dataset, settings, &mut remarks);
+    units_of_columns(dataset, settings, &mut remarks);
     classes(dataset, &mut remarks);
     for name in given {
         if let Some(why) = settings.without_effect(name) {
@@ -153,7 +154,14 @@ fn edges(dataset: &Dataset, remarks: &mut Vec<Remark>) {
     } else if alone > 0 {
         let text =
             format!("{alone} of {} nodes receive nothing: for them only features can help", graph.nodes());
-        remarks.push(note("no-senders", text));
+        // Half of a bipartite graph whose edges lead one way hears nothing, and most sources of a citation graph.
+        remarks.push(match 4 * alone > graph.nodes() && !graph.is_symmetric() {
+            true => warning(
+                "no-senders",
+                format!("{text}; if edges mean something both ways, --symmetrise adds the ways back"),
+            ),
+            false => note("no-senders", text),
+        });
     }
 }
 
@@ -223,6 +231,29 @@ fn names(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     }
 }
 
+/// Number columns that node level can bring to scale only blindly.
+fn units_of_columns(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+    if settings.preparation() != Preparation::RowByRow {
+        return;
+    }
+    let unbounded = dataset.numbers().iter().filter(|number| number.bounds.is_none() && number.map.is_none());
+    let names: Vec<String> = unbounded
+        .map(|number| match dataset.feature_names().get(number.column as usize) {
+            Some(name) => format!("{name:?}"),
+            None => number.column.to_string(),
+        })
+        .collect();
+    if !names.is_empty() {
+        let more = if names.len() > 5 { format!(" and {} more", names.len() - 5) } else { String::new() };
+        let text = format!(
+            "no bounds are declared for the number columns {}{more}: at node level nothing may be computed over rows, so each \
+             value v becomes sign(v) log2(1 + |v|); public bounds (--bounds COLUMN=LOW:HIGH) keep more of it",
+            names[..names.len().min(5)].join(", ")
+        );
+        remarks.push(note("no-bounds", text));
+    }
+}
+
 /// The text columns among features, as (column, first feature, number of values): one-hot features are called
 /// `column=value` and stand together.
 fn text_columns(names: &[String]) -> Vec<(&str, usize, usize)> {
@@ -286,6 +317,13 @@ mod tests {
         table::read_bytes(nodes, edges, &LoadOptions::default()).expect("a data set")
     }
 
+    /// As [`data`], with a column of towns that are categories however many there are.
+    fn with_towns(nodes: &str, edges: &str) -> Dataset {
+        let (nodes, edges) = (("nodes.csv", nodes.as_bytes()), ("edges.csv", edges.as_bytes()));
+        let options = LoadOptions { categorical: vec!["town".into()], ..LoadOptions::default() };
+        table::read_bytes(nodes, edges, &options).expect("a data set")
+    }
+
     fn codes(dataset: &Dataset, settings: &Settings) -> Vec<&'static str> {
         lint(dataset, settings, &[]).into_iter().map(|remark| remark.code).collect()
     }
@@ -301,7 +339,7 @@ mod tests {
             let (next, back) = (change((node + 1) % 120).0, change((node + 119) % 120).0);
             edges += &format!("{id},{next}\n{id},{back}\n");
         }
-        data(&nodes, &(edges + extra_edges))
+        with_towns(&nodes, &(edges + extra_edges))
     }
 
     fn plain(node: usize) -> (String, String) {

@@ -43,8 +43,8 @@ pub enum Message<'a> {
     },
     /// An input as it is: 0 for the rows, then the aggregates.
     Input(usize),
-    /// What is known about the node's class, centred: the label of a training node, else the probabilities that a network
-    /// gives.
+    /// What is known about the node's class, centred: the label of a training node, else, also where there is no label, the
+    /// probabilities that a network gives.
     Class {
         /// The network that knows the inputs so far.
         network: &'a Network,
@@ -109,7 +109,7 @@ impl Rows {
         Ok(Rows { features, ..self.clone() })
     }
 
-    /// The class of each node.
+    /// The class of each node, or that it has none ([`progap_graph::UNLABELLED`]): such a node is in no part of the split.
     pub fn labels(&self) -> &[u32] {
         &self.labels
     }
@@ -162,7 +162,7 @@ impl Rows {
     }
 
     /// What is known about each node's class, less what everyone knows: the label of a training node, the
-    /// probabilities of the others. Labels of validation and test nodes are not looked at.
+    /// probabilities of the others. Labels of validation and test nodes are not looked at, and some nodes have none.
     fn known_classes(&self, network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
         let (train, uniform) = (self.training_nodes(), 1.0 / self.classes as f32);
         let mut messages = vec![0f32; inputs.rows() * self.classes];

@@ -42,6 +42,7 @@ fn tastes() -> Dataset {
         labels: (0..nodes).map(class).collect::<Vec<_>>().into(),
         class_names: vec!["a".into(), "b".into()],
         feature_names: vec!["own".into(), "chooses".into()],
+        numbers: vec![],
         node_ids: NodeIds::Position,
         split: None,
     };

@@ -155,7 +155,7 @@ impl Audit {
             source.load_split()?
         };
         // The canaries are of the unit that the data decides, and must not decide it themselves.
-        let settings = Settings { unit_from_data: false, ..settings.for_graph(dataset.graph()) };
+        let settings = Settings { unit_from_data: false, ..settings.for_data(&dataset) };
         let canaries = self.canaries.map(|canaries| canaries as usize);
         let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
 

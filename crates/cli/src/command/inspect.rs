@@ -4,7 +4,10 @@ use std::path::Path;
 
 use clap::Args;
 use progap::{Release, release};
+use progap_graph::read::Described;
+use progap_graph::read::columns::ColumnReport;
 use progap_graph::summary::{Quantiles, Summary};
+use serde::Serialize;
 
 use super::Outcome;
 use crate::source::Source;
@@ -33,16 +36,89 @@ impl Inspect {
         if let Some(release) = self.source.release() {
             return show_release(&release, self.json);
         }
-        let dataset = {
+        let Described { dataset, columns } = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
-            self.source.load_split()?
+            self.source.describe_split()?
         };
         let summary = Summary::of(&dataset);
         if self.json {
-            return ui::print(&serde_json::to_string_pretty(&summary)?);
+            return ui::print(&serde_json::to_string_pretty(&Inspected { summary, columns })?);
         }
-        ui::print(&table(&summary))
+        let columns =
+            if columns.is_empty() { String::new() } else { format!("\n\n{}", column_table(&columns)) };
+        ui::print(&format!("{}{columns}", table(&summary)))
     }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Inspected {
+    #[serde(flatten)]
+    summary: Summary,
+    /// The columns of a node table.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<ColumnReport>,
+}
+
+/// Every column of a node table: what it was taken for, and what it becomes.
+fn column_table(columns: &[ColumnReport]) -> String {
+    let values = |column: &ColumnReport| match (column.range, column.categories) {
+        (Some([low, high]), _) if column.kind == "date" => format!("{} to {}", day(low), day(high)),
+        (Some([low, high]), _) => format!("{} to {}", short(low), short(high)),
+        (_, Some(1)) => "1 value".into(),
+        (_, Some(values)) => format!("{} values", count(values)),
+        _ => String::new(),
+    };
+    let becomes = |column: &ColumnReport| {
+        let features = match column.features {
+            0 => String::new(),
+            1 => "1 feature".into(),
+            2 if column.missing > 0 && column.range.is_some() => "1 feature and 1 for missing".into(),
+            features => format!("{} features", count(features)),
+        };
+        match &column.note {
+            Some(note) => format!("{features}: {note}"),
+            None => features,
+        }
+    };
+    let missing = |column: &ColumnReport| match column.missing {
+        0 => String::new(),
+        missing => count(missing),
+    };
+    let row = |column: &ColumnReport| {
+        [column.name.clone(), column.kind.into(), missing(column), values(column), becomes(column)]
+    };
+    ui::table(["column", "taken for", "missing", "values", "becomes"], columns.iter().map(row))
+}
+
+/// A number in a few digits.
+fn short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        1e-3..1e9 => format!("{}", (value * 1e3).round() / 1e3),
+        _ => format!("{value:.3e}"),
+    }
+}
+
+/// The date of a day since 2000-01-01.
+fn day(days: f64) -> String {
+    let days = days.floor() as i64 + 730_119;
+    // Whole cycles of 400 years, then of 100, of 4 and single years.
+    let (cycle, days) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let century = (days / 36_524).min(3);
+    let days = days - century * 36_524;
+    let (four, days) = (days / 1461, days % 1461);
+    let single = (days / 365).min(3);
+    let year = cycle * 400 + century * 100 + four * 4 + single + 1;
+    let mut days = days - single * 365;
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    format!("{year:04}-{:02}-{:02}", month + 1, days + 1)
 }
 
 /// The guarantee of a release, in words that can be quoted, and what it rests on.
@@ -100,6 +176,7 @@ fn table(summary: &Summary) -> String {
         ("edges", edges(summary)),
         ("features", features(summary)),
         ("classes", count(summary.classes)),
+        ("labels", labels(summary)),
     ];
     rows.extend(oddities(summary).map(|text| ("note", text)));
     let Quantiles { mean, min, p10, p25, median, p75, p90, p99, max } = summary.in_degree;
@@ -132,7 +209,7 @@ fn table(summary: &Summary) -> String {
 
     let largest = summary.class_counts.iter().map(|class| class.nodes).max().unwrap_or(1).max(1);
     let classes = summary.class_counts.iter().map(|class| {
-        let share = class.nodes as f64 / summary.nodes as f64;
+        let share = class.nodes as f64 / summary.labelled.max(1) as f64;
         [
             class.name.clone(),
             count(class.nodes),
@@ -152,6 +229,17 @@ fn edges(summary: &Summary) -> String {
         format!("{} directed, {} undirected", count(summary.edges), count(undirected))
     } else {
         format!("{} directed (some without an edge back)", count(summary.edges))
+    }
+}
+
+fn labels(summary: &Summary) -> String {
+    match summary.labelled == summary.nodes {
+        true => "all nodes have one".into(),
+        false => format!(
+            "{} nodes have one ({}); the others send, receive and are predicted",
+            count(summary.labelled),
+            percent(summary.labelled as f64 / summary.nodes as f64)
+        ),
     }
 }
 
@@ -175,4 +263,25 @@ fn oddities(summary: &Summary) -> impl Iterator<Item = String> {
     ]
     .into_iter()
     .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::day;
+
+    #[test]
+    fn days_are_dates() {
+        for (days, date) in [
+            (0.0, "2000-01-01"),
+            (8825.5, "2024-02-29"),
+            (-10_957.0, "1970-01-01"),
+            (-36_465.0, "1900-03-01"),
+            (-730_119.0, "0001-01-01"),
+            (-1.0, "1999-12-31"),
+            (366.0, "2001-01-01"),
+            (146_096.0, "2399-12-31"),
+        ] {
+            assert_eq!(day(days), date);
+        }
+    }
 }

@@ -21,6 +21,7 @@ Examples:
   progap predict release/                              all nodes, as CSV
   progap predict release/ --nodes ann,bob
   progap predict release/ --nodes ids.txt --out predictions.parquet
+  progap predict release/ --unlabelled                 only nodes whose label is not known
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
 a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \
@@ -32,6 +33,9 @@ pub struct Predict {
     /// Ids separated by commas, or a file with one id per line [default: all nodes]
     #[arg(long, value_name = "IDS")]
     nodes: Option<String>,
+    /// Only nodes whose label was not known in training
+    #[arg(long)]
+    unlabelled: bool,
     /// File that ends in .csv, .json or .parquet [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -51,6 +55,7 @@ impl Predict {
             None => (0..release.nodes().nodes() as u32).collect(),
             Some(nodes) => positions(&release, nodes)?,
         };
+        let nodes = if self.unlabelled { unlabelled(&release, nodes)? } else { nodes };
         let predictions = release.predict_nodes(&nodes)?;
         if !release.covers_predictions() {
             eprintln!(
@@ -105,6 +110,16 @@ impl Format {
     }
 }
 
+/// Those of the nodes whose label was not known.
+fn unlabelled(release: &Release, nodes: Vec<u32>) -> Result<Vec<u32>, String> {
+    let unknown = |node: &u32| release.nodes().label(*node as usize).is_none();
+    let unlabelled: Vec<u32> = nodes.into_iter().filter(unknown).collect();
+    match unlabelled.is_empty() {
+        true => Err("the label of each of these nodes was known: leave out --unlabelled".into()),
+        false => Ok(unlabelled),
+    }
+}
+
 /// The positions of the nodes that the user named.
 fn positions(release: &Release, nodes: &str) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
     let dataset = release.nodes();
@@ -127,11 +142,13 @@ fn write_csv(release: &Release, predictions: &Predictions, out: impl Write) -> O
     let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
     let mut writer = csv::Writer::from_writer(out);
     let probabilities = names.iter().map(|name| format!("p({name})"));
-    writer.write_record(["id", "class"].map(String::from).into_iter().chain(probabilities))?;
+    writer.write_record(["id", "class", "labelled"].map(String::from).into_iter().chain(probabilities))?;
     let mut number = String::new();
     for (node, class, row) in rows(predictions, names.len()) {
+        let labelled = release.nodes().label(node as usize).is_some();
         writer.write_field(&*ids.name(node as usize))?;
         writer.write_field(&names[class as usize])?;
+        writer.write_field(if labelled { "true" } else { "false" })?;
         for p in row {
             number.clear();
             write!(number, "{p}")?;
@@ -148,7 +165,8 @@ fn write_json(release: &Release, predictions: &Predictions, out: &mut impl Write
     let mut separator = "[\n";
     for (node, class, row) in rows(predictions, names.len()) {
         let id = serde_json::to_string(&ids.name(node as usize))?;
-        write!(out, "{separator}{{\"id\":{id},\"class\":{},\"probabilities\":", names[class as usize])?;
+        let (class, labelled) = (&names[class as usize], release.nodes().label(node as usize).is_some());
+        write!(out, "{separator}{{\"id\":{id},\"class\":{class},\"labelled\":{labelled},\"probabilities\":")?;
         for (k, (name, p)) in names.iter().zip(row).enumerate() {
             write!(out, "{}{name}:{p}", if k == 0 { '{' } else { ',' })?;
         }
@@ -166,8 +184,13 @@ fn write_parquet(release: &Release, predictions: &Predictions, path: &Path) -> O
     let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
     let ids = predictions.nodes.iter().map(|&node| ids.name(node as usize)).collect();
     let classes = predictions.classes.iter().map(|&class| names[class as usize].clone()).collect();
-    let mut columns =
-        vec![("id".to_string(), ColumnValues::Text(ids)), ("class".into(), ColumnValues::Text(classes))];
+    let labelled = |&node: &u32| release.nodes().label(node as usize).is_some().to_string();
+    let labelled = predictions.nodes.iter().map(labelled).collect();
+    let mut columns = vec![
+        ("id".to_string(), ColumnValues::Text(ids)),
+        ("class".into(), ColumnValues::Text(classes)),
+        ("labelled".into(), ColumnValues::Text(labelled)),
+    ];
     for (k, name) in names.iter().enumerate() {
         let values = predictions.probabilities.iter().skip(k).step_by(names.len()).copied().collect();
         columns.push((format!("p({name})"), ColumnValues::Numbers(values)));

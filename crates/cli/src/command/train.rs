@@ -52,7 +52,8 @@ pub struct Train {
     /// Go on with an interrupted run, with the data and the settings it began with
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Train so often, each time with another split; every run is a release of its own, and all of them spend budget
+    /// Train so often, each time with other noise, other initial values and, where the data has no split of its own and
+    /// --split-seed is not given, another split; every run is a release of its own, and all of them spend budget
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeats: u64,
     /// Number of threads [default: all cores]
@@ -139,7 +140,7 @@ impl Train {
             source.load_split()?
         };
         // The unit is decided here, so that the budget, the findings and the run mean the same one.
-        let settings = settings.map(|settings| settings.for_graph(dataset.graph()));
+        let settings = settings.map(|settings| settings.for_data(&dataset));
         let settings = settings.as_ref();
         if let (Some(settings), Some(ledger), None) = (settings, &self.ledger, &account) {
             *account = Some(self.account(&dataset, source, settings, ledger)?);

@@ -182,7 +182,11 @@ pub(super) fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section
     rows.extend(majority.map(|share| row("test nodes, always the most frequent class", share, Part::Test)));
     let table = Table {
         id: "accuracy".into(),
-        caption: "Accuracy, with 95 % intervals (Wilson) for that many nodes.".into(),
+        caption: format!(
+            "Accuracy, with 95 % intervals (Wilson) for that many nodes. {} of {} nodes have a label.",
+            ui::count(release.nodes().labelled()),
+            ui::count(release.nodes().nodes())
+        ),
         columns: ["nodes", "how many", "accuracy"].map(String::from).to_vec(),
         rows,
     };
@@ -191,7 +195,7 @@ pub(super) fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
     blocks.push(Block::Table(table));
-    if stages.len() > 1 {
+    if stages.len() > 1 && stages.iter().all(|share| share.is_finite()) {
         blocks.push(Block::Figure(stage_figure(stages, majority, |share| interval(share, Part::Test))));
     }
     section("accuracy", "Accuracy", blocks)
@@ -278,11 +282,14 @@ pub(super) fn training(history: &[EpochRecord]) -> Option<Section> {
             } else {
                 "Accuracy after each epoch. Upright lines: where a stage begins.".into()
             },
-            alt: format!(
-                "Lines over {} epochs in {stages} stages: the validation accuracy ends at {}.",
-                history.len(),
-                ui::percent(last.val_accuracy)
-            ),
+            alt: match last.val_accuracy.is_finite() {
+                true => format!(
+                    "Lines over {} epochs in {stages} stages: the validation accuracy ends at {}.",
+                    history.len(),
+                    ui::percent(last.val_accuracy)
+                ),
+                false => format!("Line over {} epochs in {stages} stages.", history.len()),
+            },
             plot: lines(Axis::percent("accuracy"), accuracies),
         }));
     }

@@ -266,7 +266,7 @@ fn absent(entry: &Entry, data_dir: &Path, present: &[PathBuf]) -> crate::Error {
     let problem = Problem::Missing {
         what: format!(
             "data set {name} in the folder {folder}: run `progap data fetch {name}`, or save {by_hand}, or give \
-             the folder that has it with `data_dir` or PROGAP_DATA"
+             the folder that has it"
         ),
         found: match present {
             [] => "none of its files".into(),

@@ -348,6 +348,7 @@ impl People {
             labels: labels.into(),
             class_names: names,
             feature_names,
+            numbers: vec![],
             split: None,
             node_ids,
         })?;

@@ -1,22 +1,30 @@
 //! Label numbers as people's arrays hold them, turned into classes.
 
-use crate::{Place, Problem, Result, room};
+use crate::{Place, Problem, Result, UNLABELLED, room};
 
-/// The class of each node, and the name of each class.
+/// The class of each node (or that it has none), and the name of each class.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Classes {
     pub(crate) labels: Vec<u32>,
     pub(crate) names: Vec<String>,
 }
 
-/// Classes from label numbers: the numbers that occur, ascending, each with its number as its name.
+/// The number that stands for a label that is not known.
+pub(crate) const MISSING: i64 = -1;
+
+/// Classes from label numbers: the numbers that occur, ascending, each with its number as its name. [`MISSING`] is no
+/// class.
 ///
-/// A negative number marks a missing label in many files; it is an error, at `place(position)`.
+/// Any other negative number is an error, at `place(position)`.
 pub(crate) fn classes_that_occur(numbers: &[i64], place: impl Fn(u64) -> Place) -> Result<Classes> {
     let mut distinct = room::copy(numbers)?;
     distinct.sort_unstable();
     distinct.dedup();
+    distinct.retain(|&number| number != MISSING);
     let largest = distinct.last().copied().unwrap_or(-1);
+    if distinct.is_empty() {
+        return Err(Problem::Empty("classes").into());
+    }
     check_range(numbers, u64::try_from(largest).map_or(0, |l| l + 1), &place)?;
     let class_of = |number: &i64| distinct.partition_point(|other| other < number) as u32;
     let labels = if largest.checked_add(1) == Some(distinct.len() as i64) {
@@ -40,15 +48,17 @@ pub(crate) fn classes_with_names(
 
 fn collect(numbers: &[i64], class_of: impl Fn(&i64) -> u32) -> Result<Vec<u32>> {
     let mut labels = room::with_room(numbers.len())?;
-    labels.extend(numbers.iter().map(class_of));
+    let label = |number: &i64| if *number == MISSING { UNLABELLED } else { class_of(number) };
+    labels.extend(numbers.iter().map(label));
     Ok(labels)
 }
 
 fn check_range(numbers: &[i64], classes: u64, place: &impl Fn(u64) -> Place) -> Result<()> {
-    match numbers.iter().position(|&number| u64::try_from(number).map_or(true, |n| n >= classes)) {
+    let is_wrong = |number: i64| number != MISSING && u64::try_from(number).map_or(true, |n| n >= classes);
+    match numbers.iter().position(|&number| is_wrong(number)) {
         None => Ok(()),
         Some(at) => {
-            let missing = if numbers[at] < 0 { " (a missing label)" } else { "" };
+            let missing = if numbers[at] < 0 { " (-1 is a missing label)" } else { "" };
             let label = format!("{}{missing}", numbers[at]);
             Err(Problem::LabelOutOfRange { label, classes }.at(place(at as u64)))
         }
@@ -68,10 +78,13 @@ mod tests {
         );
         let plain = classes_that_occur(&[1, 0, 2], Place::Node).unwrap();
         assert_eq!((plain.labels, plain.names.len()), (vec![1, 0, 2], 3));
-        let missing = classes_that_occur(&[1, 0, -1], Place::Node).unwrap_err();
-        assert_eq!(missing.place(), Some(&Place::Node(2)));
-        assert!(missing.to_string().contains("-1 (a missing label) is outside 0..2"), "{missing}");
+        let some = classes_that_occur(&[1, -1, 0, -1], Place::Node).unwrap();
+        assert_eq!((some.labels, some.names.len()), (vec![1, UNLABELLED, 0, UNLABELLED], 2));
+        let wrong = classes_that_occur(&[1, 0, -2], Place::Node).unwrap_err();
+        assert_eq!(wrong.place(), Some(&Place::Node(2)));
+        assert!(wrong.to_string().contains("-2 (-1 is a missing label) is outside 0..2"), "{wrong}");
         assert!(classes_that_occur(&[-3], Place::Node).is_err());
+        assert!(classes_that_occur(&[-1, -1], Place::Node).is_err(), "no class at all");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Readers: one loader that recognises what it is given.
 
+pub mod columns;
+pub mod edge_list;
 pub mod facebook100;
+pub mod graphml;
 mod labels;
 mod mat;
 pub(crate) mod npy;
@@ -10,8 +13,10 @@ pub mod reddit;
 pub mod table;
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use self::columns::{ColumnChoices, ColumnReport};
+use self::npz::NpzOptions;
 use crate::error::InFile;
 use crate::{Dataset, Problem, Result, store, transform};
 
@@ -30,6 +35,14 @@ pub struct LoadOptions {
     pub target_column: Option<String>,
     /// Number columns of a node table that are categories all the same.
     pub categorical: Vec<String>,
+    /// What else is known of the columns of a node table.
+    pub columns: ColumnChoices,
+    /// Whether numbers are used as they are, in whatever unit they have.
+    pub unscaled: bool,
+    /// What is known of an archive of arrays.
+    pub npz: NpzOptions,
+    /// The list of labels that goes with an edge list.
+    pub label_file: Option<PathBuf>,
     /// What the user says about directions.
     pub direction: Direction,
     /// The number of nodes that a class needs to be kept, where data sets are prepared by a published recipe;
@@ -63,6 +76,7 @@ impl LoadOptions {
             ("source", &self.source_column),
             ("target", &self.target_column),
             ("categorical", &self.categorical.first().cloned()),
+            ("feature", &self.columns.names().next().map(String::from)),
         ];
         match columns.into_iter().find_map(|(kind, name)| Some((kind, name.as_ref()?))) {
             None => Ok(()),
@@ -75,20 +89,47 @@ impl LoadOptions {
     }
 }
 
+/// A data set, and what became of the columns of its node table, where it came from one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Described {
+    /// The data set.
+    pub dataset: Dataset,
+    /// The columns, in the table's order.
+    pub columns: Vec<ColumnReport>,
+}
+
+impl From<Dataset> for Described {
+    fn from(dataset: Dataset) -> Self {
+        Described { dataset, columns: vec![] }
+    }
+}
+
 /// Loads a data set from a file or folder of any known format.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Dataset> {
+    Ok(describe(path, options)?.dataset)
+}
+
+/// As [`load`], with what became of each column of a table.
+pub fn describe(path: &Path, options: &LoadOptions) -> Result<Described> {
     finish(read(path, options)?, path, options)
 }
 
 /// Loads a data set from a node table and an edge table.
 pub fn load_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Dataset> {
-    finish(table::read_pair(nodes, edges, options)?, nodes, options)
+    Ok(describe_pair(nodes, edges, options)?.dataset)
 }
 
-/// Names the data set after its path where it has no name, and takes the user's word on directions.
-fn finish(dataset: Dataset, path: &Path, options: &LoadOptions) -> Result<Dataset> {
+/// As [`load_pair`], with what became of each column of the node table.
+pub fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Described> {
+    finish(table::describe_pair(nodes, edges, options)?, nodes, options)
+}
+
+/// Names the data set after its path where it has no name, and takes the user's word on directions and units.
+fn finish(described: Described, path: &Path, options: &LoadOptions) -> Result<Described> {
+    let Described { dataset, columns } = described;
     let named = if dataset.name().is_empty() { dataset.named(name_of(path)) } else { dataset };
-    options.direction.apply(named).in_file(path)
+    let named = if options.unscaled { named.unscaled() } else { named };
+    Ok(Described { dataset: options.direction.apply(named).in_file(path)?, columns })
 }
 
 impl Direction {
@@ -106,39 +147,58 @@ impl Direction {
     }
 }
 
-fn read(path: &Path, options: &LoadOptions) -> Result<Dataset> {
+fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
     let metadata = std::fs::metadata(path).in_file(path)?;
     let is_folder = metadata.is_dir();
+    if options.label_file.is_some() && (is_folder || !edge_list::is_edge_list(path)) {
+        let message = "a list of labels goes with an edge list (.txt, .edges, .edgelist)".to_string();
+        return Err(Problem::Invalid(message).in_file(path));
+    }
+    let arrays = has_ending(path, "npz") || is_folder && npz::find_pair(path)?.is_some();
+    if options.npz != NpzOptions::default() && !arrays {
+        let message = "names of arrays and numbers of splits are for .npz files".to_string();
+        return Err(Problem::Invalid(message).in_file(path));
+    }
     if is_folder && table::is_table_folder(path) {
-        return table::read_folder(path, options);
+        return table::describe_folder(path, options);
     }
     if let Some(dataset) = facebook100::recognise(path, options)? {
-        return Ok(dataset);
+        return Ok(dataset.into());
+    }
+    if !is_folder && has_ending(path, "graphml") {
+        return graphml::read(path, options);
+    }
+    if is_folder && let Some((edges, labels)) = edge_list::find(path)? {
+        return edge_list::read(&edges, &labels, options);
+    }
+    if !is_folder && edge_list::is_edge_list(path) {
+        return match &options.label_file {
+            Some(labels) => edge_list::read(path, labels, options),
+            None => Err(Problem::NoLabelFile.in_file(path)),
+        };
     }
     if !is_folder && table::is_table(path) {
-        let message =
-            "a node table needs its edge table: give it with `edges`, or give the folder that holds both";
-        return Err(Problem::NotRecognised(message.into()).in_file(path));
+        return Err(Problem::NoEdgeTable.in_file(path));
     }
     options.expect_no_columns(false).in_file(path)?;
-    if is_folder { read_folder(path) } else { read_file(path) }
+    Ok(if is_folder { read_folder(path, options) } else { read_file(path, options) }?.into())
 }
 
-fn read_folder(path: &Path) -> Result<Dataset> {
+fn read_folder(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     if reddit::is_here(path) {
         reddit::read(path)
     } else if ogbn::find(path).is_some() {
-        ogbn::read(path)
+        ogbn::read_with_split(path)
     } else if npz::find_pair(path)?.is_some() {
-        npz::read(path)
+        npz::read_with(path, &options.npz)
     } else {
         Err(Problem::NotRecognised("the folder holds no files that belong together".into()).in_file(path))
     }
 }
 
-fn read_file(path: &Path) -> Result<Dataset> {
+fn read_file(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     if has_ending(path, "npz") {
-        return npz::read(path);
+        return npz::read_with(path, &options.npz);
     }
     if has_ending(path, store::EXTENSION) || starts_as_ours(path)? {
         return store::open(path);

@@ -3,47 +3,23 @@
 //! Values are decoded as they stream in. Nothing that a header announces is trusted: lists grow with the bytes
 //! that really arrive, and a header that announces more than that ends in an error.
 
-use std::fmt;
+mod header;
+mod literal;
+mod write;
+
 use std::io::{self, Read};
 
 use crate::room::{push, with_room};
 use crate::{Error, Place, Problem, Result};
 
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// NumPy's own headers are 128 bytes; only records of very many fields, which we do not read, are longer.
-const MAX_HEADER: usize = 1 << 16;
-/// Texts of a fixed width beyond this are a forged header rather than names.
-pub(crate) const MAX_TEXT_BYTES: usize = 1 << 20;
+use self::header::{Header, read_header};
+pub(crate) use self::header::{Kind, MAX_TEXT_BYTES};
+pub(crate) use self::write::{NpyValue, header_bytes};
+
 const CHUNK: usize = 1 << 16;
 
 /// A value, or what is wrong with it; where it stands is for the caller to say.
 pub(crate) type Checked<T> = std::result::Result<T, Problem>;
-
-/// What kind of values an array holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Bool,
-    Signed,
-    Unsigned,
-    Float,
-    /// UTF-32, padded with zeros.
-    Unicode,
-    /// Bytes, padded with zeros.
-    Bytes,
-}
-
-/// What the header says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
-    kind: Kind,
-    /// Bytes of one value.
-    width: usize,
-    big_endian: bool,
-    fortran: bool,
-    shape: Vec<u64>,
-    /// The product of the shape.
-    len: u64,
-}
 
 /// An array whose header is read and whose values are still to come.
 pub(crate) struct Npy<R> {
@@ -163,6 +139,18 @@ impl<R: Read> Npy<R> {
         let (transposed, mut values) = (self.header.transposed(), self.room()?);
         let key = Place::Key(self.key.clone());
         self.each_integer(|value| push(&mut values, convert(value)?))?;
+        by_rows(values, transposed).map_err(|problem| problem.at(key))
+    }
+
+    /// All whole numbers, of which NaN stands for `missing`.
+    pub(crate) fn integers_or(self, missing: i64) -> Result<Vec<i64>> {
+        if self.kind() != Kind::Float {
+            return self.integers(Ok);
+        }
+        let (transposed, mut values) = (self.header.transposed(), self.room()?);
+        let key = Place::Key(self.key.clone());
+        let number = |value: f64| if value.is_nan() { Ok(missing) } else { whole(value) };
+        self.each_float(|value| push(&mut values, number(value)?))?;
         by_rows(values, transposed).map_err(|problem| problem.at(key))
     }
 
@@ -298,35 +286,6 @@ impl<R: Read> Npy<R> {
         }
     }
 }
-
-impl Header {
-    /// Rows and columns of an array that lies column after column in the file.
-    fn transposed(&self) -> Option<(usize, usize)> {
-        match self.shape[..] {
-            [rows, columns] if self.fortran && rows > 1 && columns > 1 => {
-                Some((rows as usize, columns as usize))
-            }
-            _ => None,
-        }
-    }
-
-    fn shape_text(&self) -> String {
-        let numbers: Vec<String> = self.shape.iter().map(u64::to_string).collect();
-        format!("({})", numbers.join(", "))
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Bool => "true and false",
-            Kind::Signed | Kind::Unsigned => "whole numbers",
-            Kind::Float => "decimal numbers",
-            Kind::Unicode | Kind::Bytes => "text",
-        })
-    }
-}
-
 /// The same values row after row.
 fn by_rows<T: Copy>(values: Vec<T>, transposed: Option<(usize, usize)>) -> Checked<Vec<T>> {
     let Some((rows, columns)) = transposed else { return Ok(values) };
@@ -377,269 +336,10 @@ fn half(bits: u16) -> f64 {
     }
 }
 
-fn read_header(reader: &mut impl Read) -> Result<Header> {
-    let corrupt = |message: &str| Problem::Corrupt(format!("the array has {message}"));
-    let mut start = [0; 8];
-    reader.read_exact(&mut start)?;
-    if start[..6] != *MAGIC {
-        return Err(corrupt("no NumPy header").into());
-    }
-    let length = match start[6] {
-        1 => {
-            let mut length = [0; 2];
-            reader.read_exact(&mut length)?;
-            u16::from_le_bytes(length).into()
-        }
-        2 | 3 => {
-            let mut length = [0; 4];
-            reader.read_exact(&mut length)?;
-            u32::from_le_bytes(length) as usize
-        }
-        other => return Err(Problem::Unsupported(format!("the .npy version {other} is unknown")).into()),
-    };
-    if length > MAX_HEADER {
-        return Err(corrupt("an oversized header").into());
-    }
-    let mut text = vec![0; length];
-    reader.read_exact(&mut text)?;
-    let text = std::str::from_utf8(&text).map_err(|_| corrupt("a header that is not text"))?;
-    let literal = Literal::parse(text).ok_or_else(|| corrupt("a header that is not a Python dictionary"))?;
-    header_from(&literal)
-}
-
-fn header_from(literal: &Literal) -> Result<Header> {
-    let missing = |key: &str| Problem::Corrupt(format!("the array's header has no usable {key:?}"));
-    let descr = match literal.get("descr") {
-        Some(Literal::Text(descr)) => descr,
-        Some(Literal::List(fields)) => {
-            let pickled = fields.iter().any(Literal::mentions_objects);
-            return Err(if pickled {
-                Problem::PickledObjects.into()
-            } else {
-                Problem::Unsupported("arrays of records are not read".into()).into()
-            });
-        }
-        _ => return Err(missing("descr").into()),
-    };
-    let (kind, width, big_endian) = dtype(descr)?;
-    let Some(Literal::Bool(fortran)) = literal.get("fortran_order") else {
-        return Err(missing("fortran_order").into());
-    };
-    let Some(Literal::Tuple(dimensions)) = literal.get("shape") else { return Err(missing("shape").into()) };
-    let shape: Option<Vec<u64>> = dimensions.iter().map(Literal::unsigned).collect();
-    let shape = shape.ok_or_else(|| missing("shape"))?;
-    // Zeros count as ones here, so that no product of the other dimensions overflows either.
-    let largest = shape.iter().try_fold(width as u64, |bytes, &d| bytes.checked_mul(d.max(1)));
-    if largest.is_none_or(|bytes| bytes > i64::MAX as u64) {
-        return Err(Problem::TooLarge(format!("the array announces the impossible shape {shape:?}")).into());
-    }
-    let len = shape.iter().product();
-    Ok(Header { kind, width, big_endian, fortran: *fortran, shape, len })
-}
-
-/// Kind, width and byte order of NumPy's type strings, for example `<f4`.
-fn dtype(descr: &str) -> Result<(Kind, usize, bool)> {
-    let unsupported = || Problem::Unsupported(format!("arrays of type {descr:?} are not read"));
-    let (order, rest) = match descr.strip_prefix(['<', '>', '|', '=']) {
-        Some(rest) => (descr.as_bytes()[0], rest),
-        None => (b'|', descr),
-    };
-    let mut letters = rest.chars();
-    let letter = letters.next().ok_or_else(unsupported)?;
-    if letter == 'O' {
-        return Err(Problem::PickledObjects.into());
-    }
-    let size: usize = letters.as_str().parse().map_err(|_| unsupported())?;
-    let (kind, width) = match (letter, size) {
-        ('b', 1) => (Kind::Bool, 1),
-        ('i', 1 | 2 | 4 | 8) => (Kind::Signed, size),
-        ('u', 1 | 2 | 4 | 8) => (Kind::Unsigned, size),
-        ('f', 2 | 4 | 8) => (Kind::Float, size),
-        ('U', 1..) if size <= MAX_TEXT_BYTES / 4 => (Kind::Unicode, size * 4),
-        ('S' | 'a', 1..) if size <= MAX_TEXT_BYTES => (Kind::Bytes, size),
-        _ => return Err(unsupported().into()),
-    };
-    Ok((kind, width, order == b'>'))
-}
-
-/// A value in Python's notation, as far as NumPy's headers use it.
-#[derive(Debug, PartialEq)]
-enum Literal {
-    Text(String),
-    Bool(bool),
-    Integer(i128),
-    Tuple(Vec<Literal>),
-    List(Vec<Literal>),
-    Dictionary(Vec<(Literal, Literal)>),
-}
-
-impl Literal {
-    /// The literal that is all of the text.
-    fn parse(text: &str) -> Option<Literal> {
-        let mut parser = LiteralParser { rest: text };
-        let literal = parser.literal(0)?;
-        parser.skip_space();
-        parser.rest.is_empty().then_some(literal)
-    }
-
-    /// The value of a dictionary's key.
-    fn get(&self, key: &str) -> Option<&Literal> {
-        let Literal::Dictionary(entries) = self else { return None };
-        entries
-            .iter()
-            .find(|(name, _)| matches!(name, Literal::Text(name) if name == key))
-            .map(|(_, value)| value)
-    }
-
-    fn unsigned(&self) -> Option<u64> {
-        match self {
-            Literal::Integer(value) => u64::try_from(*value).ok(),
-            _ => None,
-        }
-    }
-
-    /// Whether a list of fields has one of Python objects.
-    fn mentions_objects(&self) -> bool {
-        match self {
-            Literal::Text(text) => text.trim_start_matches(['<', '>', '|', '=']).starts_with('O'),
-            Literal::Tuple(items) | Literal::List(items) => {
-                items.iter().skip(1).any(Literal::mentions_objects)
-            }
-            _ => false,
-        }
-    }
-}
-
-struct LiteralParser<'a> {
-    rest: &'a str,
-}
-
-impl LiteralParser<'_> {
-    const MAX_DEPTH: usize = 16;
-
-    fn literal(&mut self, depth: usize) -> Option<Literal> {
-        if depth > Self::MAX_DEPTH {
-            return None;
-        }
-        self.skip_space();
-        match self.rest.chars().next()? {
-            '\'' | '"' => self.text(),
-            '(' => {
-                let (items, comma) = self.items(')', |parser| parser.literal(depth + 1))?;
-                // Python's (3) is the number 3; only a comma makes it a tuple.
-                match items.len() {
-                    1 if !comma => items.into_iter().next(),
-                    _ => Some(Literal::Tuple(items)),
-                }
-            }
-            '[' => Some(Literal::List(self.items(']', |parser| parser.literal(depth + 1))?.0)),
-            '{' => {
-                let entry = |parser: &mut Self| {
-                    let key = parser.literal(depth + 1)?;
-                    parser.expect(":")?;
-                    Some((key, parser.literal(depth + 1)?))
-                };
-                Some(Literal::Dictionary(self.items('}', entry)?.0))
-            }
-            _ => self.word(),
-        }
-    }
-
-    /// Items between brackets, and whether a comma ends them.
-    fn items<T>(&mut self, close: char, item: impl Fn(&mut Self) -> Option<T>) -> Option<(Vec<T>, bool)> {
-        self.rest = self.rest.get(1..)?;
-        let mut items = Vec::new();
-        let mut comma = false;
-        loop {
-            self.skip_space();
-            if let Some(rest) = self.rest.strip_prefix(close) {
-                self.rest = rest;
-                return Some((items, comma));
-            }
-            if !items.is_empty() && !comma {
-                return None;
-            }
-            items.push(item(self)?);
-            comma = self.expect(",").is_some();
-        }
-    }
-
-    fn text(&mut self) -> Option<Literal> {
-        let quote = self.rest.chars().next()?;
-        let (text, rest) = self.rest[1..].split_once(quote)?;
-        // Type strings and the three keys need no escapes; field names with them are records, not read anyway.
-        self.rest = rest;
-        (!text.contains('\\')).then(|| Literal::Text(text.into()))
-    }
-
-    fn word(&mut self) -> Option<Literal> {
-        let end =
-            self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        match word {
-            "True" => Some(Literal::Bool(true)),
-            "False" => Some(Literal::Bool(false)),
-            // Python 2 wrote long numbers with an L.
-            _ => word.strip_suffix('L').unwrap_or(word).parse().ok().map(Literal::Integer),
-        }
-    }
-
-    fn expect(&mut self, mark: &str) -> Option<()> {
-        self.skip_space();
-        self.rest = self.rest.strip_prefix(mark)?;
-        Some(())
-    }
-
-    fn skip_space(&mut self) {
-        self.rest = self.rest.trim_start();
-    }
-}
-
-/// Numbers that a `.npy` can hold, as the writer gives them.
-pub(crate) trait NpyValue: Copy {
-    /// NumPy's name of the type.
-    const DESCR: &'static str;
-    type Bytes: AsRef<[u8]>;
-    fn to_bytes(self) -> Self::Bytes;
-}
-
-macro_rules! npy_values {
-    ($($type:ty => $descr:literal),*) => {
-        $(impl NpyValue for $type {
-            const DESCR: &'static str = $descr;
-            type Bytes = [u8; size_of::<$type>()];
-            fn to_bytes(self) -> Self::Bytes {
-                self.to_le_bytes()
-            }
-        })*
-    };
-}
-npy_values!(i32 => "<i4", i64 => "<i8", f32 => "<f4");
-
-impl NpyValue for bool {
-    const DESCR: &'static str = "|b1";
-    type Bytes = [u8; 1];
-    fn to_bytes(self) -> [u8; 1] {
-        [self.into()]
-    }
-}
-
-/// A header of version 1, padded as NumPy pads it.
-pub(crate) fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
-    let dimensions: String = shape.iter().map(|d| format!("{d}, ")).collect();
-    let dimensions = if shape.len() == 1 { dimensions.trim_end() } else { dimensions.trim_end_matches(", ") };
-    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}");
-    const PREFIX: usize = MAGIC.len() + 4;
-    let padded = (PREFIX + text.len() + 1).next_multiple_of(64);
-    text.extend(std::iter::repeat_n(' ', padded - PREFIX - text.len() - 1));
-    text.push('\n');
-    let length = (text.len() as u16).to_le_bytes();
-    [&MAGIC[..], &[1, 0], &length, text.as_bytes()].concat()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::header::MAGIC;
+    use super::literal::Literal;
     use super::*;
 
     fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {

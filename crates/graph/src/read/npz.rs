@@ -1,52 +1,93 @@
 //! `.npz` archives of NumPy arrays, and adjacency matrices as `scipy.sparse.save_npz` writes them.
 //!
-//! A data set is one archive with these arrays:
+//! A data set is one archive with these arrays; [`ArrayNames`] gives them other names, and those that other people's files
+//! use are known:
 //!
-//! | array | meaning |
-//! |---|---|
-//! | `y` | the label of each node: whole numbers from 0 |
-//! | `x` | features, one row per node; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent) |
-//! | `edge_index` | 2 x E: sources in row 0, targets in row 1; or as sparse rows `adj_indptr`, `adj_indices` (row = source, column = target) and perhaps `adj_data` (0 = no edge), `adj_shape` |
-//! | `train_mask`, `val_mask`, `test_mask` | a split; optional |
-//! | `class_names`, `feature_names`, `node_ids` | names; optional |
-//! | `undirected` | a claim that every edge has its edge back, which is checked; optional |
+//! | array | meaning | also |
+//! |---|---|---|
+//! | `y` | the label of each node: whole numbers from 0; -1 or NaN where it is not known | `labels`, `label`, `node_labels` |
+//! | `labelled` | a mask of the nodes whose label is known; optional | `labeled` |
+//! | `x` | features, one row per node; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent) | `features`, `feat`, `node_features`; sparse `attr_...`, `attr_matrix....` |
+//! | `edge_index` | 2 x E: sources in row 0, targets in row 1; or as sparse rows `adj_indptr`, `adj_indices` (row = source, column = target) and perhaps `adj_data` (0 = no edge), `adj_shape` | `edges` (E x 2); sparse `adj_matrix....` |
+//! | `train_mask`, `val_mask`, `test_mask` | a split, or several, one in each row or column; optional | `..._masks`; lists of nodes `train_idx`, `valid_idx`, `test_idx` |
+//! | `class_names`, `feature_names`, `node_ids` | names; optional | |
+//! | `number_columns` | which features are in a unit of their own, as our own writer says it; where absent, the columns of `x` that hold more than 0 and 1 | |
+//! | `undirected` | a claim that every edge has its edge back, which is checked; optional | |
+//!
+//! The heterophilous benchmark graphs (`node_features`, `node_labels`, `edges`, ten masks) list every edge once; as the
+//! benchmark's own loader does, each gets its edge back, unless the file's name says `directed`.
 //!
 //! The plain layout of `scipy.sparse.save_npz` holds an adjacency matrix alone: put it as `adj.npz` (or
 //! `adjacency.npz`) into a folder with a second `.npz` that holds the arrays about nodes, and load the folder.
 
+mod adjacency;
+mod archive;
+mod layout;
+mod split;
+
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use zip::ZipArchive;
-use zip::read::ZipFile;
-use zip::result::ZipError;
-
-use super::labels::{Classes, classes_that_occur, classes_with_names};
+use self::adjacency::{Keys, by_receiver, check_square, read_rows, scipy_adjacency};
+pub(super) use self::archive::Archive;
+pub use self::layout::ArrayNames;
+use self::layout::Layout;
+use super::labels::{self, Classes, classes_that_occur, classes_with_names};
 use super::npy::{Checked, Kind, Npy};
 use crate::error::InFile;
-use crate::graph::{GraphBuilder, check_offsets};
-use crate::{Dataset, DatasetParts, Error, Features, Graph, NodeIds, Place, Problem, Result, Split, room};
+use crate::graph::check_offsets;
+use crate::{
+    Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, scale, transform,
+};
+
+/// What the user knows about an archive: which arrays are what, and which of several splits is meant.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NpzOptions {
+    /// The names of arrays that have other names than the usual ones.
+    pub arrays: ArrayNames,
+    /// The number of the split, from 0, where there are several.
+    pub mask: Option<usize>,
+}
 
 /// Reads a data set from an `.npz` file, or from a folder with an adjacency matrix and a file about its nodes.
 pub fn read(path: &Path) -> Result<Dataset> {
+    read_with(path, &NpzOptions::default())
+}
+
+/// As [`read`], with what the user knows.
+pub fn read_with(path: &Path, options: &NpzOptions) -> Result<Dataset> {
     let dataset = if path.is_dir() {
         let pair = find_pair(path)?.ok_or_else(|| {
             Problem::NotRecognised("a folder without adj.npz and one other .npz".into()).in_file(path)
         })?;
         let graph = read_adjacency(&pair.adjacency)?;
-        read_nodes(&mut Archive::new(open(&pair.nodes)?).in_file(&pair.nodes)?, Some(graph))
+        read_nodes(&mut Archive::new(open(&pair.nodes)?).in_file(&pair.nodes)?, Some(graph), options)
             .in_file(&pair.nodes)?
+            .0
     } else {
-        read_from(open(path)?).in_file(path)?
+        let read = read_nodes(&mut Archive::new(open(path)?).in_file(path)?, None, options).in_file(path)?;
+        let directed = super::name_of(path).contains("directed");
+        both_directions(read.0, read.1 && !directed)?
     };
     Ok(dataset.named(super::name_of(path)))
 }
 
 /// Reads a data set from the bytes of an `.npz` archive.
 pub fn read_from(reader: impl Read + Seek) -> Result<Dataset> {
-    read_nodes(&mut Archive::new(reader)?, None)
+    read_from_with(reader, &NpzOptions::default())
+}
+
+/// As [`read_from`], with what the user knows.
+pub fn read_from_with(reader: impl Read + Seek, options: &NpzOptions) -> Result<Dataset> {
+    let (dataset, once) = read_nodes(&mut Archive::new(reader)?, None, options)?;
+    both_directions(dataset, once)
+}
+
+/// The same data, each edge with its edge back where the layout lists every edge once.
+fn both_directions(dataset: Dataset, once: bool) -> Result<Dataset> {
+    if once { transform::map_graph(dataset, transform::symmetrise) } else { Ok(dataset) }
 }
 
 /// Reads a graph from an adjacency matrix in the layout of `scipy.sparse.save_npz` (csr, csc or coo).
@@ -91,118 +132,43 @@ pub(super) fn open(path: &Path) -> Result<BufReader<File>> {
     Ok(BufReader::with_capacity(1 << 18, File::open(path).in_file(path)?))
 }
 
-/// A zip archive of arrays.
-pub(super) struct Archive<R> {
-    zip: ZipArchive<R>,
-    bytes: u64,
-}
-
-impl<R: Read + Seek> Archive<R> {
-    pub(super) fn new(mut reader: R) -> Result<Self> {
-        let bytes = reader.seek(SeekFrom::End(0))?;
-        reader.rewind()?;
-        let mut start = Vec::new();
-        reader.by_ref().take(6).read_to_end(&mut start)?;
-        reader.rewind()?;
-        if bytes == 0 {
-            return Err(Problem::Truncated("it is empty".into()).into());
-        }
-        if start == b"\x93NUMPY" {
-            let message = "this is a single array (.npy), not an archive of arrays (.npz)".into();
-            return Err(Problem::Unsupported(message).into());
-        }
-        if !start.starts_with(b"PK") {
-            return Err(Problem::Corrupt("it is not a zip archive, as every .npz is".into()).into());
-        }
-        let zip = ZipArchive::new(reader).map_err(|e| match e {
-            ZipError::InvalidArchive(message) => {
-                Problem::Truncated(format!("no usable list of contents at its end ({message})")).into()
-            }
-            other => zip_error(other),
-        })?;
-        Ok(Archive { zip, bytes })
-    }
-
-    /// The names of the arrays, in the archive's order.
-    pub(super) fn keys(&self) -> Vec<String> {
-        let names = self.zip.file_names().filter_map(|name| name.ok());
-        names.map(|name| name.strip_suffix(".npy").unwrap_or(&name).to_string()).collect()
-    }
-
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.member(key).is_some()
-    }
-
-    fn member(&self, key: &str) -> Option<usize> {
-        self.zip.index_for_name(&format!("{key}.npy")).or_else(|| self.zip.index_for_name(key))
-    }
-
-    /// The array of that name, if there is one.
-    pub(super) fn get(&mut self, key: &str) -> Result<Option<Npy<ZipFile<'_, R>>>> {
-        let Some(index) = self.member(key) else { return Ok(None) };
-        let member = self.zip.by_index(index).map_err(|e| zip_error(e).at(Place::Key(key.into())))?;
-        // Numbers rarely shrink to less than an eighth; lists grow by themselves where they do.
-        let justified = member.size().min(member.compressed_size().min(self.bytes).saturating_mul(8));
-        Npy::open(key, member, justified).map(Some)
-    }
-
-    /// The array of that name; what it holds is named in the error if there is none.
-    pub(super) fn require(&mut self, key: &str, what: &str) -> Result<Npy<ZipFile<'_, R>>> {
-        // Made first, as an array that is found borrows the archive.
-        let missing = self.missing(&format!("array {key:?} ({what})"));
-        self.get(key)?.ok_or(missing)
-    }
-
-    pub(super) fn missing(&self, what: &str) -> Error {
-        const SHOWN: usize = 20;
-        let keys = self.keys();
-        let more = if keys.len() > SHOWN { ", ..." } else { "" };
-        let shown = keys.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let found = if keys.is_empty() { "no arrays at all".into() } else { format!("{shown}{more}") };
-        Problem::Missing { what: what.into(), found }.into()
-    }
-
-    fn texts(&mut self, key: &str, what: &str, expected: Option<u64>) -> Result<Option<Vec<String>>> {
-        self.get(key)?.map(|array| array.vector(what, expected)?.texts()).transpose()
-    }
-
-    fn is_scipy(&self) -> bool {
-        self.has("format") && self.has("shape")
-    }
-}
-
-fn zip_error(e: ZipError) -> Error {
-    match e {
-        ZipError::Io(e) => e.into(),
-        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
-            Problem::Unsupported(format!("the archive uses something that is not read: {e}")).into()
-        }
-        other => Problem::Corrupt(other.to_string()).into(),
-    }
-}
-
-/// A data set from an archive whose edges are its own, or come from another file.
-fn read_nodes<R: Read + Seek>(archive: &mut Archive<R>, graph: Option<Graph>) -> Result<Dataset> {
-    if !archive.has("y") && archive.is_scipy() {
-        return Err(archive.missing(
-            "array \"y\" of labels: this is a lone adjacency matrix as scipy's save_npz writes it; put it as \
-             adj.npz into a folder with a second .npz that holds y and x, and load the folder",
-        ));
-    }
-    let numbers = read_labels(archive.require("y", "the label of each node")?)?;
+/// A data set from an archive whose edges are its own, or come from another file; and whether the layout is one that lists
+/// every edge once.
+fn read_nodes<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    graph: Option<Graph>,
+    options: &NpzOptions,
+) -> Result<(Dataset, bool)> {
+    let layout = Layout::of(archive, &options.arrays)?;
+    let Some(label_key) = &layout.labels else {
+        return Err(match archive.is_scipy() {
+            true => archive.missing(
+                "array \"y\" of labels: this is a lone adjacency matrix as scipy's save_npz writes it; put it as \
+                 adj.npz into a folder with a second .npz that holds y and x, and load the folder",
+            ),
+            false => archive.missing("array \"y\" (the label of each node)"),
+        });
+    };
+    let mut numbers = read_labels(archive.require(label_key, "the label of each node")?)?;
     let nodes = numbers.len() as u64;
     if nodes == 0 {
-        return Err(Problem::Empty("nodes").at(Place::Key("y".into())));
+        return Err(Problem::Empty("nodes").at(Place::Key(label_key.clone())));
     }
-    let place = |index| Place::Element { key: "y".into(), index };
-    let Classes { labels, names } = match archive.texts("class_names", "list of class names", None)? {
+    for key in ["labelled", "labeled"] {
+        if let Some(mask) = archive.get(key)? {
+            let known = mask.vector("mask", Some(nodes))?.flags()?;
+            numbers.iter_mut().zip(known).filter(|(_, known)| !known).for_each(|(n, _)| *n = labels::MISSING);
+        }
+    }
+    let place = |index| Place::Element { key: label_key.clone(), index };
+    let Classes { labels, names } = match archive.names("class_names", "list of class names", None)? {
         Some(names) => classes_with_names(&numbers, names, place)?,
         None => classes_that_occur(&numbers, place)?,
     };
     drop(numbers);
     let graph = match graph {
-        None => read_edges(archive, nodes)?,
-        Some(_) if archive.has("edge_index") || archive.has("adj_indptr") => {
+        None => read_edges(archive, &layout, nodes)?,
+        Some(_) if layout.edges.is_some() || layout.sparse_edges.is_some() => {
             let message = "there are edges here and in the adjacency matrix beside it".into();
             return Err(Problem::Invalid(message).into());
         }
@@ -218,22 +184,40 @@ fn read_nodes<R: Read + Seek>(archive: &mut Archive<R>, graph: Option<Graph>) ->
         let problem = Problem::OneWayEdge { from: from.into(), to: to.into() };
         return Err(problem.at(Place::Key("undirected".into())));
     }
-    let features = read_features(archive, nodes)?;
+    let features = read_features(archive, &layout, nodes)?;
     let columns = features.columns() as u64;
     let feature_names =
-        archive.texts("feature_names", "list of feature names", Some(columns))?.unwrap_or_default();
-    let split = read_split(archive, nodes)?;
+        archive.names("feature_names", "list of feature names", Some(columns))?.unwrap_or_default();
+    let numbers = read_numbers(archive, &features)?;
+    let split = split::read(archive, &options.arrays, nodes, options.mask)?;
     let node_ids = read_node_ids(archive, nodes)?;
-    Dataset::new(DatasetParts {
+    let dataset = Dataset::new(DatasetParts {
         name: String::new(),
         graph,
         features,
         labels: labels.into(),
         class_names: names,
         feature_names,
+        numbers,
         split,
         node_ids,
-    })
+    })?;
+    Ok((dataset, layout.lists_edges_once))
+}
+
+/// The columns that are in a unit of their own: as our own writer lists them, else the dense ones that hold more than 0
+/// and 1.
+fn read_numbers<R: Read + Seek>(archive: &mut Archive<R>, features: &Features) -> Result<Vec<NumberColumn>> {
+    let Some(array) = archive.get("number_columns")? else {
+        let dense = matches!(features, Features::Dense { .. });
+        return Ok(if dense { scale::number_columns(features) } else { vec![] });
+    };
+    let columns = array.vector("list of number columns", None)?.texts()?;
+    let parse = |(index, text): (usize, &String)| {
+        let place = Place::Element { key: "number_columns".into(), index: index as u64 };
+        serde_json::from_str(text).map_err(|e| Problem::Invalid(e.to_string()).at(place))
+    };
+    columns.iter().enumerate().map(parse).collect()
 }
 
 fn says_undirected<R: Read + Seek>(archive: &mut Archive<R>) -> Result<bool> {
@@ -244,29 +228,28 @@ fn says_undirected<R: Read + Seek>(archive: &mut Archive<R>) -> Result<bool> {
     }
 }
 
-/// Label numbers: one dimension, or one column.
+/// Label numbers, one dimension or one column; those that are not known are [`labels::MISSING`].
 pub(super) fn read_labels<R: Read>(array: Npy<R>) -> Result<Vec<i64>> {
     let array = array.vector("list of labels", None)?;
     if array.len() > Graph::MAX_NODES as u64 {
         let message = format!("{} nodes are more than a graph can have", array.len());
         return Err(array.error(Problem::TooLarge(message)));
     }
-    array.integers(Ok)
+    array.integers_or(labels::MISSING)
 }
 
-fn read_features<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Features> {
-    let Some(x) = archive.get("x")? else {
-        return match archive.has("x_indptr") {
-            true => read_sparse_features(archive, nodes),
-            false => Err(archive.missing("array \"x\" of features, and no sparse rows \"x_indptr\" either")),
-        };
-    };
-    let features = read_matrix(x, nodes)?;
-    if archive.has("x_indptr") {
-        let message = "there are features both as \"x\" and as sparse rows".into();
-        return Err(Problem::Invalid(message).at(Place::Key("x_indptr".into())));
+fn read_features<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: u64) -> Result<Features> {
+    match (&layout.features, &layout.sparse_features) {
+        (Some(_), Some(sparse)) => {
+            let message = "there are features both as a matrix and as sparse rows".into();
+            Err(Problem::Invalid(message).at(Place::Key(format!("{sparse}indptr"))))
+        }
+        (Some(key), None) => read_matrix(archive.require(key, "features")?, nodes),
+        (None, Some(prefix)) => read_sparse_features(archive, prefix, nodes),
+        (None, None) => {
+            Err(archive.missing("array \"x\" of features, and no sparse rows \"x_indptr\" either"))
+        }
     }
-    Ok(features)
 }
 
 /// Dense features with a row for each node.
@@ -288,19 +271,24 @@ fn column_count(columns: u64) -> Checked<usize> {
     }
 }
 
-fn read_sparse_features<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Features> {
-    let [rows, columns] = read_shape(archive, "x_shape")?;
+fn read_sparse_features<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    prefix: &str,
+    nodes: u64,
+) -> Result<Features> {
+    let key = |part: &str| format!("{prefix}{part}");
+    let [rows, columns] = read_shape(archive, &key("shape"))?;
     if rows != nodes {
         let problem = Problem::Length { what: "feature matrix".into(), found: rows, expected: nodes };
-        return Err(problem.at(Place::Key("x_shape".into())));
+        return Err(problem.at(Place::Key(key("shape"))));
     }
-    let columns = column_count(columns).map_err(|problem| problem.at(Place::Key("x_shape".into())))?;
-    let offsets = read_offsets(archive, "x_indptr", Some(nodes))?;
+    let columns = column_count(columns).map_err(|problem| problem.at(Place::Key(key("shape"))))?;
+    let offsets = read_offsets(archive, &key("indptr"), Some(nodes))?;
     let indices =
-        archive.require("x_indices", "the column of each feature")?.vector("list of columns", None)?;
+        archive.require(&key("indices"), "the column of each feature")?.vector("list of columns", None)?;
     let indices = indices.indices(columns as u64)?;
-    check_offsets("x_indptr", &offsets, indices.len())?;
-    let values = match archive.get("x_data")? {
+    check_offsets(&key("indptr"), &offsets, indices.len())?;
+    let values = match archive.get(&key("data"))? {
         None => None,
         Some(data) => Some(data.vector("list of values", Some(indices.len() as u64))?.features()?.into()),
     };
@@ -322,189 +310,54 @@ fn read_offsets<R: Read + Seek>(archive: &mut Archive<R>, key: &str, rows: Optio
     Ok(offsets)
 }
 
-fn read_edges<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Graph> {
-    match (archive.has("edge_index"), archive.has("adj_indptr")) {
-        (true, true) => {
-            let message = "there are edges both as \"edge_index\" and as sparse rows".into();
-            Err(Problem::Invalid(message).at(Place::Key("adj_indptr".into())))
+fn read_edges<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: u64) -> Result<Graph> {
+    match (&layout.edges, &layout.sparse_edges) {
+        (Some(_), Some(sparse)) => {
+            let message = "there are edges both as a list and as sparse rows".into();
+            Err(Problem::Invalid(message).at(Place::Key(format!("{sparse}indptr"))))
         }
-        (true, false) => {
-            let array = archive.require("edge_index", "edges")?;
-            let (rows, edges) = array.matrix_shape()?;
-            if rows != 2 {
+        (Some(key), None) => {
+            let array = archive.require(key, "edges")?;
+            let (rows, columns) = array.matrix_shape()?;
+            // A list of pairs where there are two columns; sources above targets where there are two rows.
+            let pairs = columns == 2 && (rows != 2 || key != "edge_index");
+            if rows != 2 && !pairs {
                 let message = format!(
-                    "the shape is ({rows}, {edges}), expected (2, number of edges): sources, then targets"
+                    "the shape is ({rows}, {columns}), expected (2, number of edges): sources, then targets"
                 );
                 return Err(array.error(Problem::Invalid(message)));
             }
             let ends = array.indices(nodes)?;
+            if pairs {
+                let (sources, targets): (Vec<u32>, Vec<u32>) =
+                    ends.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+                return Graph::from_edges(nodes as usize, &sources, &targets);
+            }
             let (sources, targets) = ends.split_at(ends.len() / 2);
             Graph::from_edges(nodes as usize, sources, targets)
         }
-        (false, true) => {
-            if archive.has("adj_shape") {
-                let shape = read_shape(archive, "adj_shape")?;
-                check_square(shape, "adj_shape", Some(nodes))?;
+        (None, Some(prefix)) => {
+            let key = |part: &str| format!("{prefix}{part}");
+            if archive.has(&key("shape")) {
+                let shape = read_shape(archive, &key("shape"))?;
+                check_square(shape, &key("shape"), Some(nodes))?;
             }
-            let keys = Keys { indptr: "adj_indptr", indices: "adj_indices", data: "adj_data" };
+            let (indptr, indices, data) = (key("indptr"), key("indices"), key("data"));
+            let keys = Keys { indptr: &indptr, indices: &indices, data: &data };
             Ok(by_receiver(read_rows(archive, keys, nodes)?))
         }
-        (false, false) => {
+        (None, None) => {
             Err(archive.missing("array \"edge_index\" of edges, and no sparse rows \"adj_indptr\" either"))
         }
     }
 }
 
-fn check_square([rows, columns]: [u64; 2], key: &str, nodes: Option<u64>) -> Result<u64> {
-    if rows != columns || nodes.is_some_and(|nodes| nodes != rows) {
-        let expected = nodes.map_or("as many rows as columns".into(), |n| format!("({n}, {n})"));
-        let message = format!("the adjacency matrix has shape ({rows}, {columns}), expected {expected}");
-        return Err(Problem::Invalid(message).at(Place::Key(key.into())));
-    }
-    Ok(rows)
-}
-
-/// The names of the three arrays of compressed rows.
-#[derive(Clone, Copy)]
-struct Keys {
-    indptr: &'static str,
-    indices: &'static str,
-    data: &'static str,
-}
-
-/// Compressed rows as a graph in which row `i` lists the columns of the matrix's row `i`.
-fn read_rows<R: Read + Seek>(archive: &mut Archive<R>, keys: Keys, nodes: u64) -> Result<Graph> {
-    let mut offsets = read_offsets(archive, keys.indptr, Some(nodes))?;
-    let array = archive.require(keys.indices, "the column of each entry")?;
-    let mut indices = array.vector("list of columns", None)?.indices(nodes)?;
-    check_offsets(keys.indptr, &offsets, indices.len())?;
-    let zeros = read_zeros(archive, keys.data, indices.len() as u64)?;
-    if !zeros.is_empty() {
-        for offset in &mut offsets {
-            *offset -= zeros.partition_point(|zero| zero < offset) as u64;
-        }
-        drop_positions(&mut indices, &zeros);
-    }
-    Graph::from_rows(offsets, indices)
-}
-
-/// From rows by sender, as files have them, to rows by receiver.
-fn by_receiver(by_sender: Graph) -> Graph {
-    // Most graphs are undirected and lie the same way round: noticing costs less than a copy.
-    if by_sender.is_undirected() { by_sender } else { by_sender.transpose() }
-}
-
-/// The positions of entries that equal 0, which are no edges; none where the values are not stored.
-fn read_zeros<R: Read + Seek>(archive: &mut Archive<R>, key: &str, entries: u64) -> Result<Vec<u64>> {
-    let Some(array) = archive.get(key)? else { return Ok(Vec::new()) };
-    let (mut zeros, mut position) = (Vec::new(), 0);
-    array.vector("list of entries", Some(entries))?.each_number(|value| {
-        if !value.is_finite() {
-            return Err(Problem::NotFinite(value));
-        }
-        if value == 0.0 {
-            room::push(&mut zeros, position)?;
-        }
-        position += 1;
-        Ok(())
-    })?;
-    Ok(zeros)
-}
-
-/// Drops the values at ascending positions.
-fn drop_positions(values: &mut Vec<u32>, positions: &[u64]) {
-    let mut dropped = positions.iter().copied().peekable();
-    let mut at = 0;
-    values.retain(|_| {
-        let keep = dropped.next_if_eq(&at).is_none();
-        at += 1;
-        keep
-    });
-}
-
-fn scipy_adjacency<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Graph> {
-    let format = archive.require("format", "scipy's name of the layout, as save_npz writes it")?.texts()?;
-    let format = format.first().map(String::as_str).unwrap_or_default();
-    let shape = read_shape(archive, "shape")?;
-    let nodes = check_square(shape, "shape", None)?;
-    if nodes == 0 {
-        return Err(Problem::Empty("nodes").at(Place::Key("shape".into())));
-    }
-    if nodes > Graph::MAX_NODES as u64 {
-        let message = format!("{nodes} nodes are more than a graph can have");
-        return Err(Problem::TooLarge(message).at(Place::Key("shape".into())));
-    }
-    let keys = Keys { indptr: "indptr", indices: "indices", data: "data" };
-    match format {
-        "csr" => Ok(by_receiver(read_rows(archive, keys, nodes)?)),
-        // Compressed columns list the rows of each column: the senders of each receiver, just as a graph does.
-        "csc" => read_rows(archive, keys, nodes),
-        "coo" => read_coordinates(archive, nodes),
-        other => {
-            let message =
-                format!("the sparse layout {other:?} is not read; save the matrix with .tocsr() first");
-            Err(Problem::Unsupported(message).at(Place::Key("format".into())))
-        }
-    }
-}
-
-fn read_coordinates<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Graph> {
-    let mut targets = archive
-        .require("col", "the column of each entry")?
-        .vector("list of columns", None)?
-        .indices(nodes)?;
-    let entries = targets.len() as u64;
-    // Only `shape` says how many nodes there are, so a forged one could ask for any amount of memory.
-    const ALWAYS_FINE: u64 = 1 << 20;
-    if nodes > ALWAYS_FINE && nodes / 64 > entries {
-        let message = format!("the shape announces {nodes} nodes for only {entries} edges");
-        return Err(Problem::Invalid(message).at(Place::Key("shape".into())));
-    }
-    let zeros = read_zeros(archive, "data", entries)?;
-    drop_positions(&mut targets, &zeros);
-    let mut builder = GraphBuilder::new(nodes as usize)?;
-    for &target in &targets {
-        builder.count(target, target)?;
-    }
-    // Sources stream into their places: besides the graph itself only the targets are held.
-    let mut filler = builder.fill()?;
-    let (mut zeros, mut position) = (zeros.into_iter().peekable(), 0);
-    let mut targets = targets.into_iter();
-    let sources = archive.require("row", "the row of each entry")?.vector("list of rows", Some(entries))?;
-    sources.each_integer(|source| {
-        let limit = nodes;
-        let in_range = u32::try_from(source).ok().filter(|&index| u64::from(index) < limit);
-        let source = in_range.ok_or_else(|| Problem::IndexOutOfRange { index: source.to_string(), limit })?;
-        if zeros.next_if_eq(&position).is_none()
-            && let Some(target) = targets.next()
-        {
-            filler.place(source, target);
-        }
-        position += 1;
-        Ok(())
-    })?;
-    filler.finish()
-}
-
-fn read_split<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Option<Split>> {
-    let mut found = false;
-    let mut mask = |key: &str| -> Result<Vec<bool>> {
-        match archive.get(key)? {
-            None => Ok(room::filled(false, nodes as usize)?),
-            Some(array) => {
-                found = true;
-                array.vector("mask", Some(nodes))?.flags()
-            }
-        }
-    };
-    let (train, val, test) = (mask("train_mask")?, mask("val_mask")?, mask("test_mask")?);
-    if found { Split::from_masks(&train, &val, &test).map(Some) } else { Ok(None) }
-}
-
 fn read_node_ids<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<NodeIds> {
-    match archive.get("node_ids")? {
-        None => Ok(NodeIds::Position),
-        Some(array) => read_ids(array.vector("list of node ids", Some(nodes))?),
+    match archive.get("node_ids") {
+        Err(e) if matches!(e.problem(), Problem::PickledObjects) => Ok(NodeIds::Position),
+        Err(e) => Err(e),
+        Ok(None) => Ok(NodeIds::Position),
+        Ok(Some(array)) => read_ids(array.vector("list of node ids", Some(nodes))?),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The public raw files of `amazon`, which is ogbn-products: tables without headers, `.csv.gz` or `.csv`.
+//! The CSV layout of the OGB benchmark: tables without headers, `.csv.gz` or `.csv`. `amazon` is ogbn-products in it.
 //!
 //! | file | content |
 //! |---|---|
@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::labels::{Classes, classes_that_occur};
+use super::labels::{self, Classes, classes_that_occur};
 use super::npy::{feature, whole};
 use crate::error::InFile;
 use crate::graph::GraphBuilder;
-use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, room};
+use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split, room};
 
 /// The published experiments keep the classes with at least this many nodes.
 pub const MIN_CLASS_COUNT: usize = 100_000;
@@ -33,15 +33,63 @@ const MAX_LINE: usize = 1 << 24;
 
 /// The folder that holds the tables: this one, or its `raw`.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
-    [folder.to_path_buf(), folder.join("raw")]
-        .into_iter()
-        .find(|folder| table(folder, "edge").is_some() && table(folder, "node-feat").is_some())
+    [folder.to_path_buf(), folder.join("raw")].into_iter().find(|folder| {
+        ["node-label", "node-feat"]
+            .iter()
+            .any(|name| table(folder, name).is_some() && table(folder, "edge").is_some())
+    })
+}
+
+/// Reads any data set in this layout: labels that may be missing, features where there are some, and the benchmark's own split
+/// where it lies beside (`split/time/train.csv.gz` and so on).
+///
+/// As the benchmark's own loader does, each edge gets its edge back, unless the split is by `time`: the graphs split so
+/// (arxiv, papers100M) are directed.
+pub fn read_with_split(folder: &Path) -> Result<Dataset> {
+    let raw = find(folder).unwrap_or_else(|| folder.to_path_buf());
+    let split = find_split(&raw);
+    let directed = split.as_ref().is_some_and(|split| split.file_name().is_some_and(|name| name == "time"));
+    let dataset = read_raw(folder, !directed, false)?;
+    let Some(split) = split else { return Ok(dataset) };
+    let nodes = dataset.nodes();
+    let mut masks = Vec::new();
+    for name in ["train", "valid", "test"] {
+        let missing =
+            || Problem::Missing { what: format!("table {name:?}"), found: "the other parts".into() };
+        let path = table(&split, name).ok_or_else(|| missing().in_file(&split))?;
+        let mut mask = room::filled(false, nodes)?;
+        open(&path)
+            .and_then(|table| {
+                each_line(table.reader, |line, row| {
+                    let mut fields = Fields { rest: Some(line), row, column: 0 };
+                    mask[fields.integer(nodes as u64)? as usize] = true;
+                    fields.end(1)
+                })
+            })
+            .in_file(&path)?;
+        masks.push(mask);
+    }
+    let parts = Split::from_masks(&masks[0], &masks[1], &masks[2]).in_file(&split)?;
+    Dataset::new(DatasetParts { split: Some(parts), ..dataset.into_parts() })
+}
+
+/// The folder of the only split beside the tables.
+fn find_split(raw: &Path) -> Option<PathBuf> {
+    let beside = [raw.join("split"), raw.parent()?.join("split")];
+    let folder = beside.into_iter().find(|folder| folder.is_dir())?;
+    let mut found = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let first = found.find(|path| table(path, "train").is_some())?;
+    found.all(|path| table(&path, "train").is_none()).then_some(first)
 }
 
 /// Reads the raw data: all nodes, all edges in both directions, no split.
 /// [`crate::prepare::prepare_as_published`] with [`MIN_CLASS_COUNT`] makes of it what the published
 /// experiments used.
 pub fn read(folder: &Path) -> Result<Dataset> {
+    read_raw(folder, true, true)
+}
+
+fn read_raw(folder: &Path, both_directions: bool, needs_features: bool) -> Result<Dataset> {
     let raw = find(folder).unwrap_or_else(|| folder.to_path_buf());
     let path = |name: &str| -> Result<PathBuf> {
         let found = || format!("neither {name}.csv.gz nor {name}.csv");
@@ -58,10 +106,16 @@ pub fn read(folder: &Path) -> Result<Dataset> {
     let label_path = path("node-label")?;
     let classes = open(&label_path).and_then(|table| read_labels(table, nodes)).in_file(&label_path)?;
     let edge_path = path("edge")?;
-    let graph = open(&edge_path).and_then(|table| read_edges(table, nodes, edges)).in_file(&edge_path)?;
-    let feature_path = path("node-feat")?;
-    let features =
-        open(&feature_path).and_then(|table| read_features(table, nodes)).in_file(&feature_path)?;
+    let graph = open(&edge_path)
+        .and_then(|table| read_edges(table, nodes, edges, both_directions))
+        .in_file(&edge_path)?;
+    let features = match table(&raw, "node-feat") {
+        None if !needs_features => Features::none(),
+        _ => {
+            let path = path("node-feat")?;
+            open(&path).and_then(|table| read_features(table, nodes)).in_file(&path)?
+        }
+    };
     assemble(super::name_of(folder), graph, features, classes).in_file(folder)
 }
 
@@ -86,7 +140,7 @@ pub fn read_tables(tables: Tables) -> Result<Dataset> {
     let (nodes, edges) = (read_size(tables.num_nodes)?, read_size(tables.num_edges)?);
     check_nodes(nodes)?;
     let classes = read_labels(plain(tables.labels), nodes)?;
-    let graph = read_edges(plain(tables.edges), nodes, edges)?;
+    let graph = read_edges(plain(tables.edges), nodes, edges, true)?;
     let features = read_features(plain(tables.features), nodes)?;
     assemble(String::new(), graph, features, classes)
 }
@@ -109,6 +163,7 @@ fn assemble(name: String, graph: Graph, features: Features, classes: Classes) ->
         labels: classes.labels.into(),
         class_names: classes.names,
         feature_names: vec![],
+        numbers: vec![],
         split: None,
         node_ids: NodeIds::Position,
     })
@@ -153,16 +208,21 @@ fn read_labels(table: Table<impl Read>, nodes: u64) -> Result<Classes> {
     let mut numbers = room::with_room(nodes.min(table.room / 2) as usize)?;
     each_line(table.reader, |line, row| {
         let mut fields = Fields { rest: Some(line), row, column: 0 };
-        // A label may be written as 3.0; a missing one as nothing, nan or a negative number.
+        // A label may be written as 3.0; a missing one as nothing, nan or -1.
+        if line.trim_ascii().is_empty() {
+            room::push(&mut numbers, labels::MISSING)?;
+            return Ok(());
+        }
         let value = fields.number()?;
-        room::push(&mut numbers, whole(value).map_err(|problem| fields.error(problem))?)?;
+        let number = if value.is_nan() { Ok(labels::MISSING) } else { whole(value) };
+        room::push(&mut numbers, number.map_err(|problem| fields.error(problem))?)?;
         fields.end(1)
     })?;
     check_count("list of labels", numbers.len(), nodes)?;
     classes_that_occur(&numbers, |at| Place::Row(at + 1))
 }
 
-fn read_edges(table: Table<impl Read>, nodes: u64, edges: u64) -> Result<Graph> {
+fn read_edges(table: Table<impl Read>, nodes: u64, edges: u64, both_directions: bool) -> Result<Graph> {
     // "0,1\n" is the shortest edge. The list is given back before features are read, so that the most memory
     // ever needed is about the data set's own size.
     let mut ends: Vec<[u32; 2]> = room::with_room(edges.min(table.room / 4) as usize)?;
@@ -176,12 +236,16 @@ fn read_edges(table: Table<impl Read>, nodes: u64, edges: u64) -> Result<Graph> 
     let mut builder = GraphBuilder::new(nodes as usize)?;
     for &[a, b] in &ends {
         builder.count(a, b)?;
-        builder.count(b, a)?;
+        if both_directions {
+            builder.count(b, a)?;
+        }
     }
     let mut filler = builder.fill()?;
     for [a, b] in ends {
         filler.place(a, b);
-        filler.place(b, a);
+        if both_directions {
+            filler.place(b, a);
+        }
     }
     filler.finish()
 }

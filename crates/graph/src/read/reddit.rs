@@ -57,6 +57,7 @@ pub fn read(folder: &Path) -> Result<Dataset> {
         labels: labels.into(),
         class_names: names,
         feature_names: vec![],
+        numbers: vec![],
         split: None,
         node_ids,
     };

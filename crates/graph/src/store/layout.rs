@@ -13,7 +13,10 @@ use twox_hash::XxHash3_64;
 use crate::{Buffer, Error, Place, Problem, Result};
 
 pub(super) const MAGIC: [u8; 8] = *b"\x89PROGAP\n";
-const VERSION: u32 = 1;
+/// The version of files that need nothing newer.
+pub(super) const PLAIN: u32 = 1;
+/// The version of files in which labels are missing or columns have a unit of their own.
+pub(super) const OWN_DATA: u32 = 2;
 const HEADER: usize = 64;
 const ENTRY: usize = 48;
 const NAME: usize = 16;
@@ -38,7 +41,7 @@ impl<'a> Section<'a> {
 }
 
 /// Writes header, table and sections.
-pub(super) fn write(sections: &[Section], out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(version: u32, sections: &[Section], out: &mut impl Write) -> io::Result<()> {
     let mut table = Vec::with_capacity(sections.len() * ENTRY);
     let mut end = HEADER + sections.len() * ENTRY;
     for section in sections {
@@ -53,7 +56,7 @@ pub(super) fn write(sections: &[Section], out: &mut impl Write) -> io::Result<()
     }
     let mut header = Vec::with_capacity(HEADER);
     header.extend_from_slice(&MAGIC);
-    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&version.to_le_bytes());
     header.extend_from_slice(&(sections.len() as u32).to_le_bytes());
     header.extend_from_slice(&(end as u64).to_le_bytes());
     header.extend_from_slice(&header_checksum(&header, &table).to_le_bytes());
@@ -88,6 +91,7 @@ impl Source {
 /// The sections of a file whose checksums are right.
 pub(super) struct Sections {
     source: Source,
+    pub(super) version: u32,
     ranges: HashMap<String, Range<usize>>,
 }
 
@@ -102,9 +106,10 @@ impl Sections {
             return Err(Problem::Corrupt("it does not start as a .progap file does".into()).into());
         }
         let version = u32_at(header, 8);
-        if version != VERSION {
-            let message =
-                format!("the file has version {version} of the format; this build reads version {VERSION}");
+        if !(PLAIN..=OWN_DATA).contains(&version) {
+            let message = format!(
+                "the file has version {version} of the format; this build reads versions {PLAIN} to {OWN_DATA}"
+            );
             return Err(Problem::Unsupported(message).into());
         }
         let count = u32_at(header, 12) as usize;
@@ -134,7 +139,7 @@ impl Sections {
                 return Err(corrupt("the section stands twice in the table"));
             }
         }
-        Ok(Sections { source, ranges })
+        Ok(Sections { source, version, ranges })
     }
 
     /// The bytes of a section.

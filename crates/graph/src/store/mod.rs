@@ -6,7 +6,7 @@
 //! | bytes | header |
 //! |---|---|
 //! | 0..8 | the magic `89 50 52 4F 47 41 50 0A` (`\x89PROGAP\n`) |
-//! | 8..12 | version, now 1 |
+//! | 8..12 | version: 1, or 2 where a label is missing or a column has a unit of its own |
 //! | 12..16 | number of sections |
 //! | 16..24 | length of the file |
 //! | 24..32 | XXH3-64 of bytes 0..24 followed by the section table |
@@ -20,8 +20,8 @@
 //! | 32..40 | its checksum: XXH3-64 over the XXH3-64 of each 4 MiB of it |
 //! | 40..48 | zero |
 //!
-//! Sections: `meta` (JSON: name, class and feature names, number of feature columns), `offsets` (u64) and
-//! `senders` (u32), the graph by receiver; `labels` (u32); `x_dense` (f32) or `x_offsets` (u64), `x_columns`
+//! Sections: `meta` (JSON: name, class and feature names, number of feature columns, columns of numbers in units of
+//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver; `labels` (u32, 4294967295 where there is none); `x_dense` (f32) or `x_offsets` (u64), `x_columns`
 //! (u32) and, unless all values are 1, `x_values` (f32); optionally `split` (u8) and `ids` (i64) or `id_bytes`
 //! and `id_offsets` (u64).
 //!
@@ -44,7 +44,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic::AtomicFile;
 use crate::error::InFile;
-use crate::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split};
+use crate::{
+    Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Split,
+    UNLABELLED,
+};
 use layout::{Section, Sections, Source};
 
 /// The ending of our files.
@@ -58,6 +61,8 @@ struct Meta {
     feature_columns: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     feature_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    numbers: Vec<NumberColumn>,
 }
 
 /// Writes a data set, whole or not at all.
@@ -67,6 +72,7 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
         class_names: dataset.class_names().to_vec(),
         feature_columns: dataset.features().columns(),
         feature_names: dataset.feature_names().to_vec(),
+        numbers: dataset.numbers().to_vec(),
     };
     let meta = serde_json::to_vec(&meta).map_err(std::io::Error::other).in_file(path)?;
     let mut sections = vec![
@@ -93,7 +99,9 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
         }
     }
     let mut file = AtomicFile::create(path)?;
-    let written = layout::write(&sections, &mut file).and_then(|()| file.flush());
+    let plain = dataset.numbers().is_empty() && dataset.labelled() == dataset.nodes();
+    let version = if plain { layout::PLAIN } else { layout::OWN_DATA };
+    let written = layout::write(version, &sections, &mut file).and_then(|()| file.flush());
     written.in_file(path)?;
     file.commit()
 }
@@ -139,6 +147,12 @@ fn dataset(source: Source) -> Result<Dataset> {
     let meta: Meta = serde_json::from_slice(sections.bytes("meta")?)
         .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))?;
     let graph = Graph::from_rows(sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?)?;
+    let labels = sections.required::<u32>("labels")?;
+    let needs_newer = !meta.numbers.is_empty() || labels.contains(&UNLABELLED);
+    if needs_newer && sections.version < layout::OWN_DATA {
+        let problem = Problem::Corrupt("it holds more than files of version 1 can".into());
+        return Err(problem.at(Place::Key("labels".into())));
+    }
     let columns = meta.feature_columns;
     let features = match sections.optional("x_dense")? {
         Some(values) => Features::Dense { columns, values },
@@ -158,9 +172,10 @@ fn dataset(source: Source) -> Result<Dataset> {
         name: meta.name,
         graph,
         features,
-        labels: sections.required::<u32>("labels")?,
+        labels,
         class_names: meta.class_names,
         feature_names: meta.feature_names,
+        numbers: meta.numbers,
         split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
         node_ids,
     })
@@ -180,7 +195,7 @@ mod tests {
     fn forge(sections: &[(&'static str, Vec<u8>)]) -> Result<Dataset> {
         let sections: Vec<_> = sections.iter().map(|(name, content)| Section::new(name, content)).collect();
         let mut file = Vec::new();
-        layout::write(&sections, &mut file).expect("writing to memory");
+        layout::write(layout::OWN_DATA, &sections, &mut file).expect("writing to memory");
         from_bytes(file)
     }
 

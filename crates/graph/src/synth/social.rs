@@ -229,6 +229,7 @@ impl SocialNetwork {
             labels: labels.into(),
             class_names: self.classes.iter().map(|class| class.name.clone()).collect(),
             feature_names,
+            numbers: vec![],
             split: None,
             node_ids: NodeIds::Position,
         })

@@ -10,7 +10,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 use crate::atomic::AtomicFile;
 use crate::error::InFile;
 use crate::read::npy::{MAX_TEXT_BYTES, NpyValue, header_bytes};
-use crate::{Dataset, Error, Features, NodeIds, Part, Place, Problem, Result};
+use crate::{Dataset, Error, Features, NodeIds, Part, Place, Problem, Result, scale};
 
 /// Archives of more than this are stored as they are: deflating would take most of the time, and a graph of
 /// that size has a better home in our own format.
@@ -32,6 +32,7 @@ const DEFLATE_BELOW: u64 = 256 << 20;
 ///     labels: vec![0, 1].into(),
 ///     class_names: vec!["0".into(), "1".into()],
 ///     feature_names: vec![],
+///     numbers: vec![],
 ///     split: None,
 ///     node_ids: NodeIds::Position,
 /// })?;
@@ -84,7 +85,7 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
             }
         }
     }
-    archive.array("y", &[nodes], dataset.labels().iter().map(|&label| i64::from(label)))?;
+    archive.array("y", &[nodes], (0..nodes).map(|node| dataset.label(node).map_or(-1, i64::from)))?;
     if let Some(split) = dataset.split() {
         for (key, part) in [("train_mask", Part::Train), ("val_mask", Part::Val), ("test_mask", Part::Test)] {
             archive.array(key, &[nodes], (0..nodes).map(|node| split.part(node) == part))?;
@@ -95,6 +96,18 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
     }
     if !dataset.feature_names().is_empty() {
         archive.texts("feature_names", dataset.feature_names().iter().map(String::as_str))?;
+    }
+    // A reader finds out for itself which columns of a dense matrix are in a unit of their own, unless it is told.
+    let dense = matches!(dataset.features(), Features::Dense { .. });
+    let found = if dense { scale::number_columns(dataset.features()) } else { vec![] };
+    if found != dataset.numbers() {
+        let json: Vec<String> = dataset
+            .numbers()
+            .iter()
+            .map(serde_json::to_string)
+            .collect::<std::result::Result<_, _>>()
+            .map_err(std::io::Error::other)?;
+        archive.texts("number_columns", json.iter().map(String::as_str))?;
     }
     match dataset.node_ids() {
         NodeIds::Position => {}

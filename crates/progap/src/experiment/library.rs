@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use progap_graph::{Dataset, DatasetParts};
+use progap_graph::{Dataset, DatasetParts, Part};
 
 use super::DataSpec;
-use crate::Result;
+use crate::{Error, Result};
 
 /// How many data sets with a split are kept.
 const KEPT: usize = 16;
@@ -41,6 +41,12 @@ impl<'l> Library<'l> {
             return Ok(loaded.clone());
         }
         let mut dataset = (self.loader)(spec, split)?;
+        if dataset.split().is_some_and(|split| split.count(Part::Test) == 0) {
+            return Err(Error::Unsuitable(format!(
+                "{}: the split has no test nodes, and experiments compare test accuracies: give it some",
+                dataset.name()
+            )));
+        }
         if let Some((_, _, other)) = kept.iter().find(|(other, _, _)| other == spec) {
             dataset = sharing(dataset, &other.dataset)?;
         }

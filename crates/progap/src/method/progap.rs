@@ -193,6 +193,10 @@ fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Opt
     if settings.messages != Messages::Auto {
         return None;
     }
+    if val_nodes == 0 {
+        // Nothing tells how much labels help: all aggregates are of labels, and the last stage, which reads them all, is kept.
+        return Some(Choice { messages: vec![Messages::Labels; settings.depth], stage: settings.depth });
+    }
     let accuracy = |stage: usize| {
         let epochs = history.iter().filter(|record| record.stage == stage);
         epochs.map(|record| record.val_accuracy).fold(f64::NAN, f64::max)
@@ -261,5 +265,7 @@ mod tests {
         assert_eq!(chosen_by(100, &[(0, 0.5), (1, 0.59)], 2).0, [Labels, Embeddings]);
         assert_eq!(chosen_by(100, &[(0, 0.5), (1, 0.61)], 2).0, [Labels, Labels]);
         assert_eq!(chosen(&[(0, 0.5)], 0), (vec![], 0));
+        // Without validation nodes there is nothing to choose by.
+        assert_eq!(chosen_by(0, &[(0, f64::NAN), (1, f64::NAN)], 2), (vec![Labels, Labels], 2));
     }
 }

@@ -125,6 +125,9 @@ impl Objective for GraphObjective<'_> {
     fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64> {
         let rows = public_rows(vault)?;
         let (inputs, nodes) = (rows.own()?, rows.nodes(part));
+        if nodes.is_empty() {
+            return Ok(f64::NAN);
+        }
         let batch = Batch::new(&inputs, rows.labels(), &nodes, rows.classes())?;
         Ok(model.sage()?.accuracy_along(batch, &self.senders)?)
     }

@@ -420,7 +420,8 @@ impl Objective for RowObjective<'_> {
             if self.copies.is_none() {
                 let inputs = rows.inputs(self.aggregates)?;
                 let copy = |nodes: &[u32]| Packed::new(&inputs, rows.labels(), nodes);
-                let (train, validation) = (copy(&self.train), copy(&rows.nodes(Part::Val)));
+                let validation = Some(rows.nodes(Part::Val)).filter(|nodes| !nodes.is_empty());
+                let (train, validation) = (copy(&self.train), validation.and_then(|nodes| copy(&nodes)));
                 self.copies = Some(Copies { train, validation });
             }
             let packed = self.copies.as_ref().and_then(|copies| copies.train.as_ref());

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::manifest::{Manifest, names};
 use super::signed::{self, SIGNATURE, SIGNER};
-use super::{MANIFEST, NODES, Release, verify};
+use super::{MANIFEST, NODES, Release, no_classes, verify};
 use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
@@ -251,9 +251,10 @@ pub fn export(
 /// Ids, class names and split; no feature, and no label.
 fn without_rows(nodes: &Dataset) -> Result<Dataset> {
     let mut parts = nodes.clone().into_parts();
-    parts.labels = vec![0; nodes.nodes()].into();
+    parts.labels = no_classes(nodes);
     parts.features = Features::none();
     parts.feature_names = vec![];
+    parts.numbers = vec![];
     Ok(Dataset::new(parts)?)
 }
 

@@ -28,7 +28,7 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, store};
+use progap_graph::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, UNLABELLED, store};
 use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
@@ -67,7 +67,8 @@ const VERSION: u32 = 2;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
-    /// On the test nodes.
+    /// On the test nodes; not a number where there are none.
+    #[serde(deserialize_with = "files::number_or_nan")]
     pub test_accuracy: f64,
     /// On the validation nodes; not a number where there are none.
     #[serde(deserialize_with = "files::number_or_nan")]
@@ -79,6 +80,7 @@ pub struct Metrics {
     /// On the test nodes, by the stage that knows features only, where the method has one.
     pub features_only_accuracy: Option<f64>,
     /// On the test nodes, after each stage.
+    #[serde(deserialize_with = "files::numbers_or_nan")]
     pub stage_test_accuracies: Vec<f64>,
     /// Epoch by epoch.
     pub history: Vec<EpochRecord>,
@@ -140,11 +142,11 @@ pub(crate) fn write(
     parts.graph = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
     if node_level {
         files::make_folder(&folder.join("private"))?;
-        let own = DatasetParts { labels: vec![0; dataset.nodes()].into(), ..parts.clone() };
-        store::write(&Dataset::new(own)?, &folder.join(OWN_ROWS))?;
-        parts.labels = vec![0; dataset.nodes()].into();
+        parts.labels = no_classes(dataset);
+        store::write(&Dataset::new(parts.clone())?, &folder.join(OWN_ROWS))?;
         parts.features = Features::none();
         parts.feature_names = vec![];
+        parts.numbers = vec![];
     }
     store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
     let mut names = fitted.predictor.write(folder, &run.settings)?;
@@ -169,6 +171,12 @@ pub(crate) fn write(
     files::write_json(&folder.join(MANIFEST), &Manifest::of(&place, public)?)
 }
 
+/// Labels that tell no class, but which nodes have a label: that is public, as the split is.
+fn no_classes(dataset: &Dataset) -> Buffer<u32> {
+    let label = |node| dataset.label(node).map_or(UNLABELLED, |_| 0);
+    (0..dataset.nodes()).map(label).collect::<Vec<u32>>().into()
+}
+
 /// A data set of a graph and nothing else.
 pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
     Ok(Dataset::new(DatasetParts {
@@ -177,6 +185,7 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
         labels: vec![0; graph.nodes()].into(),
         class_names: vec!["none".into()],
         feature_names: vec![],
+        numbers: vec![],
         split: None,
         node_ids: NodeIds::Position,
         graph,
@@ -239,7 +248,8 @@ impl Release {
             return Err(Error::file(&file, problem));
         }
         if settings.level == Level::Node && !listed.is_kept_back(OWN_ROWS)? {
-            parts.features = listed.dataset(OWN_ROWS, bounds.of(OWN_ROWS))?.into_parts().features;
+            let own = listed.dataset(OWN_ROWS, bounds.of(OWN_ROWS))?.into_parts();
+            (parts.features, parts.numbers) = (own.features, own.numbers);
         }
         let nodes = Dataset::new(parts)?;
         let bounds = Bounds::new(settings, PublicSizes { classes: nodes.classes(), ..stated });
@@ -293,6 +303,7 @@ impl Release {
             && dataset.class_names() == self.nodes.class_names()
             && dataset.split() == self.nodes.split()
             && dataset.node_ids() == self.nodes.node_ids()
+            && dataset.labelled() == self.nodes.labelled()
     }
 
     /// Everything in the release that predictions are made of.

@@ -110,7 +110,7 @@ impl Statement {
             randomness: vault.provenance(),
             selection: settings.selection,
             choice: fitted.choice.clone(),
-            public: public(settings, plan, sizes),
+            public: public(settings, plan, sizes, dataset.labelled()),
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),
             nodes: dataset.nodes(),
@@ -203,7 +203,7 @@ fn in_four_digits(epsilon: f64) -> String {
 }
 
 /// What was taken as public; also for comparison with the list that is there.
-pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes) -> Vec<String> {
+pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, labelled: usize) -> Vec<String> {
     let mut public = vec![
         format!(
             "which nodes there are ({}), with their ids; also where preparation left some out (nodes without edges, rare \
@@ -211,10 +211,23 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes) -> Ve
             sizes.nodes
         ),
         format!("the {} classes and the {} feature columns", sizes.classes, sizes.columns),
-        "which nodes are training, validation and test nodes".into(),
+        match labelled == sizes.nodes {
+            true => "which nodes are training, validation and test nodes".into(),
+            false => format!(
+                "which nodes are training, validation and test nodes, and which have a label ({labelled} of {})",
+                sizes.nodes
+            ),
+        },
         format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs),
         "the settings were given, not tuned on this data; tuning on it would cost more".into(),
     ];
+    if settings.level == Level::Node {
+        public.push(
+            "what the columns are (numbers, categories, dates, words), their categories, declared bounds, and where values can be \
+             missing; nothing else was computed over rows, and each value was brought to scale by itself"
+                .into(),
+        );
+    }
     let own = settings.method.recipe().public_at_node_level(settings, plan);
     match (settings.level, own) {
         (Level::None, _) => {}

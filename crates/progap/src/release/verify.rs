@@ -145,7 +145,7 @@ pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     findings.push(asked);
     if let Some(queries) = queries {
         let plan = guarantee::planned(statement, settings, sizes)?;
-        findings.push(guarantee::public_list(statement, settings, &plan, sizes));
+        findings.push(guarantee::public_list(statement, settings, &plan, sizes, nodes.labelled()));
         findings.push(guarantee::noise(statement, &queries, &plan));
         findings.extend(epsilons(statement, settings, sizes)?);
         findings.extend(both_units(statement, &queries, settings, sizes)?);

@@ -122,6 +122,7 @@ struct Note {
     steps: Option<u64>,
     best: Option<f64>,
     history: Vec<EpochRecord>,
+    #[serde(deserialize_with = "files::numbers_or_nan")]
     stage_accuracies: Vec<f64>,
     asked: Queries,
 }

@@ -95,7 +95,8 @@ pub fn fit_in_memory(
     cache: &StageCache,
     observer: &mut dyn Observer,
 ) -> Result<Metrics> {
-    let settings = &settings.for_graph(dataset.graph());
+    let settings = &settings.for_data(dataset);
+    let dataset = &dataset.clone().prepared(settings.preparation())?;
     let plan =
         prepare_by(dataset, settings, |settings, sizes| Plan::remembered(&cache.noise, settings, sizes))?;
     match settings.seed {

@@ -62,6 +62,7 @@ fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
 /// Goes on with a run that was interrupted; the data and the settings must be those it began with.
 pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> Result<Release> {
     let folder = RunFolder::open(folder)?;
+    let dataset = dataset.prepared(folder.run.settings.preparation())?;
     let found = dataset.fingerprint();
     if found != folder.run.fingerprint {
         let problem = format!(
@@ -107,18 +108,8 @@ fn prepare_by(
     plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
 ) -> Result<Plan> {
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
-    // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere.
-    for (part, name) in [(Part::Val, "validation"), (Part::Test, "test")] {
-        let used = part == Part::Test || settings.level != Level::Node;
-        if used && split.count(part) == 0 {
-            return Err(Error::Unsuitable(format!(
-                "the split has no {name} nodes: give it some, or draw another split"
-            )));
-        }
-    }
-    if dataset.features().columns() == 0 {
-        return Err(Error::Unsuitable("the nodes have no features; add at least one column".into()));
-    }
+    // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere. Without
+    // validation nodes the last epoch is taken, and without test nodes no accuracy is claimed.
     if settings.level != Level::Node {
         // Batch norms need two rows to compare. Features are public here, so that one which cannot be worked with can be named.
         if split.count(Part::Train) < 2 {
@@ -205,7 +196,7 @@ fn metrics(fitted: &Fitted, settings: &Settings) -> Metrics {
             .stage_accuracies
             .first()
             .copied()
-            .filter(|_| settings.method.recipe().has_features_stage()),
+            .filter(|accuracy| settings.method.recipe().has_features_stage() && accuracy.is_finite()),
         stage_test_accuracies: fitted.stage_accuracies.clone(),
         history: fitted.history.clone(),
     }

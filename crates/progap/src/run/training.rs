@@ -92,7 +92,7 @@ impl<'t> Training<'t> {
             }
             return Err(error);
         }
-        run_in_pool(dataset.clone(), run, plan, observer)
+        run_in_pool(dataset, run, plan, observer)
     }
 
     /// Trains, and writes nothing but the charge in a ledger. A run that is stopped is lost, and so is what it was charged.
@@ -119,9 +119,9 @@ impl<'t> Training<'t> {
             let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut memory, observer);
             let fitted = method::fit(trainer)?;
             let metrics = metrics(&fitted, &settings);
-            let statement = release::stated(&settings, &plan, &fitted, dataset)?;
+            let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
             let no_edges = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
-            let nodes = Dataset::new(DatasetParts { graph: no_edges, ..dataset.clone().into_parts() })?;
+            let nodes = Dataset::new(DatasetParts { graph: no_edges, ..dataset.into_parts() })?;
             Ok(Trained { settings, statement, metrics, nodes, predictor: fitted.predictor })
         })
     }
@@ -132,7 +132,7 @@ impl<'t> Training<'t> {
         't: 'a,
     {
         let dataset = self.dataset;
-        let settings = self.request.settings()?.for_graph(dataset.graph());
+        let settings = self.request.settings()?.for_data(dataset);
         let observer: &'a mut dyn Observer = match self.observer {
             Some(observer) => observer,
             None => nobody,
@@ -149,16 +149,18 @@ impl<'t> Training<'t> {
         if account.is_some() {
             chargeable(&settings)?;
         }
-        let plan = prepare(dataset, &settings)?;
+        let dataset = dataset.clone().prepared(settings.preparation())?;
+        let plan = prepare(&dataset, &settings)?;
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
-        let run = RunFile::new(dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
+        let run = RunFile::new(&dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
         Ok(Asked { dataset, settings, plan, key, run, observer })
     }
 }
 
 /// A run before its first question.
 struct Asked<'a> {
-    dataset: &'a Dataset,
+    /// Prepared for the level.
+    dataset: Dataset,
     settings: Checked,
     plan: Plan,
     key: Option<RunKey>,

@@ -1,6 +1,6 @@
 //! What cannot work is refused here, once, before any budget is spent.
 
-use progap_graph::Graph;
+use progap_graph::{Dataset, Graph};
 use serde::Serialize;
 
 use super::declaration::Declaration;
@@ -30,6 +30,12 @@ impl std::ops::Deref for Checked {
 }
 
 impl Checked {
+    /// As [`Settings::for_data`]: what follows from the data works with all else, whatever it is.
+    #[must_use]
+    pub fn for_data(&self, dataset: &Dataset) -> Checked {
+        Checked(self.0.for_data(dataset))
+    }
+
     /// As [`Settings::for_graph`]: a unit that follows from a graph works with all else, whichever it is.
     #[must_use]
     pub fn for_graph(&self, graph: &Graph) -> Checked {

@@ -11,7 +11,7 @@ mod defaults;
 mod effect;
 mod request;
 
-use progap_graph::Graph;
+use progap_graph::{Dataset, Graph, Part, Preparation};
 
 pub use check::Checked;
 pub use choices::{Accounting, Bounding, Combination, DeltaRule, Level, Messages, Nonlinearity, Selection};
@@ -69,6 +69,24 @@ impl Settings {
         match self.unit_from_data && self.touches_edges() {
             true => Settings { undirected: graph.is_symmetric(), ..self.clone() },
             false => self.clone(),
+        }
+    }
+
+    /// The settings with all that follows from the data decided: the unit, and, where there are no validation nodes to choose
+    /// by, that the last epoch is taken. Which nodes are validation nodes is public.
+    #[must_use]
+    pub fn for_data(&self, dataset: &Dataset) -> Settings {
+        let chooses = dataset.split().is_some_and(|split| split.count(Part::Val) > 0);
+        let selection = if chooses { self.selection } else { Selection::LastEpoch };
+        Settings { selection, ..self.for_graph(dataset.graph()) }
+    }
+
+    /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed
+    /// over rows.
+    pub fn preparation(&self) -> Preparation {
+        match self.level {
+            Level::None | Level::Edge => Preparation::Standardise,
+            Level::Node => Preparation::RowByRow,
         }
     }
 

@@ -80,6 +80,7 @@ impl Vault {
     /// Locks a data set up. Repeated edges and self-loops are removed first: an edge is there or not.
     pub fn new<S: Source>(dataset: Dataset, settings: &Settings, randomness: Randomness<S>) -> Result<Self> {
         let mut randomness = randomness.erase();
+        let dataset = dataset.prepared(settings.preparation())?;
         let DatasetParts { graph, features, labels, class_names, split, .. } = dataset.into_parts();
         let split = split.ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
         let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(graph));

@@ -21,6 +21,9 @@ struct Report {
     /// What all runs cost together; null without a guarantee.
     epsilon_all_runs: Option<f64>,
     delta_all_runs: Option<f64>,
+    /// What differs between the runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    varied: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<RunReport>,
 }
@@ -32,6 +35,10 @@ pub(super) struct RunReport {
     method: Method,
     level: Level,
     private: bool,
+    /// All nodes, those that have a label, and those that train.
+    nodes: usize,
+    labelled_nodes: usize,
+    training_nodes: usize,
     /// Where labels are public.
     #[serde(flatten)]
     accuracies: Option<AccuracyReport>,
@@ -99,24 +106,26 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     means.test_accuracy = mean(|run| run.test_accuracy);
     means.val_accuracy = mean(|run| run.val_accuracy);
     means.test_accuracy_interval = interval;
+    let varied = varied(&reports)?;
     if json {
         let runs = if reports.len() > 1 { reports } else { vec![] };
         let (epsilon_all_runs, delta_all_runs) = together.unzip();
-        let report = Report { run, epsilon_all_runs, delta_all_runs, runs };
+        let report = Report { run, epsilon_all_runs, delta_all_runs, varied, runs };
         return ui::print(&serde_json::to_string_pretty(&report)?);
     }
     let release = Release::open(&run.release)?;
     let mut rows = vec![];
     let shown = run.accuracies();
     let accuracy = match interval {
-        Some([low, high]) => format!(
+        Some([low, high]) if shown.test_accuracy.is_finite() => format!(
             "{} (mean of {} runs; 95 % interval {} to {})",
             percent(shown.test_accuracy),
             reports.len(),
             percent(low),
             percent(high)
         ),
-        None => {
+        _ if !shown.test_accuracy.is_finite() => "not measured, as there are no test nodes".into(),
+        _ => {
             let nodes = release.nodes().split().map_or(0, |split| split.count(progap_graph::Part::Test));
             let [low, high] = wilson_interval(shown.test_accuracy, nodes);
             format!("{} (95 % interval {} to {})", percent(shown.test_accuracy), percent(low), percent(high))
@@ -124,7 +133,9 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     };
     let private_labels = run.owner.accuracies.is_some();
     let marked = |text: String| if private_labels { format!("{text}, {OWNER}") } else { text };
-    rows.push(("test accuracy", marked(accuracy)));
+    rows.push(("test accuracy", if shown.test_accuracy.is_finite() { marked(accuracy) } else { accuracy }));
+    rows.extend(varied.map(|varied| ("varied", varied.to_string())));
+    rows.push(("labels", labels(&run)));
     rows.extend(shown.features_only_accuracy.map(|a| ("features only", marked(percent(a)))));
     rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
     if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
@@ -155,6 +166,32 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         format!("progap predict {0}   progap verify {0}   progap export {0} OUT", run.release.display());
     rows.push(("next", next));
     ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
+}
+
+/// What differs between repeated runs: their splits, unless the data has one or its seed was given.
+fn varied(reports: &[RunReport]) -> Result<Option<&'static str>, Box<dyn std::error::Error>> {
+    let [first, .., last] = reports else { return Ok(None) };
+    let (first, last) = (Release::open(&first.release)?, Release::open(&last.release)?);
+    Ok(Some(match first.nodes().split() == last.nodes().split() {
+        true => "noise and initial values; the split is the same in all runs",
+        false => "split, noise and initial values",
+    }))
+}
+
+/// How many nodes have a label: results depend on it more than on anything else.
+fn labels(run: &RunReport) -> String {
+    let share = |nodes: usize| percent(nodes as f64 / run.nodes.max(1) as f64);
+    let (labelled, training) = (run.labelled_nodes, run.training_nodes);
+    match labelled == run.nodes {
+        true => format!("all {} nodes have one, {} train", ui::count(run.nodes), share(training)),
+        false => format!(
+            "{} of {} nodes have one ({}), {} train; the others send, receive and are predicted",
+            ui::count(labelled),
+            ui::count(run.nodes),
+            share(labelled),
+            share(training)
+        ),
+    }
 }
 
 /// The guarantee for the unit of an edge that is not the stated one.
@@ -227,6 +264,9 @@ pub(super) fn report(
         method: release.config.settings.method,
         level: release.config.settings.level,
         private: statement.private,
+        nodes: release.nodes().nodes(),
+        labelled_nodes: release.nodes().labelled(),
+        training_nodes: release.nodes().split().map_or(0, |split| split.count(progap_graph::Part::Train)),
         accuracies: open,
         epsilon: statement.epsilon,
         delta: statement.delta,

@@ -44,6 +44,42 @@ impl Categories {
         room::push(&mut self.codes, code)
     }
 
+    /// The number of different names.
+    pub(super) fn distinct(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Whether all names are of a kind.
+    pub(super) fn all(&self, of_kind: impl Fn(&str) -> bool) -> bool {
+        self.numbers.keys().all(|name| of_kind(name))
+    }
+
+    /// The first name.
+    pub(super) fn example(&self) -> String {
+        self.numbers
+            .iter()
+            .find(|(_, code)| **code == 0)
+            .map(|(name, _)| name.to_string())
+            .unwrap_or_default()
+    }
+
+    /// The rows that have a name.
+    pub(super) fn named(&self) -> usize {
+        self.codes.iter().filter(|&&code| code != NONE).count()
+    }
+
+    /// The names, in the order in which they came, with the code of each row.
+    pub(super) fn into_names(self) -> Sorted {
+        let mut names = vec![String::new(); self.numbers.len()];
+        self.numbers.into_iter().for_each(|(name, code)| names[code as usize] = name.into_string());
+        Sorted { names, codes: self.codes }
+    }
+
     /// Puts the names in order: as numbers if all are integers, as text otherwise.
     pub(super) fn sort(self) -> Sorted {
         let Categories { mut codes, numbers } = self;
@@ -65,6 +101,45 @@ impl Categories {
         Sorted { names: names.into_iter().map(|(name, _)| name.into_string()).collect(), codes }
     }
 }
+
+impl Sorted {
+    /// The same rows with the names that are listed, in that order; what is not listed goes to the name `other`, where that is
+    /// listed. The first row whose name goes nowhere is an error.
+    pub(super) fn with_names(self, listed: Vec<String>) -> Result<Sorted, (usize, String)> {
+        let position = |name: &str| listed.iter().position(|other| other == name).map(|at| at as u32);
+        let rest = position(OTHER);
+        let new: Vec<Option<u32>> = self.names.iter().map(|name| position(name).or(rest)).collect();
+        let mut codes = self.codes;
+        for (row, code) in codes.iter_mut().enumerate().filter(|(_, code)| **code != NONE) {
+            let at = *code as usize;
+            *code = new[at].ok_or_else(|| (row, self.names[at].clone()))?;
+        }
+        Ok(Sorted { names: listed, codes })
+    }
+
+    /// The same rows with the `most` most frequent names and one name for all others.
+    pub(super) fn at_most(self, most: usize) -> Sorted {
+        if self.names.len() <= most {
+            return self;
+        }
+        let mut counts = vec![0usize; self.names.len()];
+        self.codes.iter().filter(|&&code| code != NONE).for_each(|&code| counts[code as usize] += 1);
+        // Of equally frequent names the first.
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_by_key(|&at| (std::cmp::Reverse(counts[at]), at));
+        order.truncate(most);
+        order.sort_unstable();
+        let mut listed: Vec<String> = order.into_iter().map(|at| self.names[at].clone()).collect();
+        if !listed.iter().any(|name| name == OTHER) {
+            listed.push(OTHER.into());
+        }
+        let (names, codes) = (self.names.clone(), self.codes.clone());
+        self.with_names(listed).unwrap_or(Sorted { names, codes })
+    }
+}
+
+/// The name of everything that has no category of its own.
+pub(super) const OTHER: &str = "other";
 
 #[cfg(test)]
 mod tests {

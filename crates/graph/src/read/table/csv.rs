@@ -17,15 +17,19 @@ use crate::{Error, Place, Problem, Result, room};
 /// No row is longer; a quote that is never closed would otherwise gather the whole file into one cell.
 const MAX_ROW: u64 = 64 << 20;
 
+/// A header longer than this decides nothing about separators.
+const MAX_HEADER: usize = 1 << 20;
+
 /// Reads a table of nodes; `open` begins it anew.
 pub(super) fn read_nodes<'a>(
     open: &dyn Fn() -> Result<Box<dyn Read + 'a>>,
     separator: u8,
     options: &LoadOptions,
 ) -> Result<Nodes> {
-    let mut rows = Rows::new(open()?, separator);
+    let mut rows = Rows::new(open()?, separator)?;
     let names = rows.header()?;
-    let mut table = NodeTable::new(names, RowNumbers::from(2), options)?;
+    let decimal_comma = rows.separator == b';';
+    let mut table = NodeTable::new(names, RowNumbers::from(2), options, decimal_comma)?;
     while rows.advance()? {
         let row = rows.number();
         table.rows.push(row)?;
@@ -35,7 +39,7 @@ pub(super) fn read_nodes<'a>(
             }
         }
     }
-    table.finish(|column, again| read_column(Rows::new(open()?, separator), column, again))
+    table.finish(|column, again| read_column(Rows::new(open()?, separator)?, column, again))
 }
 
 /// Reads one column of a table that was read before.
@@ -70,7 +74,7 @@ pub(super) fn read_edges(
     options: &LoadOptions,
     index: &NodeIndex,
 ) -> Result<(Vec<u32>, Vec<u32>)> {
-    let mut rows = Rows::new(bytes, separator);
+    let mut rows = Rows::new(bytes, separator)?;
     let names = rows.header()?;
     let (source, target) = edge_columns(&names, options)?;
     let (mut sources, mut targets) = (Vec::new(), Vec::new());
@@ -97,6 +101,7 @@ pub(super) fn read_edges(
 struct Rows<'a> {
     reader: Reader<Bounded<'a>>,
     record: ByteRecord,
+    separator: u8,
     since_row: Rc<Counter<u64>>,
     /// The line on which the row before this one ended.
     started: u64,
@@ -105,18 +110,22 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(bytes: Box<dyn Read + 'a>, separator: u8) -> Self {
+    fn new(mut bytes: Box<dyn Read + 'a>, usual: u8) -> Result<Self> {
         let since_row = Rc::new(Counter::new(0));
-        let bounded = Bounded { inner: bytes, since_row: since_row.clone() };
+        let start = first_line(&mut bytes)?;
+        let separator = separator(&start, usual);
+        let whole: Box<dyn Read + 'a> = Box::new(io::Cursor::new(start).chain(bytes));
+        let bounded = Bounded { inner: whole, since_row: since_row.clone() };
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).delimiter(separator).buffer_capacity(1 << 18);
-        Rows {
+        Ok(Rows {
             reader: builder.from_reader(bounded),
             record: ByteRecord::new(),
+            separator,
             since_row,
             started: 1,
             ends_in_line_feed: true,
-        }
+        })
     }
 
     /// The names of the columns.
@@ -160,6 +169,36 @@ fn line_feeds(record: &ByteRecord) -> u64 {
     record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
+/// The start of a text, as far as its first line and perhaps a little further.
+fn first_line(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    let mut chunk = vec![0; 1 << 12];
+    while start.len() < MAX_HEADER && !start.contains(&b'\n') {
+        match bytes.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => start.extend_from_slice(&chunk[..read]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(start)
+}
+
+/// What separates the names of the first line: the usual sign unless another one stands there more often, quoted names
+/// left out.
+fn separator(start: &[u8], usual: u8) -> u8 {
+    let mut quoted = false;
+    let mut counts = [(usual, 0usize), (b',', 0), (b';', 0), (b'\t', 0)];
+    for &byte in start.iter().take_while(|&&byte| byte != b'\n') {
+        quoted ^= byte == b'"';
+        if let Some((_, count)) = counts.iter_mut().find(|(sign, _)| *sign == byte && !quoted) {
+            *count += 1;
+        }
+    }
+    // Of equally frequent signs the first.
+    counts.iter().rev().max_by_key(|(_, count)| *count).map_or(usual, |(sign, _)| *sign)
+}
+
 /// Bytes that end with an error when they form a row beyond all measure.
 struct Bounded<'a> {
     inner: Box<dyn Read + 'a>,
@@ -175,5 +214,26 @@ impl Read for Bounded<'_> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::separator;
+
+    #[test]
+    fn the_header_tells_the_separator() {
+        for (header, usual, expected) in [
+            ("id,label,age", b',', b','),
+            ("id;label;age\n1,2,3,4,5", b',', b';'),
+            ("id\tlabel", b',', b'\t'),
+            ("id\tlabel", b'\t', b'\t'),
+            ("id,label", b'\t', b','),
+            ("\"a;b;c\",label", b',', b','),
+            ("id", b',', b','),
+            ("", b'\t', b'\t'),
+        ] {
+            assert_eq!(separator(header.as_bytes(), usual), expected, "{header}");
+        }
     }
 }

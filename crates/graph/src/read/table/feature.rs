@@ -6,20 +6,40 @@ use crate::{Problem, room};
 
 /// A feature column that is being read.
 ///
-/// A column is a column of numbers if every cell is one. A text among numbers is an error while numbers are
-/// the majority (somebody wrote "n/a"), and makes the numbers names where they are not (a code such as "3A").
+/// A column is a column of numbers if every cell is one or is missing. A text among numbers is an error while numbers are
+/// the majority (somebody wrote "unknown"), and makes the numbers names where they are not (a code such as "3A").
 #[derive(Debug)]
 pub(super) struct FeatureColumn {
     values: Values,
-    declared_names: bool,
+    reads: Reads,
     rows: usize,
     numbers: usize,
     switches: usize,
     texts: usize,
-    first_empty: Option<usize>,
+    /// The rows without a value, while the column is one of numbers.
+    missing: Vec<u32>,
+    /// Whether a word said so, and not an empty cell.
+    marked: bool,
     first_unusable: Option<(usize, Problem)>,
     first_text: Option<(usize, String)>,
     first_switch: Option<(usize, String)>,
+}
+
+/// How cells are read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Reads {
+    /// Their look decides.
+    Anything {
+        /// Whether a comma may stand in the place of the decimal point.
+        decimal_comma: bool,
+    },
+    /// As numbers: anything else is an error.
+    Numbers {
+        /// Whether a comma may stand in the place of the decimal point.
+        decimal_comma: bool,
+    },
+    /// As names, whatever they look like.
+    Names,
 }
 
 #[derive(Debug)]
@@ -33,7 +53,13 @@ enum Values {
 /// What a feature column is.
 #[derive(Debug)]
 pub(super) enum Finished {
-    Numbers(Numbers),
+    /// Numbers, and the rows that have none.
+    Numbers {
+        numbers: Numbers,
+        missing: Vec<u32>,
+        /// Whether all were `true` and `false`.
+        switch: bool,
+    },
     Names(Categories),
     /// Names, of which the first were taken for numbers: the column must be read again as names.
     ReadAgain,
@@ -43,58 +69,69 @@ enum Meaning {
     Number(f32),
     Unusable(Problem),
     Switch(bool),
+    /// A word for "no value", where the column is one of numbers.
+    Missing,
     Text,
 }
 
 impl FeatureColumn {
-    /// A column whose meaning its cells decide.
-    pub(super) fn new() -> Self {
-        Self::with(Values::Numbers(Numbers::default()), false)
-    }
-
-    /// A column of names, whatever its cells look like.
-    pub(super) fn names() -> Self {
-        Self::with(Values::Names(Categories::default()), true)
-    }
-
-    fn with(values: Values, declared_names: bool) -> Self {
+    /// A column whose cells are read in that way.
+    pub(super) fn new(reads: Reads) -> Self {
         FeatureColumn {
-            values,
-            declared_names,
+            values: match reads {
+                Reads::Names => Values::Names(Categories::default()),
+                _ => Values::Numbers(Numbers::default()),
+            },
+            reads,
             rows: 0,
             numbers: 0,
             switches: 0,
             texts: 0,
-            first_empty: None,
+            missing: vec![],
+            marked: false,
             first_unusable: None,
             first_text: None,
             first_switch: None,
         }
     }
 
+    /// A column of names, whatever its cells look like.
+    pub(super) fn names() -> Self {
+        Self::new(Reads::Names)
+    }
+
+    /// Whether the cells decide what the column is.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.reads, Reads::Anything { .. })
+    }
+
     /// Adds a row.
     pub(super) fn push(&mut self, cell: Cell) -> Checked<()> {
-        if self.declared_names {
-            cell.named(|name| self.push_name(name))?;
-        } else {
-            match cell {
-                Cell::Empty => {
-                    self.first_empty.get_or_insert(self.rows);
-                    match &mut self.values {
-                        Values::Numbers(numbers) => numbers.push(0.0)?,
-                        Values::Names(names) => names.push(None)?,
-                        Values::Lost => {}
-                    }
+        let decimal_comma = match self.reads {
+            Reads::Names => {
+                cell.named(|name| self.push_name(name))?;
+                self.rows += 1;
+                return Ok(());
+            }
+            Reads::Anything { decimal_comma } | Reads::Numbers { decimal_comma } => decimal_comma,
+        };
+        match cell {
+            Cell::Empty => match &mut self.values {
+                Values::Numbers(numbers) => {
+                    numbers.push(0.0)?;
+                    room::push(&mut self.missing, self.rows as u32)?;
                 }
-                Cell::Untyped(text) => self.push_meaning(meaning(text), text)?,
-                Cell::Text(text) => self.push_meaning(Meaning::Text, text)?,
-                Cell::Integer(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
-                Cell::Unsigned(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
-                Cell::Number(value) => self.push_meaning(usable(value), "")?,
-                Cell::Bool(value) => {
-                    let text = if value { "true" } else { "false" };
-                    self.push_meaning(Meaning::Switch(value), text)?;
-                }
+                Values::Names(names) => names.push(None)?,
+                Values::Lost => {}
+            },
+            Cell::Untyped(text) => self.push_meaning(meaning(text, decimal_comma), text)?,
+            Cell::Text(text) => self.push_meaning(Meaning::Text, text)?,
+            Cell::Integer(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
+            Cell::Unsigned(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
+            Cell::Number(value) => self.push_meaning(usable(value), "")?,
+            Cell::Bool(value) => {
+                let text = if value { "true" } else { "false" };
+                self.push_meaning(Meaning::Switch(value), text)?;
             }
         }
         self.rows += 1;
@@ -110,7 +147,9 @@ impl FeatureColumn {
 
     fn push_meaning(&mut self, meaning: Meaning, text: &str) -> Checked<()> {
         let rows = self.rows;
-        let known = self.numbers + self.switches;
+        // A word for "no value" has a spelling of its own, which is a name where the column is one of names.
+        let only_empty = self.numbers + self.switches == 0 && self.missing.len() == rows;
+        let is_missing = matches!(meaning, Meaning::Missing);
         let number = match meaning {
             Meaning::Number(value) => {
                 self.numbers += 1;
@@ -126,6 +165,7 @@ impl FeatureColumn {
                 self.first_switch.get_or_insert_with(|| (rows, text.to_string()));
                 Some(f32::from(value))
             }
+            Meaning::Missing => Some(0.0),
             Meaning::Text => {
                 self.texts += 1;
                 self.first_text.get_or_insert_with(|| (rows, text.to_string()));
@@ -133,14 +173,20 @@ impl FeatureColumn {
             }
         };
         match (&mut self.values, number) {
-            (Values::Numbers(numbers), Some(value)) => numbers.push(value)?,
-            (Values::Numbers(_), None) if known == 0 => {
+            (Values::Numbers(numbers), Some(value)) => {
+                numbers.push(value)?;
+                if is_missing {
+                    self.marked = true;
+                    room::push(&mut self.missing, rows as u32)?;
+                }
+            }
+            (Values::Numbers(_), None) if only_empty && !self.marked => {
                 let mut names = Categories::with_empty_rows(rows)?;
                 names.push(Some(text))?;
                 self.values = Values::Names(names);
             }
             (Values::Numbers(_), None) => self.values = Values::Lost,
-            (Values::Names(names), _) => names.push(Some(text))?,
+            (Values::Names(names), _) => names.push(Some(text).filter(|text| !text.is_empty()))?,
             (Values::Lost, _) => {}
         }
         Ok(())
@@ -148,13 +194,14 @@ impl FeatureColumn {
 
     /// What the column is; an error comes with the row (from 0) that it concerns.
     pub(super) fn finish(self) -> Result<Finished, (usize, Problem)> {
-        if self.declared_names {
+        let declared_numbers = matches!(self.reads, Reads::Numbers { .. });
+        if self.reads == Reads::Names {
             return Ok(self.into_names());
         }
         // Truth values among numbers are as much out of place as any other text.
         let misfits = self.texts + if self.numbers > 0 { self.switches } else { 0 };
         if misfits > 0 {
-            if self.numbers <= misfits {
+            if self.numbers <= misfits && !declared_numbers {
                 return Ok(self.into_names());
             }
             let FeatureColumn { first_text, first_switch, .. } = self;
@@ -162,18 +209,21 @@ impl FeatureColumn {
             let (row, text) = first.unwrap_or_default();
             return Err((row, Problem::NotANumber(text)));
         }
-        if self.numbers + self.switches == 0 {
+        if self.numbers + self.switches == 0 && !declared_numbers {
             let names = Categories::with_empty_rows(self.rows).map_err(|problem| (0, problem))?;
             return Ok(Finished::Names(names));
         }
-        match (self.first_unusable, self.first_empty) {
-            (Some((row, problem)), empty) if empty.is_none_or(|empty| row < empty) => Err((row, problem)),
-            (_, Some(row)) => Err((row, Problem::EmptyCell)),
-            _ => match self.values {
-                Values::Numbers(numbers) => Ok(Finished::Numbers(numbers)),
-                Values::Names(names) => Ok(Finished::Names(names)),
-                Values::Lost => Ok(Finished::ReadAgain),
-            },
+        if let Some((row, problem)) = self.first_unusable {
+            return Err((row, problem));
+        }
+        match self.values {
+            Values::Numbers(numbers) => Ok(Finished::Numbers {
+                numbers,
+                missing: self.missing,
+                switch: self.numbers == 0 && self.switches > 0,
+            }),
+            Values::Names(names) => Ok(Finished::Names(names)),
+            Values::Lost => Ok(Finished::ReadAgain),
         }
     }
 
@@ -185,18 +235,31 @@ impl FeatureColumn {
     }
 }
 
-fn meaning(text: &str) -> Meaning {
+/// Words for "no value" that people's programs write among numbers.
+fn is_missing_word(text: &str) -> bool {
+    ["nan", "na", "n/a", "null"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+fn meaning(text: &str, decimal_comma: bool) -> Meaning {
     let trimmed = text.trim_ascii();
     match trimmed.parse::<f32>() {
         Ok(value) if value.is_finite() => Meaning::Number(value),
+        Ok(value) if value.is_nan() => Meaning::Missing,
         Ok(_) => usable(trimmed.parse().unwrap_or(f64::NAN)),
         Err(_) if trimmed.eq_ignore_ascii_case("true") => Meaning::Switch(true),
         Err(_) if trimmed.eq_ignore_ascii_case("false") => Meaning::Switch(false),
+        Err(_) if is_missing_word(trimmed) => Meaning::Missing,
+        Err(_) if decimal_comma && trimmed.matches(',').count() == 1 && !trimmed.contains('.') => {
+            meaning(&trimmed.replace(',', "."), false)
+        }
         Err(_) => Meaning::Text,
     }
 }
 
 fn usable(value: f64) -> Meaning {
+    if value.is_nan() {
+        return Meaning::Missing;
+    }
     if !value.is_finite() {
         return Meaning::Unusable(Problem::NotFinite(value));
     }
@@ -222,7 +285,15 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    fn push(&mut self, value: f32) -> Checked<()> {
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Numbers::Dense(values) => values.len(),
+            Numbers::Sparse { length, .. } => *length,
+        }
+    }
+
+    pub(super) fn push(&mut self, value: f32) -> Checked<()> {
         match self {
             Numbers::Dense(values) => room::push(values, value)?,
             Numbers::Sparse { length, rows, values } => {
@@ -260,7 +331,7 @@ mod tests {
     use super::*;
 
     fn read(cells: &[&str]) -> Result<Finished, (usize, Problem)> {
-        let mut column = FeatureColumn::new();
+        let mut column = FeatureColumn::new(Reads::Anything { decimal_comma: false });
         for &cell in cells {
             column.push(if cell.is_empty() { Cell::Empty } else { Cell::Untyped(cell) }).unwrap();
         }
@@ -269,22 +340,44 @@ mod tests {
 
     #[test]
     fn numbers_and_truth_values_are_numbers() {
-        let Ok(Finished::Numbers(numbers)) = read(&["1", "0", " -2.5", "1e3", "0.0"]) else { panic!() };
+        let Ok(Finished::Numbers { numbers, .. }) = read(&["1", "0", " -2.5", "1e3", "0.0"]) else {
+            panic!()
+        };
         assert_eq!(numbers.nonzeros().collect::<Vec<_>>(), [(0, 1.0), (2, -2.5), (3, 1000.0)]);
-        let Ok(Finished::Numbers(numbers)) = read(&["true", "False"]) else { panic!() };
+        let Ok(Finished::Numbers { numbers, .. }) = read(&["true", "False"]) else { panic!() };
         assert_eq!(numbers.nonzeros().collect::<Vec<_>>(), [(0, 1.0)]);
     }
 
     #[test]
     fn what_is_no_number_among_numbers_is_named() {
-        assert!(matches!(read(&["1", "nan", ""]), Err((1, Problem::NotFinite(_)))));
-        assert!(matches!(read(&["1", "", "inf"]), Err((1, Problem::EmptyCell))));
+        assert!(matches!(read(&["1", "", "inf"]), Err((2, Problem::NotFinite(_)))));
         assert!(matches!(read(&["1", "1e39"]), Err((1, Problem::Invalid(_)))));
         assert!(
-            matches!(read(&["1", "2", "n/a", "3"]), Err((2, Problem::NotANumber(text))) if text == "n/a")
+            matches!(read(&["1", "2", "some", "3"]), Err((2, Problem::NotANumber(text))) if text == "some")
         );
-        assert!(matches!(read(&["n/a", "2", "3"]), Err((0, Problem::NotANumber(_)))));
+        assert!(matches!(read(&["some", "2", "3"]), Err((0, Problem::NotANumber(_)))));
         assert!(matches!(read(&["1", "2", "true"]), Err((2, Problem::NotANumber(_)))));
+    }
+
+    #[test]
+    fn numbers_may_be_missing() {
+        let Ok(Finished::Numbers { numbers, missing, switch }) =
+            read(&["", "1", "NaN", "n/a", "", "NULL", "2"])
+        else {
+            panic!()
+        };
+        assert_eq!(numbers.nonzeros().collect::<Vec<_>>(), [(1, 1.0), (6, 2.0)]);
+        assert_eq!((missing, switch), (vec![0, 2, 3, 4, 5], false));
+        // The same words among names are names, or no value where nothing stands.
+        assert!(matches!(read(&["na", "a", "b"]), Ok(Finished::ReadAgain)));
+        assert!(matches!(read(&["a", "na", "b"]), Ok(Finished::Names(_))));
+    }
+
+    #[test]
+    fn a_decimal_comma_is_read_where_it_is_expected() {
+        assert!(matches!(meaning("3,5", true), Meaning::Number(3.5)));
+        assert!(matches!(meaning("3,5", false), Meaning::Text));
+        assert!(matches!(meaning("1.000,5", true), Meaning::Text));
     }
 
     #[test]
@@ -298,9 +391,9 @@ mod tests {
     #[test]
     fn a_long_column_keeps_its_values_in_either_form() {
         for every in [1, 2, 3, 50] {
-            let mut column = FeatureColumn::new();
+            let mut column = FeatureColumn::new(Reads::Anything { decimal_comma: false });
             (0..5000).for_each(|i| column.push(Cell::Integer(if i % every == 0 { i } else { 0 })).unwrap());
-            let Ok(Finished::Numbers(numbers)) = column.finish() else { panic!() };
+            let Ok(Finished::Numbers { numbers, .. }) = column.finish() else { panic!() };
             assert_eq!(matches!(numbers, Numbers::Dense(_)), every == 1, "{every}");
             let expected = (1..5000).filter(|i| i % every == 0).map(|i| (i as usize, i as f32));
             assert!(numbers.nonzeros().eq(expected));

@@ -1,8 +1,9 @@
 //! Tables: a table of nodes and a table of edges, as CSV or Parquet.
 //!
-//! The node table has a column `id`, a column `label`, where people have one a column `split` (`train`, `val`,
-//! `test` or `none`), and features: numbers stay numbers, truth values become 0 and 1, and every value of a
-//! text column becomes a one-hot feature `column=value` (an empty cell sets none of them). The edge table has
+//! The node table has a column `id`, a column `label` (empty where the label is not known), where people have one a
+//! column `split` (`train`, `val`, `test` or `none`), and features: numbers stay numbers (with an indicator beside them
+//! where some are missing), truth values become 0 and 1, dates become days, and every value of a text column becomes a
+//! one-hot feature `column=value` (an empty cell sets none of them). The edge table has
 //! the columns `source` and `target` (or `src` and `dst`, or `from` and `to`); its other columns are not read.
 //! [`LoadOptions`] gives columns other names. Ids are integers or text.
 //!
@@ -13,20 +14,25 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::LoadOptions;
+use super::{Described, LoadOptions};
 use crate::error::InFile;
 use crate::{Dataset, DatasetParts, Error, Graph, Place, Problem, Result};
 
 mod category;
 mod cell;
+mod choose;
 mod csv;
+mod date;
 mod feature;
 mod index;
+mod matrix;
 mod nodes;
 mod pages;
 mod parquet;
 
 use self::index::{Duplicate, NodeIndex};
+use self::matrix::Matrix;
+pub(crate) use self::nodes::reads_as_no_label;
 use self::nodes::{Nodes, check_names, find, find_required, missing};
 
 /// Reads a folder that holds `nodes.*` and `edges.*`.
@@ -42,20 +48,34 @@ use self::nodes::{Nodes, check_names, find, find_required, missing};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_folder(folder: &Path, options: &LoadOptions) -> Result<Dataset> {
+    Ok(describe_folder(folder, options)?.dataset)
+}
+
+/// As [`read_folder`], with what became of each column.
+pub(super) fn describe_folder(folder: &Path, options: &LoadOptions) -> Result<Described> {
     let nodes = required_table(folder, "nodes")?;
     let edges = required_table(folder, "edges")?;
-    Ok(read_pair(&nodes, &edges, options)?.named(super::name_of(folder)))
+    let Described { dataset, columns } = describe_pair(&nodes, &edges, options)?;
+    Ok(Described { dataset: dataset.named(super::name_of(folder)), columns })
 }
 
 /// Reads a table of nodes and a table of edges.
 pub fn read_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Dataset> {
+    Ok(describe_pair(nodes, edges, options)?.dataset)
+}
+
+/// As [`read_pair`], with what became of each column.
+pub(super) fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Described> {
     let source = |path| Format::of(path).map(|format| Source { origin: Origin::File(path), format });
     let node_source = source(nodes)?;
     let edge_source = source(edges)?;
     let table = node_source.read_nodes(options).in_file(nodes)?;
     assemble(table, |index, nodes| edge_source.read_edges(options, index, nodes).in_file(edges))
         .map_err(|e| e.in_file(nodes))
-        .map(|dataset| dataset.named(super::name_of(nodes)))
+        .map(|Described { dataset, columns }| Described {
+            dataset: dataset.named(super::name_of(nodes)),
+            columns,
+        })
 }
 
 /// Reads tables that lie in memory; the format of each is told by a file name, such as `nodes.csv.gz`.
@@ -68,6 +88,35 @@ pub fn read_bytes(nodes: (&str, &[u8]), edges: (&str, &[u8]), options: &LoadOpti
     let table = node_source.read_nodes(options).in_file(Path::new(nodes.0))?;
     assemble(table, |index, count| edge_source.read_edges(options, index, count).in_file(Path::new(edges.0)))
         .map_err(|e| e.in_file(Path::new(nodes.0)))
+        .map(|described| described.dataset)
+}
+
+/// A table in memory, as text.
+pub(super) fn text<'a>(names: &[&str], rows: impl Iterator<Item = Vec<&'a str>>) -> Result<Vec<u8>> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let failed = |e: ::csv::Error| std::io::Error::other(e.to_string());
+    writer.write_record(names).map_err(failed)?;
+    for row in rows {
+        writer.write_record(row).map_err(failed)?;
+    }
+    writer.into_inner().map_err(|e| std::io::Error::other(e.to_string()).into())
+}
+
+/// Reads tables that were made of another format: places are nodes and columns, as there are no rows to look up.
+pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Described> {
+    let format = Format::Text { separator: b',', packing: Packing::None };
+    let source = |bytes| Source { origin: Origin::Bytes(bytes), format };
+    let (node_source, edge_source) = (source(nodes), source(edges));
+    let read = node_source.read_nodes(options).and_then(|table| {
+        assemble(table, |index, count| edge_source.read_edges(&LoadOptions::default(), index, count))
+    });
+    read.map_err(|e| {
+        e.map_place(|place| match place {
+            Place::Cell { row, column } => Place::Element { key: column, index: row.saturating_sub(2) },
+            Place::Row(row) => Place::Node(row.saturating_sub(2)),
+            other => other,
+        })
+    })
 }
 
 /// Whether a panic on this thread is about a damaged Parquet file and will become an error, so that a program's
@@ -81,24 +130,27 @@ pub(super) fn is_table_folder(folder: &Path) -> bool {
     ["nodes", "edges"].iter().any(|stem| tables_called(folder, stem).is_ok_and(|tables| !tables.is_empty()))
 }
 
-fn assemble(table: Nodes, read_edges: impl FnOnce(&NodeIndex, usize) -> Result<Graph>) -> Result<Dataset> {
-    let Nodes { ids, labels, class_names, split, features, feature_names, rows } = table;
+fn assemble(table: Nodes, read_edges: impl FnOnce(&NodeIndex, usize) -> Result<Graph>) -> Result<Described> {
+    let Nodes { ids, labels, class_names, split, matrix, rows, columns } = table;
+    let Matrix { features, names: feature_names, numbers } = matrix;
     let index = ids.index().map_err(|Duplicate { first, second }| {
         let place = Place::Row(rows.row(second));
         Problem::DuplicateNode { id: ids.name(first), first_row: rows.row(first) }.at(place)
     })?;
     let graph = read_edges(&index, ids.len())?;
     drop(index);
-    Dataset::new(DatasetParts {
+    let dataset = Dataset::new(DatasetParts {
         name: String::new(),
         graph,
         features,
         labels: labels.into(),
         class_names,
         feature_names,
+        numbers,
         split,
         node_ids: ids.into_ids(),
-    })
+    })?;
+    Ok(Described { dataset, columns })
 }
 
 /// The endings of tables, with what they mean.
@@ -230,10 +282,21 @@ impl Source<'_> {
 
 /// Which columns of an edge table name the sender and the receiver.
 fn edge_columns(names: &[String], options: &LoadOptions) -> Result<(usize, usize)> {
-    check_names(names)?;
+    // Of an edge table only two columns are read: the others may be called as they like, or not at all.
+    check_names(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())?;
     let (source, target) = (options.source_column.as_deref(), options.target_column.as_deref());
     if source.is_none() && target.is_none() {
-        let spellings = [("source", "target"), ("src", "dst"), ("from", "to")];
+        let spellings = [
+            ("source", "target"),
+            ("src", "dst"),
+            ("from", "to"),
+            ("node_1", "node_2"),
+            ("node1", "node2"),
+            ("id_1", "id_2"),
+            ("id1", "id2"),
+            ("txid1", "txid2"),
+            ("u", "v"),
+        ];
         let found = spellings.iter().find_map(|(s, t)| Some((find(names, s)?, find(names, t)?)));
         return match found {
             Some(columns) => Ok(columns),

@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 
 use super::category::{Categories, NONE, Sorted};
-use super::cell::{Cell, Checked};
-use super::feature::{FeatureColumn, Finished, Numbers};
+use super::cell::{Cell, Checked, canonical_integer};
+use super::choose::{Feature, choose};
+use super::feature::{FeatureColumn, Finished};
 use super::index::IdColumn;
+use super::matrix::{Matrix, assemble};
 use crate::read::LoadOptions;
-use crate::{Error, Features, Graph, Part, Place, Problem, Result, Split, room};
+use crate::read::columns::{ColumnChoice, ColumnKind, ColumnReport};
+use crate::{Error, Graph, Part, Place, Problem, Result, Split, UNLABELLED, room};
 
 /// More columns than any table has; it keeps a forged header from allocating at will.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -25,9 +28,11 @@ pub(super) struct NodeTable {
 pub(super) enum Column {
     Id(IdColumn),
     Label(Categories),
+    /// Whether the label is known.
+    Labelled(Vec<bool>),
     Split(Vec<Part>),
-    Feature(FeatureColumn),
-    /// A column that its file marks as no data.
+    Feature(Box<Feature>),
+    /// A column that its file marks as no data, or that the user leaves out.
     Ignored,
 }
 
@@ -38,9 +43,9 @@ pub(super) struct Nodes {
     pub(super) labels: Vec<u32>,
     pub(super) class_names: Vec<String>,
     pub(super) split: Option<Split>,
-    pub(super) features: Features,
-    pub(super) feature_names: Vec<String>,
+    pub(super) matrix: Matrix,
     pub(super) rows: RowNumbers,
+    pub(super) columns: Vec<ColumnReport>,
 }
 
 impl Column {
@@ -48,10 +53,10 @@ impl Column {
     pub(super) fn push(&mut self, cell: Cell) -> Checked<()> {
         match self {
             Column::Id(ids) => ids.push(cell)?,
-            Column::Label(labels) => cell.named(|name| match name {
-                None => Err(Problem::EmptyCell),
-                name => labels.push(name),
-            })?,
+            Column::Label(labels) => {
+                cell.named(|name| labels.push(name.filter(|name| !is_no_label(name))))?;
+            }
+            Column::Labelled(known) => room::push(known, cell.named(truth)?)?,
             Column::Split(parts) => room::push(
                 parts,
                 cell.named(|name| {
@@ -61,40 +66,111 @@ impl Column {
                     })
                 })?,
             )?,
-            Column::Feature(column) => column.push(cell)?,
+            Column::Feature(feature) => feature.column.push(cell)?,
             Column::Ignored => {}
         }
         Ok(())
     }
 }
 
-impl NodeTable {
-    /// A table with these columns, whose first row has this number.
-    pub(super) fn new(names: Vec<String>, rows: RowNumbers, options: &LoadOptions) -> Result<NodeTable> {
-        check_names(&names)?;
-        let id = find_required(&names, "id column", options.id_column.as_deref(), "id")?;
-        let label = find_required(&names, "label column", options.label_column.as_deref(), "label")?;
+/// Whether a name of a class is taken for no label when it is read: -1 is where all others are whole numbers from 0 on.
+pub(crate) fn reads_as_no_label(name: &str, all: &[String]) -> bool {
+    let from_zero = |name: &String| canonical_integer(name.as_bytes()).is_some_and(|number| number >= -1);
+    is_no_label(name) || name == "-1" && all.iter().all(from_zero)
+}
+
+/// What programs write for a label that is not known, besides nothing.
+fn is_no_label(name: &str) -> bool {
+    name.eq_ignore_ascii_case("nan") || name.eq_ignore_ascii_case("null")
+}
+
+fn truth(name: Option<&str>) -> Checked<bool> {
+    match name.map(str::to_ascii_lowercase).as_deref() {
+        Some("true" | "1" | "yes") => Ok(true),
+        None | Some("false" | "0" | "no") => Ok(false),
+        Some(_) => {
+            let name = name.unwrap_or_default();
+            Err(Problem::Invalid(format!("{name:?} is neither true nor false, as the column says of labels")))
+        }
+    }
+}
+
+/// Which columns are what.
+struct Roles {
+    id: usize,
+    label: usize,
+    labelled: Option<usize>,
+    split: Option<usize>,
+}
+
+impl Roles {
+    fn of(names: &[String], options: &LoadOptions) -> Result<Roles> {
+        let id = match (&options.id_column, names.iter().position(|name| is_bookkeeping(name))) {
+            // Where no column is called an id, the rows' own labels are.
+            (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => index,
+            (given, _) => find_usual(names, "id column", given.as_deref(), &ID_NAMES)?,
+        };
+        let label = find_usual(names, "label column", options.label_column.as_deref(), &LABEL_NAMES)?;
         let split = match options.split_column.as_deref() {
-            Some(_) => Some(find_required(&names, "split column", options.split_column.as_deref(), "split")?),
-            None => find(&names, "split"),
+            Some(_) => Some(find_required(names, "split column", options.split_column.as_deref(), "split")?),
+            None => find(names, "split"),
         };
         if id == label || Some(id) == split || Some(label) == split {
             let message = "id, label and split must be three different columns".to_string();
             return Err(Problem::Invalid(message).into());
         }
-        for name in &options.categorical {
-            if !names.contains(name) {
-                return Err(missing("column to take as categories", name, &names));
+        let spoken_of = |at: &usize| options.columns.names().any(|name| name == names[*at]);
+        let labelled = ["labelled", "labeled"].iter().find_map(|name| find(names, name));
+        let labelled =
+            labelled.filter(|at| ![id, label].contains(at) && Some(*at) != split && !spoken_of(at));
+        Ok(Roles { id, label, labelled, split })
+    }
+}
+
+/// What people call the column of ids, and that of labels.
+const ID_NAMES: [&str; 4] = ["id", "node_id", "nodeid", "node"];
+const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
+
+impl NodeTable {
+    /// A table with these columns, whose first row has this number. `decimal_comma` says that numbers may be written with a
+    /// comma.
+    pub(super) fn new(
+        mut names: Vec<String>,
+        rows: RowNumbers,
+        options: &LoadOptions,
+        decimal_comma: bool,
+    ) -> Result<NodeTable> {
+        name_index(&mut names);
+        check_names(&names)?;
+        let Roles { id, label, labelled, split } = Roles::of(&names, options)?;
+        for name in options.categorical.iter().map(String::as_str).chain(options.columns.names()) {
+            let Some(at) = names.iter().position(|other| other == name) else {
+                return Err(missing("column", name, &names));
+            };
+            if at == id || at == label || Some(at) == split {
+                let message = "the column is the id, the label or the split, and no feature".to_string();
+                return Err(Problem::Invalid(message).at(Place::Column(name.into())));
             }
         }
         let categorical: HashSet<&str> = options.categorical.iter().map(String::as_str).collect();
         let column = |(at, name): (usize, &String)| match at {
             at if at == id => Column::Id(IdColumn::new()),
             at if at == label => Column::Label(Categories::default()),
+            at if Some(at) == labelled => Column::Labelled(Vec::new()),
             at if Some(at) == split => Column::Split(Vec::new()),
-            _ if categorical.contains(name.as_str()) => Column::Feature(FeatureColumn::names()),
-            _ if is_bookkeeping(name) => Column::Ignored,
-            _ => Column::Feature(FeatureColumn::new()),
+            _ => {
+                let mut choice = options.columns.of(name);
+                if categorical.contains(name.as_str()) {
+                    choice.kind.get_or_insert(ColumnKind::Category);
+                }
+                let said =
+                    choice != ColumnChoice { max_categories: choice.max_categories, ..Default::default() };
+                match choice.kind {
+                    Some(ColumnKind::Drop) => Column::Ignored,
+                    _ if is_bookkeeping(name) && !said => Column::Ignored,
+                    _ => Column::Feature(Box::new(Feature::new(choice, decimal_comma))),
+                }
+            }
         };
         let columns = names.iter().enumerate().map(column).collect();
         Ok(NodeTable { names, columns, rows })
@@ -117,130 +193,114 @@ impl NodeTable {
     ) -> Result<Nodes> {
         let NodeTable { names, columns, rows } = self;
         let (mut ids, mut labels, mut split) = (IdColumn::new(), Categories::default(), None);
-        let mut features = Vec::new();
+        let mut known = None;
+        let (mut features, mut reports) = (Vec::new(), Vec::new());
         for (at, (name, column)) in names.into_iter().zip(columns).enumerate() {
-            match column {
-                Column::Id(column) => ids = column,
-                Column::Label(column) => labels = column,
-                Column::Split(parts) => split = Some(Split::from_parts(parts)),
-                Column::Ignored => {}
-                Column::Feature(column) => {
-                    let finished = column.finish().map_err(|(row, problem)| {
-                        problem.at(Place::Cell { row: rows.row(row), column: name.clone() })
-                    })?;
-                    let values = match finished {
-                        Finished::Numbers(numbers) => Values::Numbers(numbers),
-                        Finished::Names(names) => Values::Names(names.sort()),
-                        Finished::ReadAgain => {
-                            let mut column = Column::Feature(FeatureColumn::names());
-                            read_again(at, &mut column)?;
-                            match column {
-                                Column::Feature(column) => match column.finish() {
-                                    Ok(Finished::Names(names)) => Values::Names(names.sort()),
-                                    _ => return Err(changed()),
-                                },
-                                _ => return Err(changed()),
-                            }
-                        }
-                    };
-                    features.push((name, values));
+            let report = |kind| ColumnReport::new(&name, kind);
+            reports.push(match column {
+                Column::Id(column) => {
+                    ids = column;
+                    report("id")
                 }
-            }
+                Column::Label(column) => {
+                    labels = column;
+                    report("label")
+                }
+                Column::Labelled(column) => {
+                    known = Some(column);
+                    report("labelled")
+                }
+                Column::Split(parts) => {
+                    split = Some(Split::from_parts(parts));
+                    report("split")
+                }
+                Column::Ignored => report("not used"),
+                Column::Feature(feature) => {
+                    let again = || read_names(|column| read_again(at, column));
+                    let (values, report) = choose(&name, *feature, &|row| rows.row(row), again)?;
+                    features.push((name, values));
+                    report
+                }
+            });
         }
         let nodes = ids.len();
         if nodes == 0 {
             return Err(Problem::Empty("nodes").into());
         }
-        let (features, feature_names) = assemble(nodes, features)?;
-        let Sorted { names: class_names, codes: labels } = labels.sort();
-        Ok(Nodes { ids, labels, class_names, split, features, feature_names, rows })
+        let matrix = assemble(nodes, features)?;
+        let (labels, class_names) = classes(labels, known)?;
+        let unknown = labels.iter().filter(|&&label| label == UNLABELLED).count();
+        for report in reports.iter_mut().filter(|report| report.kind == "label") {
+            (report.missing, report.categories) = (unknown, Some(class_names.len()));
+        }
+        Ok(Nodes { ids, labels, class_names, split, matrix, rows, columns: reports })
     }
+}
+
+/// Reads a column once more, as names.
+fn read_names(read: impl FnOnce(&mut Column) -> Result<()>) -> Result<Categories> {
+    let feature = Feature { column: FeatureColumn::names(), choice: ColumnChoice::default(), is_date: false };
+    let mut column = Column::Feature(Box::new(feature));
+    read(&mut column)?;
+    match column {
+        Column::Feature(feature) => match feature.column.finish() {
+            Ok(Finished::Names(names)) => Ok(names),
+            _ => Err(changed()),
+        },
+        _ => Err(changed()),
+    }
+}
+
+/// Labels and the names of the classes. -1 among labels that are whole numbers from 0 on is no class, and neither is that of
+/// a node whose label is said not to be known.
+fn classes(labels: Categories, known: Option<Vec<bool>>) -> Result<(Vec<u32>, Vec<String>)> {
+    let Sorted { names, codes } = labels.sort();
+    let minus_one = names.iter().position(|name| name == "-1" && reads_as_no_label(name, &names));
+    let is_known = |row: usize, code: u32| {
+        code != NONE
+            && minus_one != Some(code as usize)
+            && known.as_ref().is_none_or(|known| known.get(row) == Some(&true))
+    };
+    let mut occurs = vec![false; names.len()];
+    for (_, &code) in codes.iter().enumerate().filter(|&(row, &code)| is_known(row, code)) {
+        occurs[code as usize] = true;
+    }
+    let mut next = 0;
+    let number: Vec<u32> = occurs
+        .iter()
+        .map(|&occurs| {
+            next += u32::from(occurs);
+            next.wrapping_sub(1)
+        })
+        .collect();
+    let label =
+        |(row, &code): (usize, &u32)| if is_known(row, code) { number[code as usize] } else { UNLABELLED };
+    let labels = codes.iter().enumerate().map(label).collect();
+    let names: Vec<String> =
+        names.into_iter().zip(occurs).filter_map(|(name, occurs)| occurs.then_some(name)).collect();
+    if names.is_empty() {
+        return Err(Problem::Empty("classes").into());
+    }
+    Ok((labels, names))
 }
 
 fn changed() -> Error {
     Problem::Invalid("the file changed while it was read".into()).into()
 }
 
-/// pandas keeps the labels of its rows in columns of this name; they are no property of a node.
+/// Gives the first column a name where it has none: pandas writes the labels of its rows so.
+fn name_index(names: &mut [String]) {
+    if names.len() > 1 && names[0].is_empty() && !names.iter().any(|name| name == INDEX) {
+        names[0] = INDEX.into();
+    }
+}
+
+/// What pandas calls a column without a name when it reads one back.
+const INDEX: &str = "Unnamed: 0";
+
+/// pandas keeps the labels of its rows in columns of such names; they are no property of a node.
 fn is_bookkeeping(name: &str) -> bool {
-    name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__")).is_some()
-}
-
-/// A finished feature column.
-enum Values {
-    Numbers(Numbers),
-    Names(Sorted),
-}
-
-/// One matrix from all columns, in whichever form is smaller; one-hot columns are never spread out.
-fn assemble(nodes: usize, columns: Vec<(String, Values)>) -> Result<(Features, Vec<String>)> {
-    let mut names = Vec::new();
-    let mut lengths = room::filled(0u64, nodes + 1)?;
-    for (name, values) in &columns {
-        match values {
-            Values::Numbers(numbers) => {
-                names.push(name.clone());
-                numbers.nonzeros().for_each(|(row, _)| lengths[row + 1] += 1);
-            }
-            Values::Names(Sorted { names: values, codes }) => {
-                names.extend(values.iter().map(|value| format!("{name}={value}")));
-                for (row, _) in codes.iter().enumerate().filter(|(_, code)| **code != NONE) {
-                    lengths[row + 1] += 1;
-                }
-            }
-        }
-    }
-    let mut seen = HashSet::with_capacity(names.len());
-    if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
-        return Err(Problem::Invalid(format!("two features would be called {name:?}")).into());
-    }
-    let mut offsets = lengths;
-    for row in 0..nodes {
-        offsets[row + 1] += offsets[row];
-    }
-    let (width, nonzeros) = (names.len(), offsets[nodes] as usize);
-    // The sizes that `Features::compact` compares.
-    if (nodes as u128) * (width as u128) * 4 <= (nodes as u128 + 1) * 8 + (nonzeros as u128) * 8 {
-        let mut dense = room::filled(0f32, nodes * width)?;
-        place(columns, |row, column, value| dense[row * width + column as usize] = value);
-        return Ok((Features::dense(nodes, width, dense)?, names));
-    }
-    let only_ones = columns.iter().all(|(_, values)| match values {
-        Values::Numbers(numbers) => numbers.nonzeros().all(|(_, value)| value == 1.0),
-        Values::Names(_) => true,
-    });
-    let mut indices = room::filled(0u32, nonzeros)?;
-    let mut values = room::filled(0f32, if only_ones { 0 } else { nonzeros })?;
-    let mut next = room::copy(&offsets)?;
-    place(columns, |row, column, value| {
-        let at = next[row] as usize;
-        next[row] += 1;
-        indices[at] = column;
-        if !only_ones {
-            values[at] = value;
-        }
-    });
-    let values = (!only_ones).then(|| values.into());
-    Ok((Features::sparse(nodes, width, offsets, indices, values)?, names))
-}
-
-/// Visits every value that is not zero, column after column, and frees each column after its visit.
-fn place(columns: Vec<(String, Values)>, mut put: impl FnMut(usize, u32, f32)) {
-    let mut at = 0u32;
-    for (_, values) in columns {
-        match values {
-            Values::Numbers(numbers) => {
-                numbers.nonzeros().for_each(|(row, value)| put(row, at, value));
-                at += 1;
-            }
-            Values::Names(Sorted { names, codes }) => {
-                for (row, &code) in codes.iter().enumerate().filter(|(_, code)| **code != NONE) {
-                    put(row, at + code, 1.0);
-                }
-                at += names.len() as u32;
-            }
-        }
-    }
+    name == INDEX || name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__")).is_some()
 }
 
 /// Which row of the file each row of the table is: consecutive but for texts with line breaks.
@@ -318,6 +378,14 @@ pub(super) fn find_required(names: &[String], what: &str, given: Option<&str>, u
         None => find(names, usual),
     };
     found.ok_or_else(|| missing(what, given.unwrap_or(usual), names))
+}
+
+/// The column that the user named, or the first one of the usual names.
+fn find_usual(names: &[String], what: &str, given: Option<&str>, usual: &[&str]) -> Result<usize> {
+    match (given, usual.iter().find_map(|name| find(names, name))) {
+        (None, Some(found)) => Ok(found),
+        _ => find_required(names, what, given, usual[0]),
+    }
 }
 
 /// A column that is not there, beside those that are.

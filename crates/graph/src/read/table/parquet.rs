@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
@@ -14,7 +14,7 @@ use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::cell::Cell;
-use super::feature::FeatureColumn;
+use super::date;
 use super::index::NodeIndex;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use super::pages::{self, CheckedPages};
@@ -32,7 +32,7 @@ const MAX_ROWS_PER_BYTE: u128 = 4096;
 pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes> {
     let file = open(origin)?;
     let names = column_names(&file)?;
-    let mut table = NodeTable::new(names, RowNumbers::from(1), options)?;
+    let mut table = NodeTable::new(names, RowNumbers::from(1), options, false)?;
     let rows = file.file.metadata().file_metadata().num_rows();
     if rows > Graph::MAX_NODES as i64 {
         let message = format!("{rows} nodes are more than the {} a graph can have", Graph::MAX_NODES);
@@ -45,8 +45,10 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
             continue;
         }
         let kind = Kind::of(&file.schema().column(at))?;
-        if let (Column::Feature(feature), Kind::Text) = (&mut *column, kind) {
-            *feature = FeatureColumn::names();
+        match (&mut *column, kind) {
+            (Column::Feature(feature), Kind::Text) => feature.expect_text(),
+            (Column::Feature(feature), Kind::Days { .. }) => feature.expect_days(),
+            _ => {}
         }
         let mut row = 0;
         read_column(&file, at, kind, &mut |cell| {
@@ -182,6 +184,10 @@ enum Kind {
     Number,
     Bool,
     Text,
+    /// Dates and times, of which so many units make a day.
+    Days {
+        per_day: f64,
+    },
 }
 
 impl Kind {
@@ -193,6 +199,12 @@ impl Kind {
         };
         let logical = column.logical_type_ref();
         let converted = column.converted_type();
+        if let Some(per_day) = units_per_day(logical, converted) {
+            return match column.physical_type() {
+                Physical::INT32 | Physical::INT64 => Ok(Kind::Days { per_day }),
+                other => unsupported(format!("dates of the type {other}")),
+            };
+        }
         let signed = match logical {
             Some(LogicalType::Integer(integer)) => integer.is_signed,
             Some(LogicalType::Unknown) | Some(LogicalType::String) | Some(LogicalType::Enum) | None => {
@@ -217,6 +229,22 @@ impl Kind {
     }
 }
 
+/// How many units of a column of dates or times make a day.
+fn units_per_day(logical: Option<&LogicalType>, converted: ConvertedType) -> Option<f64> {
+    const SECONDS: f64 = 86_400.0;
+    match (logical, converted) {
+        (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Some(1.0),
+        (Some(LogicalType::Timestamp(time)), _) => Some(match time.unit {
+            TimeUnit::MILLIS => SECONDS * 1e3,
+            TimeUnit::MICROS => SECONDS * 1e6,
+            TimeUnit::NANOS => SECONDS * 1e9,
+        }),
+        (None, ConvertedType::TIMESTAMP_MILLIS) => Some(SECONDS * 1e3),
+        (None, ConvertedType::TIMESTAMP_MICROS) => Some(SECONDS * 1e6),
+        _ => None,
+    }
+}
+
 /// Reads all cells of a column, in order.
 fn read_column(table: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) -> Result<()>) -> Result<()> {
     for group in 0..table.file.num_row_groups() {
@@ -232,6 +260,12 @@ fn read_column(table: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) -
         })?;
         let signed = kind != Kind::Unsigned;
         let read = match reader {
+            ColumnReader::Int32ColumnReader(r) if let Kind::Days { per_day } = kind => {
+                batches(r, put, &mut |v, put| put(Cell::Number(f64::from(*v) / per_day - date::EPOCH)))
+            }
+            ColumnReader::Int64ColumnReader(r) if let Kind::Days { per_day } = kind => {
+                batches(r, put, &mut |v, put| put(Cell::Number(*v as f64 / per_day - date::EPOCH)))
+            }
             ColumnReader::BoolColumnReader(r) => batches(r, put, &mut |v, put| put(Cell::Bool(*v))),
             ColumnReader::Int32ColumnReader(r) if signed => {
                 batches(r, put, &mut |v, put| put(Cell::Integer((*v).into())))

@@ -23,8 +23,8 @@ pub(super) fn write_nodes(
     let mut text = Vec::new();
     for node in 0..dataset.nodes() {
         table.id(dataset.node_ids(), node, &mut text)?;
-        let class = dataset.labels()[node] as usize;
-        table.field(dataset.class_names()[class].as_bytes())?;
+        let class = dataset.label(node).map_or("", |class| &dataset.class_names()[class as usize]);
+        table.field(class.as_bytes())?;
         if let Some(split) = dataset.split() {
             table.field(Part::name(split.part(node)).as_bytes())?;
         }

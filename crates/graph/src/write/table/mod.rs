@@ -2,13 +2,15 @@
 //!
 //! The node table has the columns `id`, `label` (the name of the class), `split` where the data set has one,
 //! and a column of numbers for each feature under its name, or `f0`, `f1` and so on where features have none.
-//! What a table cannot say is an error: names that are empty or that stand twice. Classes without any node
+//! Nodes without a label have an empty one. What a table cannot say is an error: names that are empty, that stand twice, or
+//! that stand for a missing label. Classes without any node
 //! do not come back, and classes come back in sorted order.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use crate::error::InFile;
+use crate::read::table::reads_as_no_label;
 use crate::{Dataset, NodeIds, Place, Problem, Result};
 
 mod csv;
@@ -128,6 +130,12 @@ fn column_names(dataset: &Dataset) -> Result<Vec<String>> {
         return Err(Problem::Invalid(message).into());
     }
     check_distinct("class", dataset.class_names())?;
+    if let Some(name) =
+        dataset.class_names().iter().find(|name| reads_as_no_label(name, dataset.class_names()))
+    {
+        let message = format!("a class is called {name:?}, which tables take for a label that is not known");
+        return Err(Problem::Invalid(message).into());
+    }
     Ok(names)
 }
 

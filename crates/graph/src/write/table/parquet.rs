@@ -31,11 +31,10 @@ pub(super) fn write_nodes(dataset: &Dataset, names: &[String], path: &Path) -> R
         let mut group = file.next_row_group().map_err(failed)?;
         put_ids(&mut group, dataset.node_ids(), rows.clone())?;
         let classes: Vec<ByteArray> = dataset.class_names().iter().map(|name| name.as_str().into()).collect();
-        let labels = &dataset.labels()[rows.clone()];
-        put::<ByteArrayType>(
-            &mut group,
-            &labels.iter().map(|&label| classes[label as usize].clone()).collect::<Vec<_>>(),
-        )?;
+        // A text of no letters is read as no label.
+        let class =
+            |node| dataset.label(node).map_or_else(|| "".into(), |class| classes[class as usize].clone());
+        put::<ByteArrayType>(&mut group, &rows.clone().map(class).collect::<Vec<ByteArray>>())?;
         if let Some(split) = dataset.split() {
             let parts: Vec<ByteArray> = rows.clone().map(|node| split.part(node).name().into()).collect();
             put::<ByteArrayType>(&mut group, &parts)?;

@@ -49,8 +49,9 @@ pub(super) fn public_list(
     settings: &Settings,
     plan: &Plan,
     sizes: PublicSizes,
+    labelled: usize,
 ) -> Finding {
-    let ok = statement.public == public(settings, plan, sizes);
+    let ok = statement.public == public(settings, plan, sizes, labelled);
     Finding::checked(
         "taken as public",
         format!("{} assumptions, those of the settings", statement.public.len()),

@@ -138,7 +138,7 @@ pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -
         .stage_test_accuracies
         .first()
         .copied()
-        .filter(|_| settings.method.recipe().has_features_stage());
+        .filter(|accuracy| settings.method.recipe().has_features_stage() && accuracy.is_finite());
     let fits = metrics.stage_test_accuracies.len() == stages
         && same(stage, metrics.test_accuracy)
         && same(kept, metrics.val_accuracy)

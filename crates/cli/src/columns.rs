@@ -1,0 +1,136 @@
+//! What the user says about the columns of a node table: a file, and flags for what is said most often.
+
+use std::path::Path;
+
+use clap::Args;
+use progap_graph::read::columns::{Bound, ColumnChoices, ColumnKind};
+use serde::{Deserialize, Serialize};
+
+/// The choices. The file is read when the command line is, so that a run keeps what it says and not where it lies.
+#[derive(Args, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Columns {
+    /// File that says what columns are, in TOML, such as: [columns.age] as = "number", bounds = [0, 120]
+    #[arg(long, value_name = "FILE", value_parser = read_file, help_heading = "Tables")]
+    #[serde(rename = "choices", skip_serializing_if = "Option::is_none")]
+    columns: Option<ColumnChoices>,
+    /// Columns that become no features
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    drop: Vec<String>,
+    /// The only columns that become features
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    keep: Vec<String>,
+    /// Columns that are numbers: anything else in them is an error
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    number: Vec<String>,
+    /// Columns that are dates, such as 2024-02-29; they become days
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    date: Vec<String>,
+    /// Columns of text, whose words are hashed to N features [default: 64]
+    #[arg(long, value_name = "COLUMN[:N]", value_delimiter = ',', help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    text: Vec<String>,
+    /// Public bounds of a number or date column; node level uses them to bring values to scale
+    #[arg(long, value_name = "COLUMN=LOW:HIGH", allow_hyphen_values = true, help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bounds: Vec<String>,
+    /// The most categories that a column may have; the rest become one, "other"
+    #[arg(long, value_name = "N", help_heading = "Tables")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_categories: Option<usize>,
+    /// Use numbers as they are, in whatever unit they have
+    #[arg(long, help_heading = "Tables")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unscaled: bool,
+}
+
+impl Columns {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Columns::default()
+    }
+
+    /// Everything that is said, flags over file.
+    pub fn choices(&self) -> Result<ColumnChoices, String> {
+        let mut choices = self.columns.clone().unwrap_or_default();
+        choices.drop.extend(self.drop.iter().cloned());
+        choices.keep.extend(self.keep.iter().cloned());
+        choices.max_categories = self.max_categories.or(choices.max_categories);
+        for name in &self.number {
+            choices.column(name).kind = Some(ColumnKind::Number);
+        }
+        for name in &self.date {
+            choices.column(name).kind = Some(ColumnKind::Date);
+        }
+        for text in &self.text {
+            let (name, width) = match text.rsplit_once(':') {
+                Some((name, width)) => (name, Some(width.parse().map_err(|_| bad_width(text))?)),
+                None => (text.as_str(), None),
+            };
+            let column = choices.column(name);
+            column.kind = Some(ColumnKind::Text);
+            column.width = width.or(column.width);
+        }
+        for text in &self.bounds {
+            let (name, bounds) = text.rsplit_once('=').ok_or_else(|| bad_bounds(text))?;
+            choices.column(name).bounds = Some(parse_bounds(bounds).ok_or_else(|| bad_bounds(text))?);
+        }
+        Ok(choices)
+    }
+
+    /// The flags that say all of it, as one would type them; none where a file or a map says it.
+    pub fn as_arguments(&self) -> Vec<String> {
+        let list = |name: &str, values: &[String]| {
+            (!values.is_empty()).then(|| [format!("--{name}"), values.join(",")])
+        };
+        let lists = [
+            list("drop", &self.drop),
+            list("keep", &self.keep),
+            list("number", &self.number),
+            list("date", &self.date),
+            list("text", &self.text),
+        ];
+        let bounds = self.bounds.iter().map(|bounds| ["--bounds".to_string(), bounds.clone()]);
+        let most = self.max_categories.map(|most| ["--max-categories".to_string(), most.to_string()]);
+        let mut all: Vec<String> = lists.into_iter().flatten().chain(bounds).chain(most).flatten().collect();
+        all.extend(
+            self.columns.as_ref().map(|_| ["--columns".to_string(), "FILE".into()]).into_iter().flatten(),
+        );
+        all.extend(self.unscaled.then(|| "--unscaled".to_string()));
+        all
+    }
+}
+
+fn bad_width(text: &str) -> String {
+    format!("--text {text}: give a column and perhaps a number of features, such as bio:64")
+}
+
+fn bad_bounds(text: &str) -> String {
+    format!("--bounds {text}: give a column and its smallest and largest value, such as age=0:120")
+}
+
+/// Two numbers, or two dates: `0:120`, `2010-01-01:2020-12-31`.
+fn parse_bounds(text: &str) -> Option<[Bound; 2]> {
+    let (low, high) = text.split_once(':')?;
+    let bound = |text: &str| match text.trim().parse::<f64>() {
+        Ok(number) => Bound::Number(number),
+        Err(_) => Bound::Date(text.trim().into()),
+    };
+    Some([bound(low), bound(high)])
+}
+
+fn read_file(path: &str) -> Result<ColumnChoices, String> {
+    let text = std::fs::read_to_string(Path::new(path)).map_err(|e| format!("{path}: {e}"))?;
+    // One sentence: without the excerpt that the parser shows.
+    toml::from_str(&text).map_err(|e| match e.span() {
+        Some(span) => {
+            let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
+            format!("{path}: line {line}: {}", e.message())
+        }
+        None => format!("{path}: {}", e.message()),
+    })
+}

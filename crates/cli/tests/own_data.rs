@@ -1,0 +1,137 @@
+//! People's own data through the command: from a table with gaps to predictions for the nodes without a label.
+
+mod common;
+
+use common::{folder, progap_in, put};
+
+/// Two groups that mostly know each other; half of the labels are empty, an income is in raw units, dates and towns have gaps.
+fn put_people(at: &std::path::Path, separator: &str) {
+    let (mut nodes, mut edges) = (String::new(), String::from("from,to\n"));
+    let mut row = |cells: &[String]| nodes += &(cells.join(separator) + "\n");
+    row(&["", "id", "label", "income", "joined", "town", "name"].map(String::from));
+    for node in 0..200usize {
+        let group = node % 2;
+        let cells = [
+            node.to_string(),
+            format!("p{node}"),
+            if node % 4 < 2 { ["blue", "red"][group].into() } else { String::new() },
+            if node % 7 == 0 {
+                String::new()
+            } else {
+                format!("{}", 20_000 + 9_000 * group + node * 31 % 5_000)
+            },
+            if node % 5 == 0 {
+                String::new()
+            } else {
+                format!("20{:02}-0{}-1{}", 10 + node % 10, 1 + node % 9, node % 9)
+            },
+            ["Ayr", "Bath", ""][node % 3].into(),
+            format!("Name {node}"),
+        ];
+        row(&cells);
+        for step in [2, 4, 6] {
+            edges += &format!("p{node},p{}\n", (node + step) % 200);
+        }
+    }
+    put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+}
+
+#[test]
+fn a_table_with_gaps_goes_all_the_way() {
+    for separator in [",", ";"] {
+        let place = folder();
+        let at = place.path();
+        put_people(at, separator);
+        progap_in(at, &["inspect", "g"]).refused(&["\"name\"", "200 different values", "--drop name"]);
+        let shown = progap_in(at, &["inspect", "g", "--drop", "name"]).ok();
+        for part in
+            ["100 nodes have one (50.0 %)", "income", "1 feature and 1 for missing", "2011-01-10", "not used"]
+        {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let json = progap_in(at, &["inspect", "g", "--drop", "name", "--json"]).json();
+        assert_eq!(
+            (json["labelled"].as_u64(), json["columns"][3]["missing"].as_u64()),
+            (Some(100), Some(29))
+        );
+        assert_eq!(json["train"], 75, "the split is drawn over labelled nodes: {json}");
+
+        for level in ["none", "edge", "node"] {
+            let out = format!("r-{level}");
+            let train = ["train", "g", "--drop", "name", "--level", level, "--epochs", "3", "--out", &out];
+            let node = ["--batch-size", "20", "--epsilon", "8", "--bounds", "income=0:100000"];
+            let more: &[&str] = if level == "node" { &node } else { &[] };
+            let summary = progap_in(at, &[&train, more].concat()).ok();
+            assert!(summary.contains("100 of 200 nodes have one (50.0 %), 37.5 % train"), "{summary}");
+            progap_in(at, &["verify", &out]).ok();
+            let file = format!("p-{level}.csv");
+            let told = progap_in(at, &["predict", &out, "--unlabelled", "--out", &file]);
+            assert!(told.success && told.stdout.contains("100 nodes"), "{}", told.stderr);
+            let all = std::fs::read_to_string(at.join(&file)).expect("predictions");
+            assert!(all.starts_with("id,class,labelled,p(blue),p(red)\np2,"), "{all}");
+            assert_eq!(all.matches(",false,").count(), 100, "{all}");
+            let statement = progap_in(at, &["inspect", &out]).ok();
+            assert!(statement.contains("which have a label (100 of 200)"), "{statement}");
+            progap_in(at, &["report", &out, "--out", &format!("{out}.html")]).ok();
+        }
+    }
+}
+
+#[test]
+fn what_a_file_says_of_columns_is_kept_with_the_run() {
+    let place = folder();
+    let at = place.path();
+    put_people(at, ",");
+    let columns = "drop = [\"name\"]\nmax-categories = 1\n[columns.income]\nbounds = [0, 30000]\n[columns.joined]\n\
+                   as = \"date\"\nbounds = [\"2010-01-01\", \"2020-12-31\"]\n";
+    put(at, &[("c.toml", columns.as_bytes())]);
+    let columns = progap_in(at, &["inspect", "g", "--columns", "c.toml", "--json"]).json()["columns"].clone();
+    let note = |column: usize| columns[column]["note"].as_str().unwrap_or_default().to_string();
+    assert_eq!(note(3), "58 values lie beyond the declared bounds and are brought to them", "{columns}");
+    assert_eq!(note(5), "the 1 most frequent values, the others are one category");
+    progap_in(at, &["train", "g", "--columns", "c.toml", "--epochs", "2", "--out", "r"]).ok();
+    std::fs::remove_file(at.join("c.toml")).expect("removed");
+    progap_in(at, &["train", "--config", "r/config.toml", "--out", "again"]).ok();
+    for (bad, what) in
+        [("drop = 3\n", "line 1"), ("[columns.age]\nas = \"colour\"\n", "line 2"), ("dorp = []\n", "dorp")]
+    {
+        put(at, &[("bad.toml", bad.as_bytes())]);
+        let refused = progap_in(at, &["inspect", "g", "--columns", "bad.toml"]);
+        assert!(!refused.success && refused.stderr.contains(what), "{}", refused.stderr);
+    }
+    for (flags, what) in [
+        (["--drop", "nmae"], "no column \"nmae\""),
+        (["--bounds", "income=5"], "such as age=0:120"),
+        (["--bounds", "income=9:1"], "not below"),
+        (["--text", "name:many"], "such as bio:64"),
+        (["--mask", "1"], ".npz"),
+        (["--labels", "c.toml"], "edge list"),
+    ] {
+        progap_in(at, &[&["inspect", "g"][..], &flags].concat()).refused(&[what]);
+    }
+}
+
+#[test]
+fn splits_may_be_fixed_while_noise_varies() {
+    let place = folder();
+    let at = place.path();
+    put_people(at, ",");
+    let train = ["train", "g", "--drop", "name,joined", "--epochs", "2", "--repeats", "2", "--json"];
+    let json = progap_in(at, &[&train[..], &["--out", "a"]].concat()).json();
+    assert_eq!(json["varied"], "split, noise and initial values");
+    let json = progap_in(at, &[&train[..], &["--out", "b", "--split-seed", "4"]].concat()).json();
+    assert_eq!(json["varied"], "noise and initial values; the split is the same in all runs");
+    assert_eq!((json["nodes"].as_u64(), json["labelled_nodes"].as_u64()), (Some(200), Some(100)));
+    // No test nodes: nothing is claimed.
+    let json = progap_in(
+        at,
+        &["train", "g", "--drop", "name", "--ratios", "0,0", "--epochs", "2", "--out", "c", "--json"],
+    );
+    assert!(json.json()["test_accuracy"].is_null());
+    let shown =
+        progap_in(at, &["train", "g", "--drop", "name", "--ratios", "0,0", "--epochs", "2", "--out", "d"])
+            .ok();
+    assert!(shown.contains("not measured, as there are no test nodes"), "{shown}");
+    progap_in(at, &["verify", "d"]).ok();
+    progap_in(at, &["report", "d", "--out", "d.html"]).ok();
+}

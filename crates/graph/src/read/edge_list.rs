@@ -1,0 +1,142 @@
+//! Edge lists: a line for each edge with two ids, as SNAP and many others publish graphs, beside a list of labels.
+//!
+//! Lines that begin with `#`, `%` or `//` are comments; ids are separated by blanks, tabs, commas or semicolons, and what
+//! follows the second one is not read. The list of labels has an id and a label in each line. Nodes are those of either
+//! list: one without a label is [`UNLABELLED`](crate::UNLABELLED). There are no features.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::{Described, LoadOptions, has_ending, table};
+use crate::error::InFile;
+use crate::{Place, Problem, Result, room};
+
+/// No line is longer.
+const MAX_LINE: u64 = 1 << 20;
+
+/// Whether a file is called as an edge list is.
+pub(super) fn is_edge_list(path: &Path) -> bool {
+    ["txt", "edges", "edgelist", "el"].iter().any(|ending| has_ending(&unpacked_name(path), ending))
+}
+
+/// The name without the ending of a packed file.
+fn unpacked_name(path: &Path) -> PathBuf {
+    if has_ending(path, "gz") { path.with_extension("") } else { path.to_path_buf() }
+}
+
+/// The edge list and the list of labels of a folder: of its lists one whose name says `label`, and one other.
+pub(super) fn find(folder: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
+    let (mut edges, mut labels) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(folder).in_file(folder)? {
+        let path = entry.in_file(folder)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        if name.contains("readme") || name.contains("license") {
+            continue;
+        }
+        if name.contains("label") && (is_edge_list(&path) || has_ending(&path, "labels")) {
+            labels.push(path);
+        } else if is_edge_list(&path) {
+            edges.push(path);
+        }
+    }
+    Ok(match (edges.pop(), labels.pop()) {
+        (Some(one), Some(other)) if edges.is_empty() && labels.is_empty() => Some((one, other)),
+        _ => None,
+    })
+}
+
+/// Reads an edge list with its list of labels.
+pub fn read(edges: &Path, labels: &Path, options: &LoadOptions) -> Result<Described> {
+    options.expect_no_columns(false).in_file(edges)?;
+    let pairs = |path: &Path| open(path).and_then(read_pairs).in_file(path);
+    assemble(&pairs(labels)?, &pairs(edges)?, options).map_err(|e| e.in_file(edges))
+}
+
+/// Reads lists that lie in memory, for tests and fuzzing.
+pub fn read_bytes(edges: &[u8], labels: &[u8], options: &LoadOptions) -> Result<Described> {
+    assemble(&read_pairs(labels)?, &read_pairs(edges)?, options)
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    let file = File::open(path)?;
+    Ok(match has_ending(path, "gz") {
+        true => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(file))),
+        false => Box::new(file),
+    })
+}
+
+type Pair = (String, String, u64);
+
+/// The first two fields of every line that is no comment, with its number.
+fn read_pairs(reader: impl Read) -> Result<Vec<Pair>> {
+    let mut reader = BufReader::with_capacity(1 << 16, reader);
+    let (mut pairs, mut line, mut row) = (Vec::new(), Vec::new(), 0u64);
+    loop {
+        line.clear();
+        row += 1;
+        if reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if line.len() as u64 == MAX_LINE {
+            let message = format!("the line has {MAX_LINE} bytes or more: this is no list");
+            return Err(Problem::Corrupt(message).at(Place::Row(row)));
+        }
+        let text = std::str::from_utf8(&line)
+            .map_err(|_| Problem::Invalid("the text is not UTF-8".into()).at(Place::Row(row)))?;
+        let text = text.trim();
+        if text.is_empty() || ["#", "%", "//"].iter().any(|mark| text.starts_with(mark)) {
+            continue;
+        }
+        let mut fields = text
+            .split(|sign: char| sign.is_whitespace() || sign == ',' || sign == ';')
+            .filter(|f| !f.is_empty());
+        let (Some(first), Some(second)) = (fields.next(), fields.next()) else {
+            let problem = Problem::Invalid(format!(
+                "{text:?} is one value, and two are expected: two ids, or an id and a label"
+            ));
+            return Err(problem.at(Place::Row(row)));
+        };
+        // A first line of names is no pair.
+        if pairs.is_empty() && is_header(first, second) {
+            continue;
+        }
+        room::push(&mut pairs, (first.to_string(), second.to_string(), row))?;
+    }
+    Ok(pairs)
+}
+
+fn is_header(first: &str, second: &str) -> bool {
+    let names = [
+        ("source", "target"),
+        ("src", "dst"),
+        ("from", "to"),
+        ("id", "label"),
+        ("node", "label"),
+        ("id", "class"),
+    ];
+    names.iter().any(|(a, b)| first.eq_ignore_ascii_case(a) && second.eq_ignore_ascii_case(b))
+}
+
+fn assemble(labels: &[Pair], edges: &[Pair], options: &LoadOptions) -> Result<Described> {
+    let mut label_of: HashMap<&str, (&str, u64)> = HashMap::with_capacity(labels.len());
+    let mut order: Vec<&str> = Vec::new();
+    for (id, label, row) in labels {
+        if let Some((_, first_row)) = label_of.insert(id, (label, *row)) {
+            return Err(Problem::DuplicateNode { id: id.clone(), first_row }.at(Place::Row(*row)));
+        }
+        order.push(id);
+    }
+    let mut seen: std::collections::HashSet<&str> = order.iter().copied().collect();
+    for id in edges.iter().flat_map(|(source, target, _)| [source.as_str(), target.as_str()]) {
+        if seen.insert(id) {
+            order.push(id);
+        }
+    }
+    let rows = order.into_iter().map(|id| vec![id, label_of.get(id).map_or("", |(label, _)| label)]);
+    let nodes = table::text(&["id", "label"], rows)?;
+    let pairs = edges.iter().map(|(source, target, _)| vec![source.as_str(), target.as_str()]);
+    let edges = table::text(&["source", "target"], pairs)?;
+    table::describe_text(&nodes, &edges, options)
+}

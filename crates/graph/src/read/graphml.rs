@@ -1,0 +1,160 @@
+//! GraphML, as NetworkX, igraph, Gephi and yEd write it.
+//!
+//! The values of a node become the columns of a node table, under the names of their keys: all that is said of tables
+//! holds for them. `edgedefault="undirected"` gives each edge its edge back. Edges of nested graphs, hyperedges and ports are
+//! not read.
+
+mod xml;
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+use self::xml::{Reader, Tag};
+use super::{Described, LoadOptions, table};
+use crate::error::InFile;
+use crate::{Place, Problem, Result, room, transform};
+
+/// More than any file has; a forged one is refused early.
+const MAX_KEYS: usize = 1 << 16;
+
+/// Reads a file.
+pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
+    let mut text = String::new();
+    std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).in_file(path)?;
+    read_text(&text, options).in_file(path)
+}
+
+/// Reads a file's content.
+pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
+    let Parsed { keys, nodes, edges, undirected } = parse(text)?;
+    let mut names = vec!["id".to_string()];
+    names.extend(keys.iter().map(|key| key.name.clone()));
+    let header: Vec<&str> = names.iter().map(String::as_str).collect();
+    let rows = nodes.iter().map(|node| {
+        let values = (0..keys.len()).map(|at| match node.values.get(&at) {
+            Some(value) => value.as_str(),
+            None => keys[at].default.as_deref().unwrap_or(""),
+        });
+        std::iter::once(node.id.as_str()).chain(values).collect::<Vec<&str>>()
+    });
+    let node_table = table::text(&header, rows)?;
+    let pairs = edges.iter().map(|(source, target)| vec![source.as_str(), target.as_str()]);
+    let edge_table = table::text(&["source", "target"], pairs)?;
+    let described = table::describe_text(&node_table, &edge_table, options)?;
+    if !undirected {
+        return Ok(described);
+    }
+    let Described { dataset, columns } = described;
+    Ok(Described { dataset: transform::map_graph(dataset, transform::symmetrise)?, columns })
+}
+
+struct Key {
+    id: String,
+    name: String,
+    default: Option<String>,
+}
+
+struct Node {
+    id: String,
+    values: HashMap<usize, String>,
+}
+
+struct Parsed {
+    keys: Vec<Key>,
+    nodes: Vec<Node>,
+    edges: Vec<(String, String)>,
+    undirected: bool,
+}
+
+fn parse(text: &str) -> Result<Parsed> {
+    let mut reader = Reader::new(text);
+    let mut parsed = Parsed { keys: vec![], nodes: vec![], edges: vec![], undirected: false };
+    let mut position: HashMap<String, usize> = HashMap::new();
+    let mut open: Vec<String> = vec![];
+    let (mut in_node, mut in_key, mut value_of) = (false, None, None);
+    while let Some(tag) = reader.next()? {
+        let row = reader.row();
+        let missing = |what: &str| {
+            Problem::Missing { what: what.into(), found: "other attributes".into() }.at(Place::Row(row))
+        };
+        match tag {
+            Tag::Text(text) => {
+                if let (Some(at), Some(node)) = (value_of, parsed.nodes.last_mut().filter(|_| in_node)) {
+                    node.values.entry(at).or_default().push_str(text.trim());
+                } else if let (Some(at), Some("default")) = (in_key, open.last().map(String::as_str)) {
+                    let key: &mut Key = &mut parsed.keys[at];
+                    key.default.get_or_insert_with(String::new).push_str(text.trim());
+                }
+            }
+            Tag::Open { name, attributes, closed } => {
+                let get = |key: &str| {
+                    attributes.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
+                };
+                match name.as_str() {
+                    "key" if get("for").is_none_or(|of| of == "node" || of == "all") => {
+                        if parsed.keys.len() == MAX_KEYS {
+                            return Err(
+                                Problem::TooLarge("the file has too many keys".into()).at(Place::Row(row))
+                            );
+                        }
+                        let id = get("id").ok_or_else(|| missing("id of a key"))?;
+                        let name = get("attr.name").unwrap_or_else(|| id.clone());
+                        position.insert(id.clone(), parsed.keys.len());
+                        in_key = Some(parsed.keys.len()).filter(|_| !closed);
+                        parsed.keys.push(Key { id, name, default: None });
+                    }
+                    "graph" if open.iter().all(|name| name != "graph") => {
+                        parsed.undirected = get("edgedefault").as_deref() == Some("undirected");
+                    }
+                    "node" => {
+                        let id = get("id").ok_or_else(|| missing("id of a node"))?;
+                        room::push(&mut parsed.nodes, Node { id, values: HashMap::new() })?;
+                        in_node = !closed;
+                    }
+                    "data" if in_node => {
+                        let key = get("key").ok_or_else(|| missing("key of a value"))?;
+                        value_of = position.get(&key).copied().filter(|_| !closed);
+                    }
+                    "edge" => {
+                        let source = get("source").ok_or_else(|| missing("source of an edge"))?;
+                        let target = get("target").ok_or_else(|| missing("target of an edge"))?;
+                        room::push(&mut parsed.edges, (source, target))?;
+                    }
+                    _ => {}
+                }
+                if !closed {
+                    room::push(&mut open, name)?;
+                }
+            }
+            Tag::Close(name) => {
+                if open.pop().as_deref() != Some(name.as_str()) {
+                    let message = format!("</{name}> ends nothing that is open");
+                    return Err(Problem::Corrupt(message).at(Place::Row(row)));
+                }
+                match name.as_str() {
+                    "node" => in_node = false,
+                    "data" => value_of = None,
+                    "key" => in_key = None,
+                    _ => {}
+                }
+            }
+        }
+    }
+    if let Some(name) = open.last() {
+        return Err(Problem::Truncated(format!("<{name}> is never closed")).into());
+    }
+    rename(&mut parsed.keys);
+    Ok(parsed)
+}
+
+/// Columns have names of their own, and the id is a column already.
+fn rename(keys: &mut [Key]) {
+    let mut seen: std::collections::HashSet<String> = std::iter::once("id".to_string()).collect();
+    for key in keys {
+        if key.name.is_empty() || !seen.insert(key.name.clone()) {
+            key.name = format!("{} ({})", key.name, key.id);
+            seen.insert(key.name.clone());
+        }
+    }
+}

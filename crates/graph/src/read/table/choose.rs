@@ -1,0 +1,244 @@
+//! What a column of a node table becomes: by what the user says of it, else by what it looks like.
+
+use twox_hash::XxHash3_64;
+
+use super::category::{Categories, NONE, Sorted};
+use super::date;
+use super::feature::{FeatureColumn, Finished, Numbers, Reads};
+use super::matrix::Values;
+use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport};
+use crate::{Error, Place, Problem, Result};
+
+/// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
+const MOST_CATEGORIES: usize = 1000;
+/// A column with fewer different values than this is no list of names.
+const LEAST_NAMES: usize = 20;
+/// The columns that the words of a text are hashed to, unless the user says otherwise.
+const TEXT_WIDTH: usize = 64;
+/// More columns than this are not hashed to.
+const MAX_TEXT_WIDTH: usize = 1 << 20;
+
+/// What is known of a feature column besides its cells.
+#[derive(Debug)]
+pub(super) struct Feature {
+    pub(super) column: FeatureColumn,
+    pub(super) choice: ColumnChoice,
+    /// Whether its numbers are dates, in days, as the file itself says.
+    pub(super) is_date: bool,
+}
+
+impl Feature {
+    pub(super) fn new(choice: ColumnChoice, decimal_comma: bool) -> Self {
+        let reads = match choice.kind {
+            None if choice.categories.is_some() => Reads::Names,
+            None if choice.bounds.as_ref().is_some_and(is_numbers) => Reads::Numbers { decimal_comma },
+            None | Some(ColumnKind::Drop) => Reads::Anything { decimal_comma },
+            Some(ColumnKind::Number) => Reads::Numbers { decimal_comma },
+            Some(ColumnKind::Category | ColumnKind::Date | ColumnKind::Text) => Reads::Names,
+        };
+        Feature { column: FeatureColumn::new(reads), choice, is_date: false }
+    }
+
+    /// From now on the column is read as text, where the user leaves that open: its file says so.
+    pub(super) fn expect_text(&mut self) {
+        if self.column.is_open() {
+            self.column = FeatureColumn::names();
+        }
+    }
+
+    /// From now on cells are days.
+    pub(super) fn expect_days(&mut self) {
+        self.is_date = true;
+        if matches!(self.choice.kind, None | Some(ColumnKind::Date)) {
+            self.column = FeatureColumn::new(Reads::Numbers { decimal_comma: false });
+        }
+    }
+}
+
+/// A column that was read, and what there is to say about it. `read_again` reads it once more, as names.
+pub(super) fn choose(
+    name: &str,
+    feature: Feature,
+    row: &dyn Fn(usize) -> u64,
+    read_again: impl FnOnce() -> Result<Categories>,
+) -> Result<(Values, ColumnReport)> {
+    let Feature { column, choice, is_date } = feature;
+    let cell =
+        |at: usize, problem: Problem| problem.at(Place::Cell { row: row(at), column: name.to_string() });
+    let in_column = |problem: Problem| problem.at(Place::Column(name.to_string()));
+    let open = column.is_open();
+    let bounds = choice.bounds.as_ref().map(numbers_of).transpose().map_err(in_column)?;
+    let finished = column.finish().map_err(|(at, problem)| cell(at, problem))?;
+    let names = match finished {
+        Finished::Numbers { numbers, missing, switch } => {
+            let kind = match (is_date, switch) {
+                (true, _) => "date",
+                (_, true) => "switch",
+                _ => "number",
+            };
+            return Ok(as_numbers(name, kind, numbers, missing, bounds, &choice));
+        }
+        Finished::Names(names) => names,
+        Finished::ReadAgain => read_again()?,
+    };
+    let (distinct, rows) = (names.distinct(), names.named());
+    let is_date = match choice.kind {
+        Some(ColumnKind::Date) => true,
+        None => choice.categories.is_none() && distinct > 0 && names.all(|name| date::days(name).is_some()),
+        _ => false,
+    };
+    if is_date {
+        return as_dates(name, names.into_names(), bounds, &choice, &cell);
+    }
+    let mut report = ColumnReport::new(name, "category");
+    report.missing = names.rows() - rows;
+    report.categories = Some(distinct);
+    if choice.kind == Some(ColumnKind::Text) {
+        let width = choice.width.unwrap_or(TEXT_WIDTH);
+        if width == 0 || width > MAX_TEXT_WIDTH {
+            let message = format!("words cannot be hashed to {width} columns, only to 1 to {MAX_TEXT_WIDTH}");
+            return Err(in_column(Problem::Invalid(message)));
+        }
+        let Sorted { names, codes } = names.into_names();
+        let groups = names.iter().map(|text| word_groups(text, width as u32)).collect();
+        report.kind = "text";
+        report.features = width;
+        return Ok((Values::Hashed { width: width as u32, groups, codes }, report));
+    }
+    if open && choice.max_categories.is_none() && distinct >= LEAST_NAMES && 2 * distinct > rows {
+        let example = names.example();
+        let problem = Problem::NearlyUnique { values: distinct as u64, nodes: rows as u64, example };
+        return Err(in_column(problem));
+    }
+    let sorted = names.sort();
+    let sorted = match choice.categories {
+        Some(listed) => {
+            check_listed(&listed).map_err(in_column)?;
+            sorted.with_names(listed).map_err(|(at, value)| cell(at, Problem::UnlistedCategory(value)))?
+        }
+        None => {
+            let most = choice.max_categories.unwrap_or(if open { MOST_CATEGORIES } else { usize::MAX });
+            if distinct > most {
+                report.note = Some(format!("the {most} most frequent values, the others are one category"));
+            }
+            sorted.at_most(most)
+        }
+    };
+    report.features = sorted.names.len();
+    Ok((Values::Names(sorted), report))
+}
+
+fn check_listed(listed: &[String]) -> std::result::Result<(), Problem> {
+    let mut seen = std::collections::HashSet::new();
+    match listed.iter().find(|name| !seen.insert(name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(Problem::Invalid(format!("the category {name:?} is declared twice"))),
+    }
+}
+
+fn is_numbers(bounds: &[Bound; 2]) -> bool {
+    bounds.iter().all(|bound| matches!(bound, Bound::Number(_)))
+}
+
+fn numbers_of(bounds: &[Bound; 2]) -> std::result::Result<[f64; 2], Problem> {
+    let number = |bound: &Bound| match bound {
+        Bound::Number(value) if value.is_finite() => Ok(*value),
+        Bound::Number(value) => Err(Problem::NotFinite(*value)),
+        Bound::Date(text) => date::days(text).ok_or_else(|| Problem::NotADate(text.clone())),
+    };
+    let [low, high] = [number(&bounds[0])?, number(&bounds[1])?];
+    if low < high {
+        return Ok([low, high]);
+    }
+    let message = format!("the lower bound {low} is not below the upper bound {high}");
+    Err(Problem::Invalid(message))
+}
+
+fn as_numbers(
+    name: &str,
+    kind: &'static str,
+    numbers: Numbers,
+    missing: Vec<u32>,
+    bounds: Option<[f64; 2]>,
+    choice: &ColumnChoice,
+) -> (Values, ColumnReport) {
+    let mut report = ColumnReport::new(name, kind);
+    report.missing = missing.len();
+    let known = numbers.rows() - missing.len();
+    let (mut low, mut high, mut nonzeros, mut beyond) = (f32::INFINITY, f32::NEG_INFINITY, 0, 0usize);
+    // What holds 0 and 1 only stays as it is, whichever map would be used; declared bounds are taken at their word.
+    let mut needs_scale = bounds.is_some();
+    let is_beyond =
+        |value: f64| bounds.is_some_and(|[smallest, largest]| value < smallest || value > largest);
+    for (_, value) in numbers.nonzeros() {
+        (low, high) = (low.min(value), high.max(value));
+        nonzeros += 1;
+        needs_scale |= value != 1.0;
+        beyond += usize::from(is_beyond(f64::from(value)));
+    }
+    if nonzeros < known {
+        (low, high) = (low.min(0.0), high.max(0.0));
+        beyond += if is_beyond(0.0) { known - nonzeros } else { 0 };
+    }
+    report.range = (known > 0).then(|| [f64::from(low), f64::from(high)]);
+    if beyond > 0 {
+        report.note = Some(format!("{beyond} values lie beyond the declared bounds and are brought to them"));
+    }
+    let scale = (needs_scale && choice.scale != Some(false)).then_some(bounds);
+    let missing = (!missing.is_empty()).then_some(missing);
+    let values = Values::Numbers { numbers, missing, scale };
+    report.features = values.features();
+    (values, report)
+}
+
+fn as_dates(
+    name: &str,
+    Sorted { names, codes }: Sorted,
+    bounds: Option<[f64; 2]>,
+    choice: &ColumnChoice,
+    cell: &dyn Fn(usize, Problem) -> Error,
+) -> Result<(Values, ColumnReport)> {
+    let days: Vec<Option<f64>> = names.iter().map(|name| date::days(name)).collect();
+    let (mut numbers, mut missing) = (Numbers::default(), vec![]);
+    for (at, &code) in codes.iter().enumerate() {
+        let value = match code {
+            NONE => {
+                missing.push(at as u32);
+                0.0
+            }
+            code => match days[code as usize] {
+                Some(days) => days as f32,
+                None => return Err(cell(at, Problem::NotADate(names[code as usize].clone()))),
+            },
+        };
+        numbers.push(value).map_err(|problem| cell(at, problem))?;
+    }
+    Ok(as_numbers(name, "date", numbers, missing, bounds, choice))
+}
+
+/// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters, and
+/// a word's group is its hash.
+///
+/// Of one text by itself: no list of words is made of all rows.
+fn word_groups(text: &str, width: u32) -> Vec<u32> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    let group = |word: &str| (XxHash3_64::oneshot(word.to_lowercase().as_bytes()) % u64::from(width)) as u32;
+    let mut groups: Vec<u32> = words.map(group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_their_group_in_any_order_and_case() {
+        let groups = word_groups("Red car, blue car!", 1 << 20);
+        assert_eq!(groups, word_groups("CAR blue red", 1 << 20));
+        assert_eq!(groups.len(), 3);
+        assert!(word_groups("... --", 8).is_empty());
+        assert_eq!(word_groups("a b c d e f g h i j", 1), [0]);
+    }
+}

@@ -1,0 +1,415 @@
+//! Columns of numbers in units of their own, and the maps that bring them to one scale.
+//!
+//! People's tables hold incomes in pounds beside ages in years. A [`Dataset`](crate::Dataset) keeps such columns as they
+//! are, and lists them as [`NumberColumn`]s; everything that is not listed (one-hot columns, words, indicators, what
+//! somebody prepared before) is used as it is. Who trains says which [`Preparation`] is allowed, as that depends on what
+//! is public:
+//!
+//! - [`Preparation::Standardise`] looks at whole columns: mean 0 and deviation 1, after a logarithm where a column is
+//!   skewed. For features that are public.
+//! - [`Preparation::RowByRow`] maps each value by itself, with what is declared and nothing that is computed over rows:
+//!   declared bounds become -1 and 1, and without bounds `v` becomes `sign(v) log2(1 + |v|)`. Whatever one node's row
+//!   holds, the rows of all others are mapped the same.
+//!
+//! A missing value is 0 after either, and has a 1 in an indicator column beside it.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::{Features, Place, Problem, Result, room};
+
+/// A feature column that holds numbers in a unit of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NumberColumn {
+    /// Its position among the features.
+    pub column: u32,
+    /// The feature that is 1 where the value is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<u32>,
+    /// Bounds that the data owner declares: they are public. Values beyond them are brought to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<[f64; 2]>,
+    /// The map that was applied; none while the values are as they were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<Map>,
+}
+
+/// What may be done with number columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparation {
+    /// Whole columns may be looked at.
+    Standardise,
+    /// Each value is mapped by itself.
+    RowByRow,
+}
+
+/// A map of one value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Map {
+    /// `low` becomes -1, `high` becomes 1, and what lies beyond is brought to them.
+    Bounds {
+        /// The smallest value.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
+    /// `sign(v) log2(1 + |v|)`, which leaves 0 and 1 as they are.
+    SignedLog,
+    /// `(curve(v) - mean) / deviation`.
+    Standard {
+        /// What comes first.
+        curve: Curve,
+        /// The mean of what the curve gives.
+        mean: f64,
+        /// Its deviation.
+        deviation: f64,
+        /// Values are brought within these first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bounds: Option<[f64; 2]>,
+    },
+}
+
+/// What straightens a skewed column.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Curve {
+    /// Nothing.
+    Straight,
+    /// The logarithm of a column that is positive throughout; `floor` is its smallest value, and the least there is.
+    Log {
+        /// The smallest positive value.
+        floor: f64,
+    },
+    /// `asinh((v - centre) / unit)`: straight around the centre, a logarithm far from it, on both sides.
+    Asinh {
+        /// The median.
+        centre: f64,
+        /// Half the distance between the quartiles.
+        unit: f64,
+    },
+}
+
+/// A column with more zeros than this share keeps them: what is sparse stays sparse.
+const MOSTLY_ZERO: f64 = 0.8;
+/// A column as skewed as this is straightened. An exponential one has 2, a normal one 0.
+const SKEWED: f64 = 2.0;
+
+impl NumberColumn {
+    /// A column as it was read.
+    pub fn new(column: usize) -> Self {
+        NumberColumn { column: column as u32, missing: None, bounds: None, map: None }
+    }
+}
+
+impl Map {
+    /// The image of a value. Finite for every finite value.
+    pub fn apply(&self, value: f32) -> f32 {
+        let value = f64::from(value);
+        let mapped = match *self {
+            Map::Bounds { low, high } => {
+                // Halves, so that no difference of two finite bounds overflows.
+                let share = (value.clamp(low, high) / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+                2.0 * share - 1.0
+            }
+            Map::SignedLog if value == 0.0 || value.abs() == 1.0 => value,
+            Map::SignedLog => (1.0 + value.abs()).log2().copysign(value),
+            Map::Standard { curve, mean, deviation, bounds } => {
+                let value = bounds.map_or(value, |[low, high]| value.clamp(low, high));
+                (curve.apply(value) - mean) / deviation
+            }
+        };
+        mapped.clamp(-f64::from(f32::MAX), f64::from(f32::MAX)) as f32
+    }
+
+    /// Whether 0 stays 0.
+    fn keeps_zero(&self) -> bool {
+        self.apply(0.0) == 0.0
+    }
+
+    fn is_valid(&self) -> bool {
+        let ordered = |low: f64, high: f64| low.is_finite() && high.is_finite() && low / 2.0 < high / 2.0;
+        match *self {
+            Map::Bounds { low, high } => ordered(low, high),
+            Map::SignedLog => true,
+            Map::Standard { curve, mean, deviation, bounds } => {
+                let curve = match curve {
+                    Curve::Straight => true,
+                    Curve::Log { floor } => floor.is_finite() && floor > 0.0,
+                    Curve::Asinh { centre, unit } => centre.is_finite() && unit.is_finite() && unit > 0.0,
+                };
+                let scaled = mean.is_finite() && deviation.is_finite() && deviation > 0.0;
+                curve && scaled && bounds.is_none_or(|[low, high]| ordered(low, high))
+            }
+        }
+    }
+
+    /// The map that gives a column mean 0 and deviation 1, from the values that are neither 0 nor missing, and the number of
+    /// zeros.
+    fn standard(mut values: Vec<f64>, zeros: usize, bounds: Option<[f64; 2]>) -> Result<Map> {
+        let bring_within = |value: &mut f64| {
+            if let Some([low, high]) = bounds {
+                *value = value.clamp(low, high);
+            }
+        };
+        values.iter_mut().for_each(bring_within);
+        let scaled = |curve, mean, deviation| Map::Standard { curve, mean, deviation, bounds };
+        let sparse = zeros as f64 > MOSTLY_ZERO * (zeros + values.len()) as f64;
+        if sparse && bounds.is_none_or(|[low, high]| low <= 0.0 && high >= 0.0) {
+            // Only the others have a say in the unit: they become about 1, and the zeros stay.
+            let square = values.iter().map(|value| value * value).sum::<f64>() / values.len().max(1) as f64;
+            return Ok(scaled(Curve::Straight, 0.0, if square > 0.0 { square.sqrt() } else { 1.0 }));
+        }
+        let mut zero = 0.0;
+        bring_within(&mut zero);
+        room::grow(&mut values, zeros)?;
+        values.resize(values.len() + zeros, zero);
+        let first = values.first().copied().unwrap_or(0.0);
+        if values.iter().all(|&value| value == first) {
+            return Ok(scaled(Curve::Straight, first, 1.0));
+        }
+        let straight = Moments::of(values.iter().copied());
+        let mut curves = vec![];
+        if straight.skewness.abs() > SKEWED {
+            values.sort_unstable_by(f64::total_cmp);
+            let quantile = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
+            curves.extend((values[0] > 0.0).then(|| Curve::Log { floor: values[0] }));
+            let unit = (quantile(0.75) - quantile(0.25)) / 2.0;
+            curves.extend((unit > 0.0).then(|| Curve::Asinh { centre: quantile(0.5), unit }));
+        }
+        let straightened = curves.into_iter().map(|curve| {
+            let moments = Moments::of(values.iter().map(|&value| curve.apply(value)));
+            (curve, moments)
+        });
+        let (curve, Moments { mean, deviation, .. }) = straightened
+            .filter(|(_, moments)| {
+                moments.skewness.abs() < straight.skewness.abs() && moments.deviation > 0.0
+            })
+            .min_by(|(_, a), (_, b)| a.skewness.abs().total_cmp(&b.skewness.abs()))
+            .unwrap_or((Curve::Straight, straight));
+        Ok(scaled(curve, mean, if deviation > 0.0 { deviation } else { 1.0 }))
+    }
+}
+
+impl Curve {
+    fn apply(self, value: f64) -> f64 {
+        match self {
+            Curve::Straight => value,
+            // A row that comes later may lie below: it is as small as the smallest.
+            Curve::Log { floor } => value.max(floor).ln(),
+            Curve::Asinh { centre, unit } => ((value - centre) / unit).asinh(),
+        }
+    }
+}
+
+struct Moments {
+    mean: f64,
+    deviation: f64,
+    skewness: f64,
+}
+
+impl Moments {
+    fn of(values: impl Iterator<Item = f64> + Clone) -> Moments {
+        let count = values.clone().count().max(1) as f64;
+        let mean = values.clone().sum::<f64>() / count;
+        let square = values.clone().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        let deviation = square.sqrt();
+        let cube = values.map(|value| ((value - mean) / deviation).powi(3)).sum::<f64>() / count;
+        Moments { mean, deviation, skewness: if deviation > 0.0 { cube } else { 0.0 } }
+    }
+}
+
+/// The columns of a matrix that hold anything but 0 and 1.
+pub fn number_columns(features: &Features) -> Vec<NumberColumn> {
+    let mut is_number = vec![false; features.columns()];
+    match features {
+        Features::Dense { columns, values } => {
+            for row in values.chunks_exact((*columns).max(1)) {
+                for (is_number, &value) in is_number.iter_mut().zip(row) {
+                    *is_number |= value != 0.0 && value != 1.0;
+                }
+            }
+        }
+        Features::Sparse { indices, values, .. } => {
+            for (&column, &value) in indices.iter().zip(values.as_deref().unwrap_or_default()) {
+                is_number[column as usize] |= value != 0.0 && value != 1.0;
+            }
+        }
+    }
+    let numbers = is_number.into_iter().enumerate().filter(|(_, is_number)| *is_number);
+    numbers.map(|(column, _)| NumberColumn::new(column)).collect()
+}
+
+/// Whether a list of number columns fits a matrix: ascending, none twice, each with sound bounds and map.
+pub(crate) fn check(numbers: &[NumberColumn], columns: usize) -> Result<()> {
+    let wrong = |number: &NumberColumn, what: &str| {
+        Err(Problem::Invalid(format!("number column {}: {what}", number.column)).into())
+    };
+    for (at, number) in numbers.iter().enumerate() {
+        let beside = number.missing.unwrap_or(number.column);
+        if number.column as usize >= columns || beside as usize >= columns {
+            let (index, limit) = (number.column.max(beside).to_string(), columns as u64);
+            return Err(Problem::IndexOutOfRange { index, limit }.at(Place::Key("number columns".into())));
+        }
+        if at > 0 && numbers[at - 1].column >= number.column {
+            return wrong(number, "the list is not in order");
+        }
+        if number.bounds.is_some_and(|[low, high]| !Map::Bounds { low, high }.is_valid()) {
+            return wrong(number, "the lower bound is not below the upper one");
+        }
+        if number.map.is_some_and(|map| !map.is_valid()) {
+            return wrong(number, "its map is none");
+        }
+    }
+    Ok(())
+}
+
+/// The same features with every number column brought to scale, and the list of the maps. Columns that were mapped before
+/// stay.
+pub(crate) fn prepare(
+    features: Features,
+    rows: usize,
+    numbers: Vec<NumberColumn>,
+    how: Preparation,
+) -> Result<(Features, Vec<NumberColumn>)> {
+    let mut known = match how {
+        Preparation::Standardise => known_values(&features, rows, &numbers)?,
+        Preparation::RowByRow => vec![],
+    };
+    known.resize_with(numbers.len(), || None);
+    let chosen = numbers.into_par_iter().zip(known).map(|(number, known)| {
+        let map = match (how, number.bounds) {
+            _ if number.map.is_some() => None,
+            (Preparation::RowByRow, Some([low, high])) => Some(Map::Bounds { low, high }),
+            (Preparation::RowByRow, None) => Some(Map::SignedLog),
+            (Preparation::Standardise, bounds) => {
+                known.map(|Known { values, zeros }| Map::standard(values, zeros, bounds)).transpose()?
+            }
+        };
+        Ok((number, map))
+    });
+    let chosen: Vec<(NumberColumn, Option<Map>)> = chosen.collect::<Result<_>>()?;
+    let maps: Vec<(&NumberColumn, Map)> =
+        chosen.iter().filter_map(|(number, map)| Some((number, (*map)?))).collect();
+    let features = map_columns(features, rows, &maps)?;
+    // What needs no map is ready as it is.
+    let numbers = chosen.into_iter().filter_map(|(number, map)| {
+        let map = Some(map.or(number.map)?);
+        Some(NumberColumn { map, ..number })
+    });
+    Ok((features, numbers.collect()))
+}
+
+/// The same maps for other rows of the same columns.
+pub(crate) fn prepare_as(features: Features, rows: usize, numbers: &[NumberColumn]) -> Result<Features> {
+    let maps: Vec<(&NumberColumn, Map)> =
+        numbers.iter().filter_map(|number| Some((number, number.map?))).collect();
+    map_columns(features, rows, &maps)
+}
+
+/// The values of a column that are not missing.
+struct Known {
+    /// Those that are not 0.
+    values: Vec<f64>,
+    zeros: usize,
+}
+
+/// The values of each column; nothing for a column that was mapped before, or that is a switch: 0 and 1 only.
+fn known_values(features: &Features, rows: usize, numbers: &[NumberColumn]) -> Result<Vec<Option<Known>>> {
+    let real: Vec<u32> = number_columns(features).into_iter().map(|number| number.column).collect();
+    let mut place = vec![usize::MAX; features.columns()];
+    let mut known: Vec<Option<Known>> = Vec::with_capacity(numbers.len());
+    for (at, number) in numbers.iter().enumerate() {
+        let is_real = number.map.is_none() && real.binary_search(&number.column).is_ok();
+        known.push(is_real.then_some(Known { values: vec![], zeros: rows }));
+        if is_real {
+            place[number.column as usize] = at;
+        }
+    }
+    let mut stored: Vec<(usize, f32)> = vec![];
+    for row in 0..rows {
+        stored.clear();
+        stored.extend(features.row(row).filter(|(_, value)| *value != 0.0));
+        for &(column, value) in &stored {
+            if let Some(Some(known)) = known.get_mut(place[column]) {
+                known.zeros -= 1;
+                room::push(&mut known.values, f64::from(value))?;
+            }
+        }
+        for (number, known) in numbers.iter().zip(&mut known).filter(|(number, _)| number.missing.is_some()) {
+            let is_there = |column: u32| stored.binary_search_by_key(&(column as usize), |s| s.0).is_ok();
+            if let (Some(known), true) = (known, number.missing.is_some_and(is_there)) {
+                // What stands in the place of a missing value is 0.
+                known.zeros = known.zeros.saturating_sub(1);
+            }
+        }
+    }
+    Ok(known)
+}
+
+fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -> Result<Features> {
+    if maps.is_empty() {
+        return Ok(features);
+    }
+    let mut by_column: Vec<Option<(Option<u32>, Map)>> = vec![None; features.columns()];
+    for (number, map) in maps {
+        by_column[number.column as usize] = Some((number.missing, *map));
+    }
+    match features {
+        Features::Dense { columns, values } => {
+            let mut values = room::copy(&values)?;
+            values.par_chunks_exact_mut(columns).for_each(|row| {
+                // Indicators are no number columns: they are as they were, whatever the order.
+                for (number, map) in maps {
+                    let missing = number.missing.is_some_and(|missing| row[missing as usize] != 0.0);
+                    let value = &mut row[number.column as usize];
+                    *value = if missing { 0.0 } else { map.apply(*value) };
+                }
+            });
+            Features::dense(rows, columns, values)
+        }
+        Features::Sparse { .. } => {
+            let columns = features.columns();
+            // Zeros that become something else must be there: in every row, but where the value is missing.
+            let filled: Vec<(usize, Option<u32>, f32)> = maps
+                .iter()
+                .filter(|(_, map)| !map.keeps_zero())
+                .map(|(number, map)| (number.column as usize, number.missing, map.apply(0.0)))
+                .collect();
+            let (mut offsets, mut indices, mut values) = (room::with_room(rows + 1)?, vec![], vec![]);
+            offsets.push(0u64);
+            let mut dense: Vec<(usize, f32)> = vec![];
+            for row in 0..rows {
+                dense.clear();
+                dense.extend(features.row(row));
+                let has = |column: u32| {
+                    dense
+                        .binary_search_by_key(&(column as usize), |entry| entry.0)
+                        .is_ok_and(|at| dense[at].1 != 0.0)
+                };
+                let mut put: Vec<(usize, f32)> = Vec::with_capacity(dense.len() + filled.len());
+                for &(column, value) in &dense {
+                    match by_column[column] {
+                        None => put.push((column, value)),
+                        Some((missing, _)) if missing.is_some_and(has) => {}
+                        Some((_, map)) => put.push((column, map.apply(value))),
+                    }
+                }
+                for &(column, missing, zero) in &filled {
+                    let there = dense.binary_search_by_key(&column, |entry| entry.0).is_ok();
+                    if !there && !missing.is_some_and(has) {
+                        put.push((column, zero));
+                    }
+                }
+                put.sort_unstable_by_key(|entry| entry.0);
+                for (column, value) in put {
+                    room::push(&mut indices, column as u32)?;
+                    room::push(&mut values, value)?;
+                }
+                offsets.push(indices.len() as u64);
+            }
+            Features::sparse(rows, columns, offsets, indices, Some(values.into()))
+        }
+    }
+}

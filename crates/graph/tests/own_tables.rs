@@ -1,0 +1,285 @@
+//! Tables as people have them: labels that are not known, columns in any unit, dates, texts, other people's separators.
+
+use progap_graph::read::columns::{Bound, ColumnKind};
+use progap_graph::read::{Described, LoadOptions, describe, table};
+use progap_graph::scale::{Curve, Map};
+use progap_graph::{Dataset, Error, Part, Place, Preparation, Problem, Ratios, UNLABELLED};
+
+fn read_with(nodes: &str, options: &LoadOptions) -> Result<Dataset, Error> {
+    let edges = "source,target\n";
+    table::read_bytes(("nodes.csv", nodes.as_bytes()), ("edges.csv", edges.as_bytes()), options)
+}
+
+fn read(nodes: &str) -> Dataset {
+    read_with(nodes, &LoadOptions::default()).unwrap()
+}
+
+fn described(nodes: &str) -> Described {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("nodes.csv"), nodes).unwrap();
+    std::fs::write(folder.path().join("edges.csv"), "source,target\n").unwrap();
+    describe(folder.path(), &LoadOptions::default()).unwrap()
+}
+
+#[test]
+fn labels_may_be_unknown_and_such_nodes_are_in_no_part() {
+    for empty in ["", "NaN", "null", "nan"] {
+        let data = read(&format!("id,label,split\n1,b,train\n2,{empty},test\n3,a,val\n4,{empty},train\n"));
+        assert_eq!(data.labels(), [1, UNLABELLED, 0, UNLABELLED], "{empty:?}");
+        assert_eq!((data.labelled(), data.class_names()), (2, &["a".to_string(), "b".into()][..]));
+        let split = data.split().unwrap();
+        let parts = [0, 1, 2, 3].map(|node| split.part(node));
+        assert_eq!(parts, [Part::Train, Part::Unused, Part::Val, Part::Unused]);
+        assert_eq!((data.label(0), data.label(1)), (Some(1), None));
+    }
+}
+
+#[test]
+fn minus_one_is_no_class_among_whole_numbers() {
+    assert_eq!(read("id,label\n1,0\n2,-1\n3,2\n").labels(), [0, UNLABELLED, 1]);
+    // Among other labels it is one like any other.
+    assert_eq!(read("id,label\n1,x\n2,-1\n3,y\n").class_names(), ["-1", "x", "y"]);
+    assert_eq!(read("id,label\n1,-2\n2,-1\n3,1\n").class_names(), ["-2", "-1", "1"]);
+}
+
+#[test]
+fn a_column_may_say_which_labels_are_known() {
+    for spelling in ["labelled", "Labeled"] {
+        let data = read(&format!("id,label,{spelling},x\n1,a,true,1\n2,b,False,2\n3,c,1,3\n4,a,,4\n"));
+        assert_eq!(data.labels(), [0, UNLABELLED, 1, UNLABELLED]);
+        assert_eq!(data.class_names(), ["a", "c"], "a class that nobody is known to have is none");
+        assert_eq!(data.feature_names(), ["x"]);
+    }
+    let wrong = read_with("id,label,labelled\n1,a,perhaps\n", &LoadOptions::default()).unwrap_err();
+    assert_eq!(wrong.place(), Some(&Place::Cell { row: 2, column: "labelled".into() }));
+}
+
+#[test]
+fn random_splits_are_drawn_over_labelled_nodes() {
+    let mut nodes = String::from("id,label\n");
+    (0..400).for_each(|node| nodes += &format!("{node},{}\n", ["x", "", "y", ""][node % 4]));
+    let data = read(&nodes).with_random_split(Ratios::default(), 3).unwrap();
+    let split = data.split().unwrap();
+    assert_eq!(
+        [Part::Train, Part::Val, Part::Test, Part::Unused].map(|p| split.count(p)),
+        [150, 20, 30, 200]
+    );
+    assert!((0..400).all(|node| (split.part(node) == Part::Unused) == data.label(node).is_none()));
+    assert_eq!(data.homophily(), None, "no edges");
+}
+
+#[test]
+fn missing_numbers_are_zero_beside_an_indicator() {
+    let data = read("id,label,age,pay\n1,a,30,\n2,b,,2.5\n3,a,50,3.5\n");
+    assert_eq!(data.feature_names(), ["age", "age missing", "pay", "pay missing"]);
+    let expected = [30.0, 0.0, 0.0, 1.0, 0.0, 1.0, 2.5, 0.0, 50.0, 0.0, 3.5, 0.0];
+    assert_eq!(data.features().to_dense(3), expected);
+    assert_eq!(
+        data.numbers().iter().map(|n| (n.column, n.missing)).collect::<Vec<_>>(),
+        [(0, Some(1)), (2, Some(3))]
+    );
+    // Standardised, a missing value is the mean of the others, which is 0.
+    let standard = data.prepared(Preparation::Standardise).unwrap();
+    assert_eq!(
+        standard.features().to_dense(3),
+        [-1.0, 0.0, 0.0, 1.0, 0.0, 1.0, -1.0, 0.0, 1.0, 0.0, 1.0, 0.0]
+    );
+}
+
+#[test]
+fn separators_decimal_commas_and_index_columns_are_recognised() {
+    let data = read(";id;label;pay\n0;7;a;1,5\n1;8;b;2,5\n");
+    assert_eq!(
+        (data.feature_names(), data.features().to_dense(2)),
+        (&["pay".to_string()][..], vec![1.5, 2.5])
+    );
+    let tabs = read("Unnamed: 0\tid\tlabel\tx\n0\t7\ta\t3\n");
+    assert_eq!((tabs.feature_names(), tabs.node_ids().name(0)), (&["x".to_string()][..], "7".to_string()));
+    // Where no column is called an id, the index is.
+    let index = read(",label,x\nann,a,3\nbob,b,4\n");
+    assert_eq!(
+        (index.node_ids().name(1), index.feature_names()),
+        ("bob".to_string(), &["x".to_string()][..])
+    );
+    let other = read("node_id,class,x\n5,a,3\n");
+    assert_eq!((other.node_ids().name(0), other.class_names()), ("5".to_string(), &["a".to_string()][..]));
+}
+
+#[test]
+fn dates_become_days_and_texts_that_only_look_alike_stay() {
+    let data = read("id,label,joined\n1,a,2000-01-02\n2,b,\n3,b,2024-02-29 12:00\n");
+    assert_eq!(data.feature_names(), ["joined", "joined missing"]);
+    assert_eq!(data.features().to_dense(3), [1.0, 0.0, 0.0, 1.0, 8825.5, 0.0]);
+    let mixed = read("id,label,joined\n1,a,2000-01-02\n2,b,soon\n");
+    assert_eq!(mixed.feature_names(), ["joined=2000-01-02", "joined=soon"]);
+    let mut options = LoadOptions::default();
+    options.columns.column("joined").kind = Some(ColumnKind::Date);
+    let error = read_with("id,label,joined\n1,a,2000-01-02\n2,b,soon\n", &options).unwrap_err();
+    assert_eq!(error.place(), Some(&Place::Cell { row: 3, column: "joined".into() }));
+    assert!(error.to_string().contains("\"soon\" is not a date"), "{error}");
+}
+
+#[test]
+fn nearly_unique_texts_are_refused_unless_the_user_says_what_they_are() {
+    let mut nodes = String::from("id,label,name\n");
+    (0..60).for_each(|node| nodes += &format!("{node},{},Person {node}\n", ["x", "y"][node % 2]));
+    let error = read_with(&nodes, &LoadOptions::default()).unwrap_err();
+    assert!(matches!(error.problem(), Problem::NearlyUnique { values: 60, nodes: 60, .. }), "{error}");
+    assert_eq!(error.place(), Some(&Place::Column("name".into())));
+    assert!(error.to_string().contains("leave the column out, hash its words"), "{error}");
+
+    let with = |kind: ColumnKind| {
+        let mut options = LoadOptions::default();
+        options.columns.column("name").kind = Some(kind);
+        read_with(&nodes, &options).unwrap()
+    };
+    assert_eq!(with(ColumnKind::Drop).features().columns(), 0);
+    assert_eq!(with(ColumnKind::Category).features().columns(), 60);
+    let words = with(ColumnKind::Text);
+    assert_eq!((words.features().columns(), words.numbers().len()), (64, 0));
+    // Everybody has the word "person", and all but few one more.
+    let sums: Vec<usize> =
+        (0..60).map(|node| words.features().row(node).filter(|(_, v)| *v == 1.0).count()).collect();
+    assert!(sums.iter().all(|&words| words == 2 || words == 1), "{sums:?}");
+}
+
+#[test]
+fn categories_are_cut_listed_or_declared() {
+    let nodes = "id,label,town\n1,a,Ayr\n2,b,Bath\n3,a,Ayr\n4,a,Crewe\n5,b,Bath\n6,b,\n";
+    let names = |options: &LoadOptions| read_with(nodes, options).unwrap().feature_names().to_vec();
+    let mut options = LoadOptions::default();
+    options.columns.max_categories = Some(2);
+    assert_eq!(names(&options), ["town=Ayr", "town=Bath", "town=other"]);
+    let mut options = LoadOptions::default();
+    options.columns.column("town").categories = Some(["Dover", "other", "Ayr"].map(String::from).to_vec());
+    assert_eq!(names(&options), ["town=Dover", "town=other", "town=Ayr"]);
+    options.columns.column("town").categories = Some(["Ayr", "Bath"].map(String::from).to_vec());
+    let error = read_with(nodes, &options).unwrap_err();
+    assert_eq!(error.place(), Some(&Place::Cell { row: 5, column: "town".into() }));
+    assert!(error.to_string().contains("\"Crewe\" is none of the declared categories"), "{error}");
+    let mut unknown = LoadOptions::default();
+    unknown.columns.drop = vec!["twon".into()];
+    let error = read_with(nodes, &unknown).unwrap_err().to_string();
+    assert!(error.contains("no column \"twon\" (found: id, label, town)"), "{error}");
+    unknown.columns.drop = vec!["label".into()];
+    assert!(read_with(nodes, &unknown).unwrap_err().to_string().contains("no feature"));
+}
+
+#[test]
+fn only_columns_that_are_kept_become_features() {
+    let mut options = LoadOptions::default();
+    options.columns.keep = vec!["b".into()];
+    assert_eq!(read_with("id,label,a,b,c\n1,x,1,2,3\n", &options).unwrap().feature_names(), ["b"]);
+}
+
+#[test]
+fn bounds_are_declared_per_column_and_values_beyond_are_brought_to_them() {
+    let nodes = "id,label,age,joined\n1,a,30,2000-01-11\n2,b,150,2000-01-01\n3,a,-2,2000-01-21\n";
+    let mut options = LoadOptions::default();
+    options.columns.column("age").bounds = Some([Bound::Number(0.0), Bound::Number(120.0)]);
+    let dates = ["2000-01-01", "2000-01-21"].map(|date| Bound::Date(date.into()));
+    options.columns.column("joined").bounds = Some(dates);
+    let data = read_with(nodes, &options).unwrap();
+    let by_row = data.clone().prepared(Preparation::RowByRow).unwrap();
+    assert_eq!(by_row.features().to_dense(3), [-0.5, 0.0, 1.0, -1.0, -1.0, 1.0]);
+    assert_eq!(by_row.numbers()[0].map, Some(Map::Bounds { low: 0.0, high: 120.0 }));
+    let standard = data.prepared(Preparation::Standardise).unwrap();
+    let ages: Vec<f32> = standard.features().to_dense(3).into_iter().step_by(2).collect();
+    assert!((ages[1] - ages[2]).abs() > 2.0 && ages.iter().sum::<f32>().abs() < 1e-5, "{ages:?}");
+    for (bad, what) in [([5.0, 5.0], "not below"), ([0.0, f64::NAN], "not finite")] {
+        options.columns.column("age").bounds = Some(bad.map(Bound::Number));
+        let error = read_with(nodes, &options).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+        assert_eq!(error.place(), Some(&Place::Column("age".into())));
+    }
+    options.columns.column("age").bounds = Some(["young", "old"].map(|date| Bound::Date(date.into())));
+    assert!(read_with(nodes, &options).unwrap_err().to_string().contains("\"young\" is not a date"));
+}
+
+#[test]
+fn what_became_of_each_column_is_told() {
+    let Described { columns, .. } =
+        described(",id,label,age,town,on\n0,1,a,30,Ayr,true\n1,2,,,Bath,false\n2,3,b,55,,true\n");
+    let kinds: Vec<_> = columns.iter().map(|c| (c.name.as_str(), c.kind, c.missing, c.features)).collect();
+    let expected = [
+        ("Unnamed: 0", "not used", 0, 0),
+        ("id", "id", 0, 0),
+        ("label", "label", 1, 0),
+        ("age", "number", 1, 2),
+        ("town", "category", 1, 2),
+        ("on", "switch", 0, 1),
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!((columns[3].range, columns[4].categories), (Some([30.0, 55.0]), Some(2)));
+}
+
+/// Columns in any unit, shifted, and log-normal ones become the same numbers where whole columns may be looked at.
+#[test]
+fn standardised_columns_do_not_depend_on_their_unit() {
+    let z = |node: usize| f64::from((node * 7919 % 1000) as u32) / 500.0 - 1.0;
+    let column = |map: &dyn Fn(f64) -> f64| {
+        let mut nodes = String::from("id,label,x\n");
+        (0..1000).for_each(|node| nodes += &format!("{node},{},{:e}\n", node % 2, map(z(node))));
+        let data = read(&nodes).prepared(Preparation::Standardise).unwrap();
+        (data.features().to_dense(1000), data.numbers()[0].map)
+    };
+    let (plain, _) = column(&|z| z);
+    for unit in [1e-6, 1e6, -3.0] {
+        let (other, _) = column(&|z| z * unit);
+        let sign = if unit < 0.0 { -1.0 } else { 1.0 };
+        assert!(plain.iter().zip(&other).all(|(a, b)| (a - sign * b).abs() < 1e-4), "{unit}");
+    }
+    let (shifted, _) = column(&|z| 1000.0 + z);
+    assert!(plain.iter().zip(&shifted).all(|(a, b)| (a - b).abs() < 1e-3));
+    for unit in [1e-6, 1.0, 1e6] {
+        let (log_normal, map) = column(&|z| (5.0 * z).exp() * unit);
+        assert!(matches!(map, Some(Map::Standard { curve: Curve::Log { .. }, .. })), "{map:?}");
+        assert!(plain.iter().zip(&log_normal).all(|(a, b)| (a - b).abs() < 1e-3), "{unit}");
+    }
+}
+
+/// At node level nothing is computed over rows: what one row holds changes no other.
+#[test]
+fn row_by_row_a_node_s_value_changes_no_other_row() {
+    let with = |pay: &str| {
+        let nodes = format!("id,label,pay,age\n1,a,1200.5,30\n2,b,-7,\n3,a,{pay},50\n");
+        read(&nodes).prepared(Preparation::RowByRow).unwrap()
+    };
+    let (one, other) = (with("3"), with("1e9"));
+    for node in 0..2 {
+        assert!(one.features().row(node).eq(other.features().row(node)));
+    }
+    assert_eq!(one.numbers(), other.numbers());
+    let pay = one.features().to_dense(3)[0];
+    assert!((f64::from(pay) - 1201.5f64.log2()).abs() < 1e-5, "{pay}");
+    assert_eq!(one.features().row(2).next(), Some((0, 2.0)), "log2(1 + 3)");
+}
+
+/// What was learnt about columns is kept, and maps rows that come later in the same way.
+#[test]
+fn maps_are_kept_in_files_and_apply_to_other_rows() {
+    let trained = read("id,label,pay\n1,a,10\n2,,20\n3,b,60\n").prepared(Preparation::Standardise).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trained.progap");
+    progap_graph::store::write(&trained, &path).unwrap();
+    let kept = progap_graph::store::open(&path).unwrap();
+    assert_eq!(kept, trained);
+    let path = folder.path().join("trained.npz");
+    progap_graph::write::npz::write(&trained, &path).unwrap();
+    assert_eq!(progap_graph::read::npz::read(&path).unwrap().named(""), trained);
+    let later = read("id,label,pay\n9,a,20\n8,b,70\n").prepared_as(kept.numbers()).unwrap();
+    let (old, new) = (kept.features().to_dense(3), later.features().to_dense(2));
+    assert_eq!(old[1], new[0]);
+    assert!(new[1] > old[2]);
+    assert_eq!(later.clone().prepared(Preparation::Standardise).unwrap(), later, "done once");
+}
+
+#[test]
+fn one_hot_columns_and_words_stay_as_they_are() {
+    let nodes = "id,label,town,a,b\n1,x,Ayr,1,0\n2,y,Bath,0,1\n3,x,Ayr,1,1\n";
+    let data = read(nodes);
+    assert!(data.numbers().is_empty());
+    for how in [Preparation::Standardise, Preparation::RowByRow] {
+        assert_eq!(data.clone().prepared(how).unwrap(), data);
+    }
+}

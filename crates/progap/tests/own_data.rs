@@ -1,0 +1,228 @@
+//! Data as people have it: nodes without labels, splits without validation or test nodes, columns in any unit.
+
+mod common;
+
+use common::twins::small_network;
+use common::{assert_verified, folder, stopped_and_resumed_on, train_on};
+use progap::settings::Method;
+use progap::{Level, Release, Settings};
+use progap_graph::{
+    Dataset, DatasetParts, Features, NumberColumn, Part, Preparation, Ratios, Split, UNLABELLED,
+};
+
+/// The network with every second label taken away.
+fn half_labelled() -> Dataset {
+    let data = small_network();
+    let labels: Vec<u32> = data
+        .labels()
+        .iter()
+        .enumerate()
+        .map(|(node, &label)| if node % 2 == 0 { label } else { UNLABELLED })
+        .collect();
+    let parts = DatasetParts { labels: labels.into(), split: None, ..data.into_parts() };
+    Dataset::new(parts).expect("a data set").with_random_split(Ratios::default(), 2).expect("a split")
+}
+
+fn with_split(data: &Dataset, part: impl Fn(Part) -> Part) -> Dataset {
+    let split = data.split().expect("a split");
+    let split = Split::from_parts((0..data.nodes()).map(|node| part(split.part(node))));
+    Dataset::new(DatasetParts { split: Some(split), ..data.clone().into_parts() }).expect("a data set")
+}
+
+/// The network with a column in raw units beside its others.
+fn with_column(data: &Dataset, value: impl Fn(usize) -> f32, bounds: Option<[f64; 2]>) -> Dataset {
+    let (nodes, columns) = (data.nodes(), data.features().columns());
+    let mut dense = Vec::with_capacity(nodes * (columns + 1));
+    for (node, row) in data.features().to_dense(nodes).chunks_exact(columns).enumerate() {
+        dense.extend_from_slice(row);
+        dense.push(value(node));
+    }
+    let numbers = vec![NumberColumn { bounds, ..NumberColumn::new(columns) }];
+    let features = Features::dense(nodes, columns + 1, dense).expect("features");
+    Dataset::new(DatasetParts { features, feature_names: vec![], numbers, ..data.clone().into_parts() })
+        .expect("a data set")
+}
+
+fn settings(method: Method, level: Level) -> Settings {
+    let epochs = if level == Level::Node { 2 } else { 5 };
+    let delta = (method != Method::EdgeRand && level != Level::None).then_some(1e-5);
+    Settings { epochs, batch_size: 40, seed: Some(7), delta, ..Settings::of(method, level) }
+}
+
+const ALL: [(Method, Level); 9] = [
+    (Method::Progap, Level::None),
+    (Method::Progap, Level::Edge),
+    (Method::Progap, Level::Node),
+    (Method::Gap, Level::Edge),
+    (Method::Mlp, Level::Edge),
+    (Method::Mlp, Level::Node),
+    (Method::Sage, Level::None),
+    (Method::EdgeRand, Level::Edge),
+    (Method::DpGnn, Level::Node),
+];
+
+fn everyone(release: &Release) -> Vec<u32> {
+    (0..release.nodes().nodes() as u32).collect()
+}
+
+#[test]
+fn nodes_without_labels_are_predicted_and_never_trained_or_tested_on() {
+    let data = half_labelled();
+    for (method, level) in ALL {
+        let what = format!("{method} {level}");
+        let (_keep, folder) = folder();
+        let release =
+            train_on(&data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_verified(&folder);
+        let nodes = release.nodes();
+        assert_eq!(nodes.labelled(), data.labelled(), "{what}");
+        assert!(
+            (0..data.nodes()).all(|node| nodes.label(node).is_some() == data.label(node).is_some()),
+            "{what}"
+        );
+        let predictions = release.predict_nodes(&everyone(&release)).expect("predicted");
+        assert!(predictions.classes.iter().all(|&class| (class as usize) < data.classes()), "{what}");
+        assert!(release.metrics.test_accuracy.is_finite(), "{what}");
+        let said = format!("which have a label ({} of {})", data.labelled(), data.nodes());
+        assert!(release.statement.public.iter().any(|text| text.contains(&said)), "{what}");
+    }
+}
+
+#[test]
+fn without_validation_nodes_the_last_epoch_is_taken() {
+    let data = with_split(&half_labelled(), |part| if part == Part::Val { Part::Train } else { part });
+    for (method, level) in ALL {
+        let what = format!("{method} {level}");
+        let (_keep, folder) = folder();
+        let release =
+            train_on(&data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_verified(&folder);
+        assert_eq!(release.statement.selection, progap::settings::Selection::LastEpoch, "{what}");
+        assert!(release.metrics.val_accuracy.is_nan() && release.metrics.test_accuracy.is_finite(), "{what}");
+        if let Some(choice) = &release.statement.choice {
+            assert_eq!(
+                choice.stage, release.config.settings.depth,
+                "{what}: the stage that reads all aggregates"
+            );
+        }
+    }
+    stopped_and_resumed_on(&data, &settings(Method::Progap, Level::Edge), &[3, 7]);
+}
+
+#[test]
+fn without_test_nodes_no_accuracy_is_claimed() {
+    let none = |part| if part == Part::Test { Part::Train } else { part };
+    let neither = |part| if part == Part::Unused { part } else { Part::Train };
+    for data in [with_split(&half_labelled(), none), with_split(&half_labelled(), neither)] {
+        for (method, level) in ALL {
+            let what = format!("{method} {level}");
+            let (_keep, folder) = folder();
+            let release =
+                train_on(&data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_verified(&folder);
+            let metrics = &release.metrics;
+            assert!(metrics.test_accuracy.is_nan() && metrics.features_only_accuracy.is_none(), "{what}");
+            assert!(metrics.stage_test_accuracies.iter().all(|accuracy| accuracy.is_nan()), "{what}");
+        }
+    }
+    let data = with_split(&half_labelled(), neither);
+    stopped_and_resumed_on(&data, &settings(Method::Progap, Level::Edge), &[7]);
+}
+
+#[test]
+fn a_node_without_a_label_changes_nothing_by_what_its_label_would_be() {
+    // The marker is all there is: the same data with other labels for those nodes cannot even be said.
+    let data = half_labelled();
+    let (_one, one) = folder();
+    let (_other, other) = folder();
+    let release = train_on(&data, &settings(Method::Progap, Level::Edge), &one).expect("trained");
+    let again = train_on(&data, &settings(Method::Progap, Level::Edge), &other).expect("trained");
+    assert_eq!(
+        release.predict_nodes(&everyone(&release)).expect("p"),
+        again.predict_nodes(&everyone(&again)).expect("p")
+    );
+    let split = release.nodes().split().expect("a split");
+    assert!((0..data.nodes()).all(|node| data.label(node).is_some() || split.part(node) == Part::Unused));
+}
+
+/// Where features are public a column's unit changes nothing; where they are private and bounds are declared it does not either.
+#[test]
+fn the_unit_of_a_column_changes_nothing() {
+    let data = small_network();
+    let value = |node: usize| 3.0 + data.labels()[node] as f32 + (node * 37 % 101) as f32 / 50.0;
+    let plain = Some([0.0, 10.0]);
+    for level in [Level::None, Level::Edge, Level::Node] {
+        let settings = settings(Method::Progap, level);
+        let accuracy = |unit: f32, bounds| {
+            let (_keep, folder) = folder();
+            let data = with_column(&data, |node| value(node) * unit, bounds);
+            let release = train_on(&data, &settings, &folder).expect("trained");
+            assert_verified(&folder);
+            release.metrics.test_accuracy
+        };
+        let expected = accuracy(1.0, plain);
+        // Powers of two round nothing, so that every bit is the same, the noise included; the last one is beyond what could be
+        // trained on as it is.
+        for exponent in [-20, 10, 50] {
+            let unit = 2f32.powi(exponent);
+            let bounds = plain.map(|[low, high]| [low * f64::from(unit), high * f64::from(unit)]);
+            assert_eq!(accuracy(unit, bounds), expected, "{level} {unit:e}");
+        }
+    }
+}
+
+#[test]
+fn a_release_keeps_the_maps_of_its_columns_where_features_are_public() {
+    let data = with_column(&small_network(), |node| node as f32 * 1e5, None);
+    let last = data.features().columns() - 1;
+    let (_keep, folder) = folder();
+    let release = train_on(&data, &settings(Method::Progap, Level::Edge), &folder).expect("trained");
+    let numbers = release.nodes().numbers();
+    assert!(numbers.len() == 1 && numbers[0].map.is_some());
+    let column: Vec<f32> = (0..data.nodes())
+        .map(|node| {
+            release.nodes().features().row(node).find(|(column, _)| *column == last).map_or(0.0, |e| e.1)
+        })
+        .collect();
+    let mean = column.iter().sum::<f32>() / column.len() as f32;
+    let square = column.iter().map(|value| value * value).sum::<f32>() / column.len() as f32;
+    assert!(mean.abs() < 1e-4 && (square - 1.0).abs() < 1e-3, "{mean} {square}");
+    let same = data.clone().prepared_as(numbers).expect("prepared");
+    assert_eq!(same.features().to_dense(data.nodes()), release.nodes().features().to_dense(data.nodes()));
+}
+
+#[test]
+fn nodes_without_any_feature_learn_from_the_graph_alone() {
+    let data = small_network();
+    let bare = DatasetParts { features: Features::none(), feature_names: vec![], ..data.into_parts() };
+    let data = Dataset::new(bare).expect("a data set");
+    for (method, level) in ALL {
+        let (_keep, folder) = folder();
+        let release = train_on(&data, &settings(method, level), &folder);
+        let release = release.unwrap_or_else(|e| panic!("{method} {level}: {e}"));
+        assert_verified(&folder);
+        assert_eq!(release.statement.feature_columns, 1);
+        release.predict_nodes(&everyone(&release)).expect("predicted");
+    }
+    let long = Settings { epochs: 60, ..settings(Method::Progap, Level::None) };
+    let (_keep, folder) = folder();
+    let metrics = train_on(&data, &long, &folder).expect("trained").metrics;
+    let before = metrics.features_only_accuracy.expect("a first stage");
+    assert!(metrics.test_accuracy > before + 0.05, "{before} {}", metrics.test_accuracy);
+}
+
+/// At node level the public part of a release holds no map and no bound that was computed from rows.
+#[test]
+fn at_node_level_columns_are_mapped_row_by_row() {
+    let data = with_column(&small_network(), |node| node as f32 * 1e5, None);
+    let settings = settings(Method::Progap, Level::Node);
+    assert_eq!(settings.preparation(), Preparation::RowByRow);
+    let (_keep, folder) = folder();
+    train_on(&data, &settings, &folder).expect("trained");
+    let public = progap_graph::store::read(&folder.join("nodes.progap")).expect("nodes");
+    assert!(public.numbers().is_empty() && public.features().columns() == 0);
+    let own = progap_graph::store::read(&folder.join("private/rows.progap")).expect("rows");
+    let last = own.features().columns() - 1;
+    let row = own.features().row(7).find(|(column, _)| *column == last).expect("a value");
+    assert_eq!(row.1, (1.0 + 7e5f64).log2() as f32);
+}
