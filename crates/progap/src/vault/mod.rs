@@ -17,7 +17,7 @@
 //! A method cannot read an edge:
 //!
 //! ```compile_fail,E0616
-//! fn peek(vault: &progap::vault::Vault) -> usize {
+//! fn peek(vault: &progap::internals::Vault) -> usize {
 //!     vault.graph.edges()
 //! }
 //! ```
@@ -25,7 +25,7 @@
 //! nor, at node level, a row:
 //!
 //! ```compile_fail,E0616
-//! fn peek(vault: &progap::vault::Vault) -> u32 {
+//! fn peek(vault: &progap::internals::Vault) -> u32 {
 //!     vault.rows.labels[0]
 //! }
 //! ```
