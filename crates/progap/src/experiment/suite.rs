@@ -352,6 +352,9 @@ impl Maker<'_> {
                                 }
                             }
                             Ok(cell) if optional && cell.candidates == defaults => {}
+                            // Without a query there is nothing to account for: presets do not differ.
+                            Ok(cell)
+                                if optional && self.name != Name::Ablation && cell.epsilon == Some(0.0) => {}
                             cell => {
                                 let cell = cell?;
                                 if !optional {
