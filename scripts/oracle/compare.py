@@ -49,7 +49,7 @@ def main():
     args = parser.parse_args()
     draw = random.Random(args.seed)
     questions = [{"event": random_tree(draw), "delta": 10 ** draw.uniform(-9, -2)} for _ in range(args.trees)]
-    command = ["cargo", "run", "--quiet", "--release", "-p", "progap-privacy", "--example", "account"]
+    command = ["cargo", "run", "--quiet", "--release", "-p", "progap-privacy", "--example", "side_by_side"]
     text = "".join(json.dumps(question) + "\n" for question in questions)
     answers = subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     failures = 0

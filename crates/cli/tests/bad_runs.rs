@@ -229,7 +229,7 @@ fn runs_that_cannot_go_on() {
     let run = String::from_utf8(before["run.json"].clone()).expect("text");
     put(at, &[("r/run.json", run.replace("\"epsilon\": 1.0", "\"epsilon\": 5.0").as_bytes())]);
     resume(&["run.json", "changed since the run began"]);
-    put(at, &[("r/run.json", run.replace("\"version\": 2", "\"version\": 1").as_bytes())]);
+    put(at, &[("r/run.json", run.replace("\"version\": 3", "\"version\": 2").as_bytes())]);
     resume(&["run.json", "another version"]);
     put(at, &[("r/run.json", b"{}")]);
     resume(&["run.json"]);

@@ -109,7 +109,10 @@ fn budgets_that_no_run_can_ever_use_are_refused_and_no_file_is_made() {
     // More than one record in expectation.
     with("1", "1e-4", &["--unit", "edge"], &["delta", "edges"]);
     with("1", "1e-3", &["--unit", "node"], &["delta", "1500 nodes"]);
-    with("1", DELTA, &["--unit", "planet"], &["planet", "--unit"]);
+    let budget = ["ledger", "init", "b.db", "--data", "g.progap", "--epsilon", "1", "--delta", DELTA];
+    let unknown = progap_in(at, &[&budget[..], &["--unit", "planet"]].concat());
+    assert!(!unknown.success && unknown.stderr.contains("edge-undirected"), "{}", unknown.stderr);
+    assert!(!at.join("b.db").exists());
     with("1", DELTA, &["--name", "two\nlines"], &["name"]);
     let nothing = ["ledger", "init", "b.db", "--data", "nothing", "--epsilon", "1", "--delta", "1e-5"];
     progap_in(at, &nothing).refused(&["nothing"]);

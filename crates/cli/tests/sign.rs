@@ -188,9 +188,9 @@ fn a_secret_key_is_for_its_owner_alone_and_nothing_is_overwritten() {
     assert_eq!((mode("me.key"), mode("wide.key"), mode("wide.pub")), (0o600, 0o600, 0o666));
 
     let before = (read(at, "me.key"), read(at, "me.pub"));
-    progap_in(at, &["key", "new", "me"]).refused(&["me.key", "exists already", "--force"]);
+    progap_in(at, &["key", "new", "me"]).refused(&["me.key", "already exists", "--force"]);
     std::fs::remove_file(at.join("me.key")).expect("removed");
-    progap_in(at, &["key", "new", "me"]).refused(&["me.pub", "exists already", "--force"]);
+    progap_in(at, &["key", "new", "me"]).refused(&["me.pub", "already exists", "--force"]);
     assert!(!at.join("me.key").exists(), "nothing is half-written");
     put(at, &[("me.key", &before.0)]);
     std::fs::set_permissions(at.join("me.key"), PermissionsExt::from_mode(0o600)).expect("set");

@@ -196,10 +196,14 @@ fn laplace_noise_on_counts_has_its_law_and_is_bound_to_the_counts() {
         // A twentieth less noise would be found.
         assert!(histogram.deviate(mass(1.05 * b)) > 6.0, "scale {b}");
     }
+    // Seeded noise is that of its label; the noise of a key is bound to the counts.
+    let release = |counts: &[i32]| {
+        let query = Randomness::from_key(RunKey::from_bytes(&[5; RunKey::BYTES])).query("votes").unwrap();
+        let noise = RoundedLaplace::new(Scale::at_least(2.0).unwrap());
+        noise.release(&mut counts.to_vec(), query, 1).into_parts().0
+    };
+    assert_eq!(release(&counts), release(&counts), "the same query has the same answer");
     let other: Vec<i32> = counts.iter().map(|count| count + 1).collect();
     let moved = |a: &[f32], b: &[f32]| a.iter().zip(b).filter(|(a, b)| *b - *a == 1.0).count();
-    assert!(
-        moved(&release(2.0, &counts, 1), &release(2.0, &other, 1)) < counts.len() / 3,
-        "noise of its own"
-    );
+    assert!(moved(&release(&counts), &release(&other)) < counts.len() / 3, "noise of its own");
 }

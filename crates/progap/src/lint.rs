@@ -158,7 +158,7 @@ fn edges(dataset: &Dataset, remarks: &mut Vec<Remark>) {
         remarks.push(match 4 * alone > graph.nodes() && !graph.is_symmetric() {
             true => warning(
                 "no-senders",
-                format!("{text}; if edges mean something both ways, --symmetrise adds the ways back"),
+                format!("{text}; if edges mean something both ways, `symmetrise` adds the ways back"),
             ),
             false => note("no-senders", text),
         });
@@ -247,7 +247,7 @@ fn units_of_columns(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Re
         let more = if names.len() > 5 { format!(" and {} more", names.len() - 5) } else { String::new() };
         let text = format!(
             "no bounds are declared for the number columns {}{more}: at node level nothing may be computed over rows, so each \
-             value v becomes sign(v) log2(1 + |v|); public bounds (--bounds COLUMN=LOW:HIGH) keep more of it",
+             value v becomes sign(v) log2(1 + |v|); public bounds (`bounds COLUMN=LOW:HIGH`) keep more of it",
             names[..names.len().min(5)].join(", ")
         );
         remarks.push(note("no-bounds", text));

@@ -235,7 +235,7 @@ fn refuse_shared(_: &Path, _: &std::fs::File) -> Result<()> {
 fn exists(file: &Path) -> Error {
     Error::file(
         file,
-        "it exists already: choose another name, or replace it with `force` (what was signed with it stays signed)",
+        "it already exists: choose another name, or replace it with `force` (what was signed with it stays signed)",
     )
 }
 

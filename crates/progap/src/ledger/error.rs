@@ -20,7 +20,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A ledger is never overwritten.
-    #[error("{} exists already: open it, or choose another name for a new ledger", .path.display())]
+    #[error("{} already exists: open it, or choose another name for a new ledger", .path.display())]
     Exists {
         /// The file in the way.
         path: PathBuf,
