@@ -29,6 +29,7 @@ mod packed;
 mod pass;
 mod pool;
 mod sage;
+mod softmax;
 mod train;
 mod values;
 
@@ -42,6 +43,9 @@ pub use packed::Packed;
 pub use sage::{
     Neighbours, Propagate, Sage, SageArchitecture, SageGradient, sage_clipped_sum, sage_epoch, sage_gradient,
     sage_sample_norms,
+};
+pub use softmax::{
+    Design, Evidence, RowScaling, Softmax, SoftmaxShape, Start, Task, best_temperature, cross_entropy,
 };
 pub use train::clipped::{clipped_sum, sample_norms};
 pub use train::evaluate::{accuracy, embed, logits, probabilities};

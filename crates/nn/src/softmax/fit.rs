@@ -1,0 +1,555 @@
+//! Fitting a model to what is known of the rows' classes: a smooth loss, brought to its minimum.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+use super::design::{Design, Sparse, Values};
+use super::lbfgs::minimise;
+use super::model::{Softmax, SoftmaxShape};
+use crate::error::{Error, Result, check_length};
+use crate::kernel::vectorised;
+
+/// Rows in the smallest chunk, and the most chunks: only the number of rows decides how they are cut.
+const CHUNK: usize = 1024;
+const CHUNKS: usize = 64;
+/// Classes are padded to whole vectors of this many.
+const LANES: usize = 8;
+
+/// What is known of the class of each row.
+#[derive(Debug, Clone, Copy)]
+pub enum Evidence<'a> {
+    /// The class itself.
+    Labels(&'a [u32]),
+    /// How likely what is known of the row would be in each class, up to a factor for each row: a row of classes for each.
+    Likelihoods(&'a [f32]),
+}
+
+/// What is fitted, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// What is known of each row of the design.
+    pub evidence: Evidence<'a>,
+    /// The number of classes.
+    pub classes: usize,
+    /// How much each row counts; all the same where empty.
+    pub row_weights: &'a [f32],
+    /// The width of a hidden layer beside the linear one; 0 for none.
+    pub hidden: usize,
+    /// The strength of the penalty `decay / 2 |W - W0|²` on all weights but biases.
+    pub decay: f64,
+    /// `W0` of the linear layer, columns of the design x classes; zeros where empty.
+    pub towards: &'a [f32],
+    /// The most steps.
+    pub iterations: usize,
+    /// Where the initial values of a hidden layer come from.
+    pub seed: u64,
+}
+
+/// Parameters of a fit, as precise as they were found: where another one can start.
+#[derive(Debug, Clone)]
+pub struct Start(Vec<f64>);
+
+impl Design {
+    /// The model that minimises the mean over the rows of `-log Σ_c evidence_c p_c(x)`, plus the penalty. With labels that is the
+    /// cross-entropy; with likelihoods of a second view of each row it is the likelihood of that view given this one, whose minimum
+    /// does not confuse classes that the second view confuses.
+    ///
+    /// The same on any number of threads.
+    pub fn fit(&self, task: &Task<'_>, start: Option<&Start>) -> Result<(Softmax, Start)> {
+        let problem = Problem::new(self, task)?;
+        let start = match start {
+            Some(start) => {
+                check_length("list of initial values", start.0.len(), problem.parameter_count())?;
+                start.0.clone()
+            }
+            None => problem.initial(task.seed),
+        };
+        let found = minimise(|at, gradient| problem.value(at, gradient), start, task.iterations);
+        Ok((problem.model(&found), Start(found)))
+    }
+}
+
+struct Problem<'a> {
+    design: &'a Design,
+    task: &'a Task<'a>,
+    columns: usize,
+    /// Classes, padded.
+    padded: usize,
+    /// One over the sum of all row weights.
+    share: f64,
+}
+
+/// Where the parts of a list of parameters begin.
+struct Parts<'p> {
+    linear: &'p [f64],
+    inner: &'p [f64],
+    inner_bias: &'p [f64],
+    outer: &'p [f64],
+    bias: &'p [f64],
+}
+
+impl<'a> Problem<'a> {
+    fn new(design: &'a Design, task: &'a Task<'a>) -> Result<Self> {
+        let classes = task.classes;
+        match task.evidence {
+            Evidence::Labels(labels) => {
+                design.check_fits(labels.len())?;
+                if let Some(row) = labels.iter().position(|&label| label as usize >= classes) {
+                    return Err(Error::Label { row: row as u32, label: labels[row], classes });
+                }
+            }
+            Evidence::Likelihoods(values) => {
+                design.check_fits(values.len() / classes.max(1))?;
+                check_length("list of likelihoods", values.len(), design.rows * classes)?;
+            }
+        }
+        if !task.row_weights.is_empty() {
+            check_length("list of row weights", task.row_weights.len(), design.rows)?;
+        }
+        if !task.towards.is_empty() {
+            check_length("list of weights", task.towards.len(), design.columns() * classes)?;
+        }
+        if task.hidden > 0 && matches!(design.values, Values::Sparse { .. }) {
+            return Err(Error::Setting {
+                what: "the hidden width",
+                value: task.hidden.to_string(),
+                allowed: "0 on sparse rows",
+            });
+        }
+        let total: f64 = match task.row_weights {
+            [] => design.rows as f64,
+            weights => weights.iter().map(|&weight| f64::from(weight)).sum(),
+        };
+        let padded = classes.next_multiple_of(LANES);
+        Ok(Problem { design, task, columns: design.columns(), padded, share: 1.0 / total })
+    }
+
+    /// The number of parameters, classes padded.
+    fn parameter_count(&self) -> usize {
+        let (columns, hidden, classes) = (self.columns, self.task.hidden, self.padded);
+        columns * classes + columns * hidden + hidden + hidden * classes + classes
+    }
+
+    fn parts<'p>(&self, values: &'p [f64]) -> Parts<'p> {
+        let (columns, hidden, classes) = (self.columns, self.task.hidden, self.padded);
+        let (linear, rest) = values.split_at(columns * classes);
+        let (inner, rest) = rest.split_at(columns * hidden);
+        let (inner_bias, rest) = rest.split_at(hidden);
+        let (outer, bias) = rest.split_at(hidden * classes);
+        Parts { linear, inner, inner_bias, outer, bias }
+    }
+
+    /// The penalty's centre for the linear layer; a hidden layer that says next to nothing.
+    fn initial(&self, seed: u64) -> Vec<f64> {
+        let (columns, hidden, classes) = (self.columns, self.task.hidden, self.task.classes);
+        let mut start = vec![0.0; self.parameter_count()];
+        for (row, centre) in self.task.towards.chunks_exact(classes.max(1)).enumerate() {
+            for (to, &from) in start[row * self.padded..].iter_mut().zip(centre) {
+                *to = f64::from(from);
+            }
+        }
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut uniform = || (rng.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
+        let (inner, outer) = (columns * self.padded, columns * (self.padded + hidden) + hidden);
+        // Uniform numbers with the given standard deviations.
+        let wide = (3.0 / columns.max(1) as f64).sqrt();
+        start[inner..inner + columns * hidden].fill_with(|| wide * uniform());
+        let small = 0.1 * (3.0 / hidden.max(1) as f64).sqrt();
+        for row in 0..hidden {
+            start[outer + row * self.padded..][..classes].fill_with(|| small * uniform());
+        }
+        start
+    }
+
+    /// The loss, and its gradient.
+    fn value(&self, at: &[f64], gradient: &mut [f64]) -> f64 {
+        let parts = self.parts(at);
+        let data = match &self.design.values {
+            Values::Sparse { by_row, by_column } => self.sparse(by_row, by_column, &parts, gradient),
+            Values::Dense(values) => self.dense(values, &parts, gradient),
+        };
+        data + self.penalty(at, gradient)
+    }
+
+    /// The penalty; its gradient is added.
+    fn penalty(&self, at: &[f64], gradient: &mut [f64]) -> f64 {
+        let (classes, decay) = (self.task.classes, self.task.decay);
+        let linear = self.columns * self.padded;
+        let outer = linear + (self.columns + 1) * self.task.hidden;
+        let mut square = 0.0;
+        for (place, (value, gradient)) in at.iter().zip(gradient).enumerate() {
+            let centre = if place < linear {
+                let (row, class) = (place / self.padded, place % self.padded);
+                match self.task.towards {
+                    towards if class < classes && !towards.is_empty() => {
+                        f64::from(towards[row * classes + class])
+                    }
+                    _ => 0.0,
+                }
+            } else {
+                0.0
+            };
+            let is_inner = (linear..linear + self.columns * self.task.hidden).contains(&place);
+            let is_outer = (outer..outer + self.task.hidden * self.padded).contains(&place);
+            if place < linear || is_inner || is_outer {
+                square += (value - centre).powi(2);
+                *gradient += decay * (value - centre);
+            }
+        }
+        0.5 * decay * square
+    }
+
+    fn chunk(&self) -> usize {
+        self.design.rows.div_ceil(CHUNKS).max(CHUNK)
+    }
+
+    /// Logits of the rows of a chunk in, gradients with respect to them out; gives the loss.
+    fn loss(&self, first: usize, logits: &mut [f64]) -> f64 {
+        let classes = self.task.classes;
+        let mut loss = 0.0;
+        for (at, row) in logits.chunks_exact_mut(self.padded).enumerate() {
+            let index = first + at;
+            let weight =
+                self.task.row_weights.get(index).map_or(1.0, |&weight| f64::from(weight)) * self.share;
+            let row_loss = match self.task.evidence {
+                Evidence::Labels(labels) => cross_entropy(&mut row[..classes], labels[index] as usize),
+                Evidence::Likelihoods(values) => {
+                    mixture(&mut row[..classes], &values[index * classes..][..classes])
+                }
+            };
+            loss += weight * row_loss;
+            row[..classes].iter_mut().for_each(|slope| *slope *= weight);
+            row[classes..].fill(0.0);
+        }
+        loss
+    }
+
+    /// Rows that are sparse: one pass over rows for the logits, one over columns for the gradient.
+    fn sparse(&self, by_row: &Sparse, by_column: &Sparse, parts: &Parts<'_>, gradient: &mut [f64]) -> f64 {
+        let (padded, size) = (self.padded, self.chunk());
+        let mut slopes = vec![0f64; self.design.rows * padded];
+        let losses: Vec<f64> = slopes
+            .par_chunks_mut(size * padded)
+            .enumerate()
+            .map(|(chunk, slopes)| {
+                slopes.chunks_exact_mut(padded).for_each(|row| row.copy_from_slice(parts.bias));
+                gather(by_row, chunk * size, parts.linear, padded, slopes);
+                self.loss(chunk * size, slopes)
+            })
+            .collect();
+        let (linear, rest) = gradient.split_at_mut(self.columns * padded);
+        linear.par_chunks_mut(CHUNK * padded).enumerate().for_each(|(chunk, gradient)| {
+            gradient.fill(0.0);
+            gather(by_column, chunk * CHUNK, &slopes, padded, gradient);
+        });
+        rest.fill(0.0);
+        for row in slopes.chunks_exact(padded) {
+            rest.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope);
+        }
+        losses.iter().sum()
+    }
+
+    /// Rows that are dense: one pass, with sums of its own for each chunk.
+    fn dense(&self, values: &[f32], parts: &Parts<'_>, gradient: &mut [f64]) -> f64 {
+        let size = self.chunk();
+        let count = self.design.rows.div_ceil(size);
+        let sums: Vec<(f64, Vec<f64>)> = (0..count)
+            .into_par_iter()
+            .map(|chunk| {
+                let rows = chunk * size..((chunk + 1) * size).min(self.design.rows);
+                let mut gradient = vec![0f64; self.parameter_count()];
+                let loss = self.dense_chunk(
+                    &values[rows.start * self.columns..rows.end * self.columns],
+                    rows.start,
+                    parts,
+                    &mut gradient,
+                );
+                (loss, gradient)
+            })
+            .collect();
+        gradient.fill(0.0);
+        for (_, sum) in &sums {
+            gradient.iter_mut().zip(sum).for_each(|(to, from)| *to += from);
+        }
+        sums.iter().map(|(loss, _)| loss).sum()
+    }
+
+    fn dense_chunk(&self, values: &[f32], first: usize, parts: &Parts<'_>, gradient: &mut [f64]) -> f64 {
+        let (padded, columns, hidden) = (self.padded, self.columns, self.task.hidden);
+        let rows = values.len() / columns.max(1);
+        let mut logits = vec![0f64; rows * padded];
+        logits.chunks_exact_mut(padded).for_each(|row| row.copy_from_slice(parts.bias));
+        multiply(values, columns, parts.linear, padded, &mut logits);
+        let mut active = vec![0f64; rows * hidden];
+        if hidden > 0 {
+            active.chunks_exact_mut(hidden).for_each(|row| row.copy_from_slice(parts.inner_bias));
+            multiply(values, columns, parts.inner, hidden, &mut active);
+            active.iter_mut().for_each(|value| *value = value.tanh());
+            for (row, active) in logits.chunks_exact_mut(padded).zip(active.chunks_exact(hidden)) {
+                for (active, outer) in active.iter().zip(parts.outer.chunks_exact(padded)) {
+                    row.iter_mut().zip(outer).for_each(|(logit, weight)| *logit += active * weight);
+                }
+            }
+        }
+        let loss = self.loss(first, &mut logits);
+        let (linear, rest) = gradient.split_at_mut(columns * padded);
+        let (inner, rest) = rest.split_at_mut(columns * hidden);
+        let (inner_bias, rest) = rest.split_at_mut(hidden);
+        let (outer, bias) = rest.split_at_mut(hidden * padded);
+        accumulate(values, columns, &logits, padded, linear);
+        for row in logits.chunks_exact(padded) {
+            bias.iter_mut().zip(row).for_each(|(sum, slope)| *sum += slope);
+        }
+        if hidden > 0 {
+            for (slopes, active) in logits.chunks_exact(padded).zip(active.chunks_exact_mut(hidden)) {
+                for (h, active) in active.iter_mut().enumerate() {
+                    let weights = &parts.outer[h * padded..][..padded];
+                    let sum: f64 = weights.iter().zip(slopes).map(|(weight, slope)| weight * slope).sum();
+                    let into = &mut outer[h * padded..][..padded];
+                    into.iter_mut().zip(slopes).for_each(|(to, slope)| *to += *active * slope);
+                    *active = sum * (1.0 - *active * *active);
+                    inner_bias[h] += *active;
+                }
+            }
+            accumulate(values, columns, &active, hidden, inner);
+        }
+        loss
+    }
+
+    /// The model with these parameters: padding dropped, scales of inputs taken into the weights.
+    fn model(&self, found: &[f64]) -> Softmax {
+        let (classes, padded, hidden) = (self.task.classes, self.padded, self.task.hidden);
+        let parts = self.parts(found);
+        let scales = self.design.widths.iter().zip(&self.design.scales);
+        let scales: Vec<f64> =
+            scales.flat_map(|(&width, &scale)| std::iter::repeat_n(f64::from(scale), width)).collect();
+        let scaled = |values: &[f64], stored: usize, wanted: usize| -> Vec<f32> {
+            let rows = values.chunks_exact(stored.max(1)).zip(&scales);
+            rows.flat_map(|(row, scale)| row[..wanted].iter().map(move |value| (value * scale) as f32))
+                .collect()
+        };
+        let plain = |values: &[f64]| -> Vec<f32> {
+            values
+                .chunks_exact(padded)
+                .flat_map(|row| row[..classes].iter().map(|&value| value as f32))
+                .collect()
+        };
+        let mut parameters = scaled(parts.linear, padded, classes);
+        if hidden > 0 {
+            parameters.extend(scaled(parts.inner, hidden, hidden));
+            parameters.extend(parts.inner_bias.iter().map(|&value| value as f32));
+            parameters.extend(plain(parts.outer));
+        }
+        parameters.extend(plain(parts.bias));
+        let shape = SoftmaxShape {
+            inputs: self.design.widths.clone(),
+            hidden,
+            classes,
+            scaling: self.design.scaling,
+        };
+        Softmax::from_parts(shape, parameters, self.design.column_weights.clone())
+    }
+}
+
+/// Logits in, `p - e_label` out; gives `-log p_label`.
+fn cross_entropy(row: &mut [f64], label: usize) -> f64 {
+    let (top, own) = (row.iter().fold(f64::NEG_INFINITY, |top, &value| top.max(value)), row[label]);
+    let mut sum = 0.0;
+    for value in row.iter_mut() {
+        *value = (*value - top).exp();
+        sum += *value;
+    }
+    row.iter_mut().for_each(|value| *value /= sum);
+    row[label] -= 1.0;
+    sum.ln() + top - own
+}
+
+/// Logits in, `p - r` out, where `r_c` is proportional to `evidence_c p_c`; gives `-log Σ_c evidence_c p_c`.
+fn mixture(row: &mut [f64], evidence: &[f32]) -> f64 {
+    let top = row.iter().fold(f64::NEG_INFINITY, |top, &value| top.max(value));
+    let (mut sum, mut mixed) = (0.0, 0.0);
+    for (value, &evidence) in row.iter_mut().zip(evidence) {
+        *value = (*value - top).exp();
+        sum += *value;
+        mixed += *value * f64::from(evidence);
+    }
+    if mixed <= 0.0 {
+        // The evidence excludes every class that is possible here: it says nothing.
+        row.fill(0.0);
+        return 0.0;
+    }
+    for (value, &evidence) in row.iter_mut().zip(evidence) {
+        *value = *value / sum - *value * f64::from(evidence) / mixed;
+    }
+    sum.ln() - mixed.ln()
+}
+
+vectorised! {
+    /// Adds to each row of `out` the rows of `table` that its entries name, times their values.
+    fn gather<'a>(entries: &'a Sparse, first: usize, table: &'a [f64], width: usize, out: &'a mut [f64]) {
+        for (at, out) in out.chunks_exact_mut(width).enumerate() {
+            let (indices, values) = entries.entries(first + at);
+            for (&index, &value) in indices.iter().zip(values) {
+                let value = f64::from(value);
+                let row = &table[index as usize * width..][..width];
+                for (out, row) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(row.as_chunks::<LANES>().0) {
+                    for lane in 0..LANES {
+                        out[lane] += value * row[lane];
+                    }
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Adds `values * table` to `out`, with `width` columns.
+    fn multiply<'a>(values: &'a [f32], columns: usize, table: &'a [f64], width: usize, out: &'a mut [f64]) {
+        if columns == 0 {
+            return;
+        }
+        for (row, out) in values.chunks_exact(columns).zip(out.chunks_exact_mut(width)) {
+            for (&value, weights) in row.iter().zip(table.chunks_exact(width)) {
+                let value = f64::from(value);
+                for (out, weight) in out.iter_mut().zip(weights) {
+                    *out += value * weight;
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Adds `valuesᵀ * slopes` to `out`.
+    fn accumulate<'a>(values: &'a [f32], columns: usize, slopes: &'a [f64], width: usize, out: &'a mut [f64]) {
+        if columns == 0 {
+            return;
+        }
+        for (row, slopes) in values.chunks_exact(columns).zip(slopes.chunks_exact(width)) {
+            for (&value, out) in row.iter().zip(out.chunks_exact_mut(width)) {
+                let value = f64::from(value);
+                for (out, slope) in out.iter_mut().zip(slopes) {
+                    *out += value * slope;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RowScaling;
+    use crate::input::{Input, Inputs};
+
+    fn numbers(count: usize, seed: u64) -> Vec<f32> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        (0..count).map(|_| (rng.next_u64() >> 40) as f32 / (1u64 << 23) as f32 - 1.0).collect()
+    }
+
+    fn task(evidence: Evidence<'_>, hidden: usize) -> Task<'_> {
+        Task {
+            evidence,
+            classes: 3,
+            row_weights: &[],
+            hidden,
+            decay: 0.01,
+            towards: &[],
+            iterations: 100,
+            seed: 1,
+        }
+    }
+
+    /// The gradient is the change of the value, for every kind of problem.
+    #[test]
+    fn gradients_are_finite_differences() {
+        let (rows, values, second) = (40, numbers(40 * 5, 1), numbers(40 * 2, 2));
+        let labels: Vec<u32> = (0..rows as u32).map(|row| row % 3).collect();
+        let likelihoods: Vec<f32> = numbers(rows * 3, 3).iter().map(|value| value.abs()).collect();
+        let (weights, towards) =
+            (numbers(rows, 4).iter().map(|v| v.abs()).collect::<Vec<_>>(), numbers(7 * 3, 5));
+        let inputs = Inputs::new(vec![
+            Input::Dense { columns: 5, values: &values },
+            Input::Dense { columns: 2, values: &second },
+        ])
+        .unwrap();
+        let everyone: Vec<u32> = (0..rows as u32).collect();
+        let design = Design::scaled(&inputs, &everyone, &[2.0, 0.5], RowScaling::None, &[]).unwrap();
+        for hidden in [0, 4] {
+            for evidence in [Evidence::Labels(&labels), Evidence::Likelihoods(&likelihoods)] {
+                let task = Task { row_weights: &weights, towards: &towards, ..task(evidence, hidden) };
+                let problem = Problem::new(&design, &task).unwrap();
+                let at: Vec<f64> =
+                    numbers(problem.parameter_count(), 6).iter().map(|&value| f64::from(value)).collect();
+                let mut gradient = vec![0.0; at.len()];
+                problem.value(&at, &mut gradient);
+                let mut ignored = gradient.clone();
+                for place in 0..at.len() {
+                    let mut moved = |by: f64| {
+                        let mut at = at.clone();
+                        at[place] += by;
+                        problem.value(&at, &mut ignored)
+                    };
+                    let slope = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+                    assert!((slope - gradient[place]).abs() < 1e-6, "{place}: {slope} {}", gradient[place]);
+                }
+            }
+        }
+    }
+
+    /// Sparse rows and the same rows written out give the same model.
+    #[test]
+    fn sparse_and_dense_rows_are_the_same_to_a_fit() {
+        let indices: Vec<u32> = (0..300u32).flat_map(|row| [row % 4, 4 + row % 3]).collect();
+        let offsets: Vec<u64> = (0..=300).map(|row| 2 * row).collect();
+        let mut values = vec![0f32; 300 * 7];
+        (0..300)
+            .for_each(|row| indices[2 * row..][..2].iter().for_each(|&i| values[row * 7 + i as usize] = 1.0));
+        let labels: Vec<u32> = (0..300u32).map(|row| (row * row / 7) % 3).collect();
+        let everyone: Vec<u32> = (0..300).collect();
+        let sparse = Input::Sparse { columns: 7, offsets: &offsets, indices: &indices, values: None };
+        let inputs = [sparse, Input::Dense { columns: 7, values: &values }];
+        for scaling in [RowScaling::None, RowScaling::WeightedUnit] {
+            let columns = if scaling == RowScaling::None { vec![] } else { vec![0.5; 7] };
+            let logits = inputs.map(|input| {
+                let inputs = Inputs::new(vec![input]).unwrap();
+                let design = Design::scaled(&inputs, &everyone, &[1.5], scaling, &columns).unwrap();
+                let (model, _) = design.fit(&task(Evidence::Labels(&labels), 0), None).unwrap();
+                model.logits(&inputs, &everyone).unwrap()
+            });
+            for (a, b) in logits[0].iter().zip(&logits[1]) {
+                assert!((a - b).abs() < 1e-4, "{a} {b}");
+            }
+        }
+    }
+
+    /// A second view that is right two times of three still teaches which class it is.
+    #[test]
+    fn a_view_that_confuses_classes_teaches_them_all_the_same() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
+        let rows = 6000;
+        let (mut values, mut likelihoods, mut truth) = (vec![], vec![], vec![]);
+        for _ in 0..rows {
+            let class = (rng.next_u64() % 3) as usize;
+            let guess = if rng.next_u64() % 3 < 2 { class } else { (rng.next_u64() % 3) as usize };
+            let noise = (rng.next_u64() >> 40) as f32 / (1u64 << 24) as f32 - 0.5;
+            values.extend((0..3).map(|c| if c == class { 1.0 } else { 0.0 } + 0.2 * noise));
+            likelihoods.extend((0..3).map(|c| if c == guess { 7f32 / 9.0 } else { 1.0 / 9.0 }));
+            truth.push(class as u32);
+        }
+        let inputs = Inputs::new(vec![Input::Dense { columns: 3, values: &values }]).unwrap();
+        let everyone: Vec<u32> = (0..rows as u32).collect();
+        let design = Design::new(&inputs, &everyone).unwrap();
+        let task = Task { decay: 1e-5, ..task(Evidence::Likelihoods(&likelihoods), 0) };
+        let (model, _) = design.fit(&task, None).unwrap();
+        let logits = model.logits(&inputs, &everyone).unwrap();
+        let sure = |row: usize| {
+            let logits = &logits[3 * row..][..3];
+            let sum: f32 = logits.iter().map(|logit| logit.exp()).sum();
+            logits[truth[row] as usize].exp() / sum
+        };
+        let mean = (0..rows).map(|row| f64::from(sure(row))).sum::<f64>() / rows as f64;
+        assert!(mean > 0.95, "sure of the class itself, not of the guess: {mean}");
+    }
+}
