@@ -10,6 +10,7 @@
 //!
 //! - full batches: [`epoch`], [`gradient`]
 //! - private training: [`clipped_sum`], then [`apply`]
+//! - multinomial logistic regression, fitted to its optimum: [`Design::fit`]
 //! - evaluation: [`accuracy`], [`logits`], [`probabilities`], [`embed`]
 //!
 //! A [`Sage`] also reads its rows' neighbours, through [`Propagate`]: [`sage_epoch`], [`sage_clipped_sum`].
