@@ -9,6 +9,16 @@ use crate::plan::{PublicSizes, automatic_delta};
 use crate::settings::{DeltaRule, Level, Settings};
 use crate::{Error, Result};
 
+/// A delta as people write it.
+///
+/// ```
+/// assert_eq!(progap::delta::written(1e-7), "1e-7");
+/// assert_eq!(progap::delta::written(0.0), "0");
+/// ```
+pub fn written(delta: f64) -> String {
+    if delta == 0.0 { "0".into() } else { format!("{delta:e}") }
+}
+
 /// How many zeros has the smallest power of ten that is not below the number of records.
 fn zeros(records: usize) -> usize {
     if records <= 1 { 0 } else { (records - 1).to_string().len() }

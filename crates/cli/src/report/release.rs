@@ -83,12 +83,13 @@ pub(super) fn guarantee(release: &Release) -> Section {
     let mut blocks = vec![Block::Notice(tone, statement.in_words.clone())];
     let mut facts = vec![];
     if let (true, Some(epsilon), Some(delta)) = (statement.private, statement.epsilon, statement.delta) {
+        let delta = progap::delta::written(delta);
         blocks.push(Block::Paragraph(format!(
             "In numbers: whatever someone may see or conclude from the release, its probability with the record is at \
-             most {:.3} times its probability without it, plus {delta:e}; and the other way round.",
+             most {:.3} times its probability without it, plus {delta}; and the other way round.",
             round_up(epsilon.exp(), 3)
         )));
-        facts.extend([fact("epsilon", format!("{epsilon:.6}")), fact("delta", format!("{delta:e}"))]);
+        facts.extend([fact("epsilon", format!("{epsilon:.6}")), fact("delta", delta)]);
         let both =
             [("friendship", statement.epsilon_friendship), ("one direction", statement.epsilon_directed)];
         facts.extend(both.into_iter().filter_map(|(unit, epsilon)| {

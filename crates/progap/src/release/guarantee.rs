@@ -26,7 +26,7 @@ impl std::fmt::Display for Guarantee {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Guarantee::Private { epsilon, delta, unit } => {
-                write!(f, "epsilon {epsilon:.4}, delta {delta:e}, unit {unit}")
+                write!(f, "epsilon {epsilon:.4}, delta {}, unit {unit}", crate::delta::written(*delta))
             }
             Guarantee::Seeded => f.write_str("none: the noise comes from a seed, so anybody can compute it"),
             Guarantee::Nothing => f.write_str("none: nothing is protected"),

@@ -153,7 +153,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     }
     let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
     let epsilon = in_four_digits(epsilon);
-    let delta = if delta == 0.0 { "0".into() } else { format!("{delta:e}") };
+    let delta = delta::written(delta);
     let numbers = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
     if let Some(words) = settings.method.recipe().guarantee(&numbers) {
         return words;

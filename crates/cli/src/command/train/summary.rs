@@ -140,8 +140,9 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
     if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
         let unit = run.unit.map(|unit| unit.to_string()).unwrap_or_default();
+        let delta = progap::delta::written(delta);
         let each = if reports.len() > 1 { ", for each run alone" } else { "" };
-        rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}{each}")));
+        rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta}, unit {unit}{each}")));
     }
     if release.config.settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
         let why = "one friendship, as every edge has an edge back; --directed chooses one direction";
@@ -149,8 +150,9 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     }
     rows.extend(other_unit(&release.statement));
     if let (Some((epsilon, delta)), true) = (together, reports.len() > 1) {
+        let delta = progap::delta::written(delta);
         let all = format!(
-            "epsilon {epsilon:.4}, delta {delta:e}: what the {} releases cost together, for whoever sees all",
+            "epsilon {epsilon:.4}, delta {delta}: what the {} releases cost together, for whoever sees all",
             reports.len()
         );
         rows.push(("all runs", all));
