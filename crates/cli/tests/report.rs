@@ -251,14 +251,15 @@ fn check_view(view: &Value) {
     assert_eq!((number("unnamed"), number("injected"), number("headings")), (0.0, 0.0, 1.0), "{view}");
     let pictures = view["keys"].as_array().expect("a list");
     // Noise decides how many groups the calibration has: one alone has nowhere to lead.
-    let alone = pictures.iter().filter(|keys| keys["spots"] == 1).count();
+    let alone = pictures.iter().filter(|keys| keys["tooltips"] == 1).count();
+    assert!(pictures.iter().all(|keys| keys["tooltips"].is_u64()), "{view}");
     assert!(alone <= 1, "{alone} figures with a single value: {view}");
     for keys in pictures {
         assert_eq!(keys["stops"], 1, "{keys}");
         let said: Vec<&str> =
             keys["said"].as_array().expect("a list").iter().map(|text| text.as_str().unwrap_or("")).collect();
         assert!(said.iter().all(|text| !text.is_empty()), "every key leads to a value: {keys}");
-        assert_eq!(said[0] == said[1], keys["spots"] == 1, "the arrow leads on: {keys}");
+        assert_eq!(said[0] == said[1], keys["tooltips"] == 1, "the arrow leads on: {keys}");
         assert_eq!(keys["label"].as_str(), said.last().copied());
         assert_eq!((&keys["inside"], &keys["hidden"]), (&true.into(), &true.into()), "{keys}");
     }
