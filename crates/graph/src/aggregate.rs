@@ -139,7 +139,7 @@ where
     let arch = pulp::Arch::new();
     let blocks = row_blocks(graph.offsets(), RowWidth::Fixed(width), sums, BLOCKS);
     blocks.into_par_iter().for_each(|(block, sums)| {
-        let rows = Rows { offsets: &graph.offsets()[block.start..=block.end], senders: graph.senders() };
+        let rows = RowBlock { offsets: &graph.offsets()[block.start..=block.end], senders: graph.senders() };
         match weights {
             None => arch.dispatch(SumRows { rows, width, messages, weigh: |_, value: S| value, sums }),
             Some(weights) => {
@@ -161,7 +161,7 @@ fn check_length(what: &str, found: usize, expected: usize) -> Result<()> {
 /// The work on one block of rows. A type rather than a closure, because only a function that is always inlined
 /// is sure to be compiled for the vector instructions that were found.
 struct SumRows<'a, M, S, W> {
-    rows: Rows<'a>,
+    rows: RowBlock<'a>,
     width: usize,
     messages: &'a [M],
     weigh: W,
@@ -179,12 +179,12 @@ impl<M: Copy, S: Sum<M>, W: Fn(usize, S) -> S + Copy> pulp::WithSimd for SumRows
 
 /// A block of rows: its own offsets, into the senders of the whole graph.
 #[derive(Clone, Copy)]
-struct Rows<'a> {
+struct RowBlock<'a> {
     offsets: &'a [u64],
     senders: &'a [u32],
 }
 
-impl Rows<'_> {
+impl RowBlock<'_> {
     #[inline(always)]
     fn sum<M: Copy, S: Sum<M>>(
         self,
