@@ -199,7 +199,7 @@ impl DataSource {
             false => published.folder.clone(),
         };
         let published = DataSource { folder, ..published };
-        let name = |dataset: &str| Path::new(dataset).file_name().map(|name| name.to_os_string());
+        let name = |dataset: &str| Path::new(dataset).file_name().map(std::ffi::OsStr::to_os_string);
         if self.dataset == DataSource::default().dataset {
             published
         } else if name(&self.dataset) == name(&published.dataset) {

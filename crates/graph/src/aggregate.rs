@@ -317,8 +317,8 @@ mod tests {
         let small = random_bytes(nodes * width, width as u64);
         // Small enough that i32 holds any sum of weighted 16-bit messages here.
         let weights: Vec<i8> = random_bytes(nodes, 99).iter().map(|w| w >> 4).collect();
-        let expected = by_definition(graph, width, &small, &weights, |m, _| m as f64);
-        let weighted = by_definition(graph, width, &small, &weights, |m, w| m as f64 * w as f64);
+        let expected = by_definition(graph, width, &small, &weights, |m, _| f64::from(m));
+        let weighted = by_definition(graph, width, &small, &weights, |m, w| f64::from(m) * f64::from(w));
         let exact = |sums: Vec<i64>| sums.iter().map(|&s| s as f64).collect::<Vec<_>>();
         for threads in [1, 2, 5] {
             let (mut a, mut b, mut c) =
@@ -335,8 +335,8 @@ mod tests {
             assert_eq!(exact(b.iter().map(|&s| s.into()).collect()), weighted, "i16 -> i32, width {width}");
             assert_eq!(exact(c), weighted, "i16 -> i64, width {width}");
         }
-        let floats: Vec<f32> = small.iter().map(|&m| m as f32 / 3.0).collect();
-        let factors: Vec<f32> = weights.iter().map(|&w| w as f32 / 7.0).collect();
+        let floats: Vec<f32> = small.iter().map(|&m| f32::from(m) / 3.0).collect();
+        let factors: Vec<f32> = weights.iter().map(|&w| f32::from(w) / 7.0).collect();
         let run = |threads, weights| {
             let mut sums = vec![f32::NAN; nodes * width];
             with_threads(threads, || sum(graph, width, &floats, weights, &mut sums).unwrap());

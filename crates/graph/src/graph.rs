@@ -322,7 +322,7 @@ pub(crate) fn split_rows(offsets: &[u64], parts: usize) -> Vec<usize> {
     let cost = |row: usize| offsets[row] + ROW_COST * row as u64;
     let mut borders = vec![0];
     for part in 1..=parts as u64 {
-        let target = (cost(rows) as u128 * part as u128 / parts as u128) as u64;
+        let target = (u128::from(cost(rows)) * u128::from(part) / parts as u128) as u64;
         let last = borders[borders.len() - 1];
         // The first row whose start is at or past the target.
         let (mut low, mut high) = (last, rows);

@@ -149,11 +149,14 @@ pub enum Presence {
 
 /// The data folder: what the user says, else the environment's `PROGAP_DATA`, else `data`.
 pub fn data_dir(explicit: Option<&Path>) -> PathBuf {
-    explicit.map(Path::to_path_buf).unwrap_or_else(|| {
-        std::env::var_os("PROGAP_DATA")
-            .filter(|folder| !folder.is_empty())
-            .map_or("data".into(), PathBuf::from)
-    })
+    explicit.map_or_else(
+        || {
+            std::env::var_os("PROGAP_DATA")
+                .filter(|folder| !folder.is_empty())
+                .map_or("data".into(), PathBuf::from)
+        },
+        Path::to_path_buf,
+    )
 }
 
 /// All data sets that have a name, each school of Facebook100 included, and whether they are in the folder.

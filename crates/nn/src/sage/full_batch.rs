@@ -54,7 +54,7 @@ pub fn sage_gradient(
     seed: u64,
 ) -> Result<SageGradient> {
     sage.check_inputs(batch.inputs)?;
-    sage.check_nodes(batch.inputs, propagate)?;
+    Sage::check_nodes(batch.inputs, propagate)?;
     if batch.is_empty() {
         return Err(Error::SmallBatch { rows: 0, why: "a gradient needs at least one row" });
     }

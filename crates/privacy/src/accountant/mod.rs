@@ -105,7 +105,7 @@ pub trait Accountant {
                 supported_by: all()
                     .into_iter()
                     .filter(|other| other.obstacle(event).is_none())
-                    .map(|other| other.name())
+                    .map(<dyn Accountant>::name)
                     .collect(),
             }),
         }

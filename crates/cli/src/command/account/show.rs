@@ -78,8 +78,8 @@ pub fn report<'a>(question: &Question, answers: &'a Answers, chosen: Chosen<'a>)
         }
     }
     let queries: Vec<Query<'_>> =
-        answer.queries.iter().flat_map(|queries| queries.iter()).filter_map(row).collect();
-    let sigma = question.planned.as_ref().and_then(|planned| planned.sigma());
+        answer.queries.iter().flat_map(progap::query::Queries::iter).filter_map(row).collect();
+    let sigma = question.planned.as_ref().and_then(super::question::Planned::sigma);
     AccountJson {
         unit: question.unit,
         sigma_means: match (&question.planned, sigma) {

@@ -76,7 +76,7 @@ impl Common {
             return Ok(());
         }
         if !left.is_empty() {
-            self.run_jobs(&left, &mut store, workers, &mut watch, stop)?;
+            Self::run_jobs(&left, &mut store, workers, &mut watch, stop)?;
         }
         let results = store.all()?;
         let outcomes: Vec<(_, CellOutcome)> = experiment
@@ -94,7 +94,6 @@ impl Common {
     }
 
     fn run_jobs(
-        &self,
         left: &[Job],
         store: &mut Store,
         workers: usize,
