@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Norm};
-pub(crate) use recipe::{Recipe, Target};
+pub(crate) use recipe::{AuditTarget, Recipe};
 pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
