@@ -3,6 +3,7 @@
 //! `declared.rs` lists the settings. A [`Request`] asks for some of them by name; [`Request::settings`] turns it into [`Checked`]
 //! settings, which everything after it takes as they are.
 
+mod batches;
 mod check;
 mod choices;
 mod declaration;
@@ -72,13 +73,14 @@ impl Settings {
         }
     }
 
-    /// The settings with all that follows from the data decided: the unit, and, where there are no validation nodes to choose
-    /// by, that the last epoch is taken. Which nodes are validation nodes is public.
+    /// The settings with all that follows from the data decided: the unit, batches by the number of training nodes, and, where there
+    /// are no validation nodes to choose by, that the last epoch is taken. Which nodes are training and validation nodes is
+    /// public.
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Settings {
-        let chooses = dataset.split().is_some_and(|split| split.count(Part::Val) > 0);
-        let selection = if chooses { self.selection } else { Selection::LastEpoch };
-        Settings { selection, ..self.for_graph(dataset.graph()) }
+        let count = |part| dataset.split().map_or(0, |split| split.count(part));
+        let selection = if count(Part::Val) > 0 { self.selection } else { Selection::LastEpoch };
+        Settings { selection, ..self.for_graph(dataset.graph()) }.with_batches_for(count(Part::Train))
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed
