@@ -174,6 +174,7 @@ fn activation(settings: &Settings) -> Activation {
         Nonlinearity::Selu => Activation::Selu,
         Nonlinearity::Relu => Activation::Relu,
         Nonlinearity::Tanh => Activation::Tanh,
+        Nonlinearity::Elu => Activation::Elu,
     }
 }
 
