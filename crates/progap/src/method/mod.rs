@@ -177,6 +177,7 @@ fn activation(settings: &Settings) -> Activation {
         Nonlinearity::Selu => Activation::Selu,
         Nonlinearity::Relu => Activation::Relu,
         Nonlinearity::Tanh => Activation::Tanh,
+        Nonlinearity::Elu => Activation::Elu,
     }
 }
 
