@@ -143,6 +143,6 @@ impl<'d> Accounted<'d> {
                 "give `delta`, or the number of {what} that it follows from"
             )));
         }
-        Plan::new(&settings.for_train_nodes(self.sizes.train_nodes), self.sizes)
+        Plan::new(&settings, self.sizes)
     }
 }

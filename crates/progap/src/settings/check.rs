@@ -37,7 +37,8 @@ impl Checked {
     }
 
     /// As [`Settings::for_data`], where no more is known than the number of training nodes.
-    pub(crate) fn for_train_nodes(&self, nodes: usize) -> Checked {
+    #[must_use]
+    pub fn for_train_nodes(&self, nodes: usize) -> Checked {
         Checked(self.0.clone().with_batches_for(nodes))
     }
 
