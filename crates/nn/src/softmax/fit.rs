@@ -42,6 +42,8 @@ pub struct Task<'a> {
     pub towards: &'a [f32],
     /// The most steps.
     pub iterations: usize,
+    /// The search ends where no partial derivative is larger than this. Far from the optimum that is a regulariser of its own.
+    pub tolerance: f64,
     /// Where the initial values of a hidden layer come from.
     pub seed: u64,
 }
@@ -65,7 +67,7 @@ impl Design {
             }
             None => problem.initial(task.seed),
         };
-        let found = minimise(|at, gradient| problem.value(at, gradient), start, task.iterations);
+        let found = minimise(|at, gradient| problem.value(at, gradient), start, task.iterations, task.tolerance);
         Ok((problem.model(&found), Start(found)))
     }
 }
@@ -457,6 +459,7 @@ mod tests {
             decay: 0.01,
             towards: &[],
             iterations: 100,
+            tolerance: 1e-6,
             seed: 1,
         }
     }
