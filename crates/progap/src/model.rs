@@ -321,9 +321,11 @@ mod tests {
     fn a_shape_is_read_as_it_was_written_and_a_hostile_one_takes_no_memory() {
         let network = Architecture { jk: Jk::Attention { heads: 1 }, ..Architecture::new(vec![7, 5], 3) };
         let views = ViewsShape { columns: 9, classes: 3, hidden: 8, aggregates: 2, directions: true };
-        for shape in
-            [Shape::Network(network.clone()), Shape::Sage(SageArchitecture::new(9, 2)), Shape::Views(views.clone())]
-        {
+        for shape in [
+            Shape::Network(network.clone()),
+            Shape::Sage(SageArchitecture::new(9, 2)),
+            Shape::Views(views.clone()),
+        ] {
             let text = serde_json::to_string(&WrittenShape::of(&shape)).expect("JSON");
             let read: WrittenShape = serde_json::from_str(&text).expect("a shape");
             assert_eq!(read.shape().expect("known"), shape);

@@ -57,10 +57,7 @@ impl ViewsShape {
             0 => features,
             count => {
                 let (graph, combination) = (self.graph(), self.combination());
-                features
-                    + Block::NUMBERS * count
-                    + graph.parameter_count()
-                    + combination.parameter_count()
+                features + Block::NUMBERS * count + graph.parameter_count() + combination.parameter_count()
             }
         })
     }
@@ -261,11 +258,13 @@ impl Views {
         if !unit && weights.iter().any(|&weight| weight != 1.0) {
             return Err(changed());
         }
-        let own = part("features").filter(|tensor| tensor.name != "unit" && (unit || tensor.name != "columns"));
+        let own =
+            part("features").filter(|tensor| tensor.name != "unit" && (unit || tensor.name != "columns"));
         let features = Softmax::from_state(shape.features(scaling), own)?;
         let known = ["features.", "graph.", "combination."];
-        let strange =
-            |tensor: &&Tensor<'_>| tensor.name != "aggregates" && known.iter().all(|k| !tensor.name.starts_with(k));
+        let strange = |tensor: &&Tensor<'_>| {
+            tensor.name != "aggregates" && known.iter().all(|k| !tensor.name.starts_with(k))
+        };
         let graph = match shape.aggregates {
             0 if all.len() == 4 => None,
             0 => return Err(changed()),

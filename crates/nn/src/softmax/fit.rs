@@ -69,7 +69,8 @@ impl Design {
             }
             None => problem.initial(task.seed),
         };
-        let found = minimise(|at, gradient| problem.value(at, gradient), start, task.iterations, task.tolerance);
+        let found =
+            minimise(|at, gradient| problem.value(at, gradient), start, task.iterations, task.tolerance);
         Ok((problem.model(&found), Start(found)))
     }
 }
@@ -218,7 +219,8 @@ impl<'a> Problem<'a> {
         let mut loss = 0.0;
         for (at, row) in logits.chunks_exact_mut(self.padded).enumerate() {
             let index = first + at;
-            let weight = self.task.row_weights.get(index).map_or(1.0, |&weight| f64::from(weight)) * self.share;
+            let weight =
+                self.task.row_weights.get(index).map_or(1.0, |&weight| f64::from(weight)) * self.share;
             let (known, rest) = row.split_at_mut(classes);
             let row_loss = match self.task.evidence {
                 Evidence::Labels(labels) => cross_entropy(known, labels[index] as usize, weight as f32),

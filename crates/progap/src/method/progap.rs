@@ -124,7 +124,9 @@ impl Recipe for ProGap {
                 let network = predictor.last()?.model.network()?;
                 rows.messages(Message::Class { network }, &predictor.aggregates).map(Some)
             }
-            Messages::Embeddings | Messages::Auto | Messages::Structure => embeddings_sent(predictor, rows, index),
+            Messages::Embeddings | Messages::Auto | Messages::Structure => {
+                embeddings_sent(predictor, rows, index)
+            }
         }
     }
 

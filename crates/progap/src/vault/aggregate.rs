@@ -7,11 +7,11 @@ use progap_privacy::Event;
 use progap_privacy::noise::{MessageInt, MessageType, Quantiser, RoundedGaussian, SenderBound, choose_scale};
 
 use super::Vault;
-use crate::{Error, Result};
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::rows::{Aggregates, Message};
 use crate::settings::Level;
+use crate::{Error, Result};
 
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {

@@ -69,16 +69,7 @@ impl Recipe for TwoViews {
     }
 
     fn ignored_settings(&self) -> &'static [&'static str] {
-        &[
-            "layers",
-            "activation",
-            "jk",
-            "dropout",
-            "learning_rate",
-            "weight_decay",
-            "epochs",
-            "selection",
-        ]
+        &["layers", "activation", "jk", "dropout", "learning_rate", "weight_decay", "epochs", "selection"]
     }
 
     fn depth_for(&self, settings: &Settings, sizes: PublicSizes) -> Option<usize> {
@@ -183,8 +174,8 @@ impl Recipe for TwoViews {
                     let seed = trainer.stage_seed(at);
                     let (graph, log_loss) = stage::fit(&shape, rows, &roles, &features, &aggregates, seed)?;
                     let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
-                    let alike = (at == 1)
-                        .then(|| messages::alike(&aggregates[0], rows, &roles, &features, noise));
+                    let alike =
+                        (at == 1).then(|| messages::alike(&aggregates[0], rows, &roles, &features, noise));
                     let model = Model::Views(Views::new(shape, features.model.clone(), Some(graph)));
                     Ok(FittedStage { model, judged: Judged { log_loss, alike } })
                 }
@@ -199,8 +190,8 @@ impl Recipe for TwoViews {
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
         trainer.release_stage(released);
         aggregates.truncate(released);
-        let accuracies = trainer
-            .accuracies(&|model, part| accuracy(model.views()?, rows, &aggregates, part))?;
+        let accuracies =
+            trainer.accuracies(&|model, part| accuracy(model.views()?, rows, &aggregates, part))?;
         Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
     }
 }
@@ -227,9 +218,8 @@ const LEAST_ALIKE: f64 = 0.15;
 /// it: post-processing. Whatever is chosen, the next query is one aggregation of messages of length one at most with the noise of
 /// the plan, and their number is fixed before the first.
 fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
-    let judged = |stage: usize| {
-        history.iter().find(|record| record.stage == stage).and_then(|record| record.judged)
-    };
+    let judged =
+        |stage: usize| history.iter().find(|record| record.stage == stage).and_then(|record| record.judged);
     let alike = judged(1).and_then(|judged| judged.alike);
     let later = match settings.messages {
         Messages::Auto if alike.is_some_and(|alike| alike < LEAST_ALIKE) => Messages::Structure,

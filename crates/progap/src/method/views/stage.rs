@@ -95,7 +95,8 @@ fn combine(
     let joined = Joined::new(&taught.0, &taught.1, &taught.2, shape);
     let judged = Joined::new(&judged.0, &judged.1, &judged.2, shape);
     let (inputs, judged) = (joined.inputs()?, judged.inputs()?);
-    let [taught, held_out] = [&roles.train, &roles.held_out].map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
+    let [taught, held_out] =
+        [&roles.train, &roles.held_out].map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
     let design = Design::new(&inputs, &taught)?;
     let mut product = vec![0f32; (2 * classes + width) * classes];
     (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);

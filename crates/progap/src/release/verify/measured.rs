@@ -117,9 +117,11 @@ fn is_tie(row: &[f32]) -> bool {
 pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -> Finding {
     let (stages, epochs) = (method::stages(settings), settings.method.recipe().epochs(settings));
     let counted = metrics.history.len() as u64 == (stages as u64).saturating_mul(epochs as u64);
-    let order = metrics.history.iter().enumerate().all(|(index, record)| {
-        (record.stage, record.epoch) == (index / epochs, index % epochs + 1)
-    });
+    let order = metrics
+        .history
+        .iter()
+        .enumerate()
+        .all(|(index, record)| (record.stage, record.epoch) == (index / epochs, index % epochs + 1));
     let share = |value: f64| value.is_nan() || (0.0..=1.0).contains(&value);
     let in_range = metrics.history.iter().all(|record| {
         share(record.val_accuracy)
@@ -145,7 +147,8 @@ pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -
         && same(kept, metrics.val_accuracy)
         && metrics.features_only_accuracy == first
         && metrics.unprotected == (settings.level == Level::Node);
-    let detail =
-        format!("{epochs} epochs in each of {stages} stages, and the accuracies are those of stage {released}");
+    let detail = format!(
+        "{epochs} epochs in each of {stages} stages, and the accuracies are those of stage {released}"
+    );
     Finding::checked("history", detail, counted && order && in_range && fits)
 }
