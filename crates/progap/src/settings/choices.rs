@@ -149,6 +149,8 @@ choices! { "activation",
         Relu = "relu",
         /// The hyperbolic tangent.
         Tanh = "tanh",
+        /// Exponential linear units.
+        Elu = "elu",
     }
 }
 

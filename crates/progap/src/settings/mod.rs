@@ -95,7 +95,7 @@ impl Settings {
         };
         let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
         let depth = suggested.unwrap_or(self.depth);
-        Settings { selection, depth, ..self.for_graph(dataset.graph()) }
+        Settings { depth, selection, ..self.for_graph(dataset.graph()) }
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed
