@@ -100,7 +100,7 @@ settings! { for level:
     node max_degree: u32 = 100, PRIVACY.within(1.0, 1e9).needs(&[SENDERS]);
 
     /// Noise of gradients relative to that of aggregations
-    node gradient_noise_ratio: f64 = 1.0, PRIVACY.within(1e-3, 1e3).needs(&[AGGREGATES]);
+    node gradient_noise_ratio: f64 = 1.0, PRIVACY.alias("ratio").within(1e-3, 1e3).needs(&[AGGREGATES]);
 
     /// Which epoch of a stage is kept
     everywhere selection: Selection =
