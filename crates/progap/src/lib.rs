@@ -15,6 +15,7 @@ pub mod lint;
 mod memory;
 pub mod method;
 mod model;
+mod onnx;
 pub mod plan;
 mod predictor;
 mod propagate;
