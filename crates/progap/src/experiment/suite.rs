@@ -11,7 +11,7 @@ use super::tuning::{Tuning, trials};
 use super::{DataSpec, Job};
 use crate::method::catalogue::entry;
 use crate::plan::{Plan, PublicSizes};
-use crate::settings::{Level, Method, Settings};
+use crate::settings::{Level, Method, Metric, Settings};
 use crate::{Error, Result};
 
 /// The experiments that consist of runs.
@@ -67,6 +67,8 @@ pub struct Options {
     pub preset: Preset,
     /// Settings for all runs.
     pub changes: Vec<Change>,
+    /// The metric that is shown; where validation nodes choose epochs, also the one by which they do.
+    pub metric: Metric,
 }
 
 impl Options {
@@ -82,6 +84,7 @@ impl Options {
             tuning: Tuning::None,
             preset: Preset::Default,
             changes: vec![],
+            metric: Metric::Accuracy,
         }
     }
 }
@@ -116,6 +119,8 @@ pub struct Experiment {
     pub cells: Vec<Cell>,
     /// Variants that a method does not have, and why.
     pub left_out: Vec<String>,
+    /// The metric that is shown.
+    pub metric: Metric,
 }
 
 /// The additions that `ablation` turns on and off: levels, a name, settings.
@@ -164,7 +169,14 @@ impl Experiment {
     /// An experiment of these cells.
     pub(super) fn of(name: Name, options: &Options, cells: Vec<Cell>) -> Result<Experiment> {
         let mut unique: Vec<Cell> = Vec::new();
-        for cell in cells {
+        for mut cell in cells {
+            let chooses = |settings: &&mut Settings| settings.without_effect("metric").is_none();
+            if options.metric != Metric::Accuracy {
+                cell.candidates
+                    .iter_mut()
+                    .filter(chooses)
+                    .for_each(|settings| settings.metric = options.metric);
+            }
             if !unique.contains(&cell) {
                 unique.push(cell);
             }
@@ -174,7 +186,8 @@ impl Experiment {
                 "there is nothing to run: no data set, method, level and settings are left together",
             ));
         }
-        Ok(Experiment { name, runs: options.runs, tuning: options.tuning, cells: unique, left_out: vec![] })
+        let &Options { runs, tuning, metric, .. } = options;
+        Ok(Experiment { name, runs, tuning, cells: unique, left_out: vec![], metric })
     }
 
     /// Every job once, in an order in which data sets are loaded once and runs find the stages of deeper ones.

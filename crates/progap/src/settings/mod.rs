@@ -14,7 +14,10 @@ mod request;
 use progap_graph::{Dataset, Graph, Part, Preparation};
 
 pub use check::Checked;
-pub use choices::{Accounting, Bounding, Combination, DeltaRule, Level, Messages, Nonlinearity, Selection};
+pub use choices::{
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Level, Messages, Metric,
+    Nonlinearity, Selection,
+};
 pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};
 pub use declared::Settings;
@@ -44,8 +47,8 @@ impl Settings {
     /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published guarantee.
     pub fn paper(method: Method, level: Level) -> Settings {
         let settings = method.recipe().published(level);
-        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..settings }
-            .with_published_guarantee()
+        let (accounting, bounding, calibration) = (Accounting::Rdp, Bounding::Sample, Calibration::Off);
+        Settings { accounting, bounding, calibration, ..settings }.with_published_guarantee()
     }
 
     /// The same with the published unit, the directed edge, and the published rule for delta: for whoever compares with
