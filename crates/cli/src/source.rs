@@ -28,7 +28,7 @@ pub struct DataFolder {
 /// A data set by name or by files, with what its files do not say.
 #[derive(Args, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Source {
+pub struct DataSource {
     /// A name from `progap data list`, a folder or file of any known format, or a node table (with --edges)
     #[arg(default_value = "demo")]
     dataset: String,
@@ -101,7 +101,7 @@ pub struct Source {
     transforms: Transforms,
 }
 
-impl Source {
+impl DataSource {
     /// Loads the data set, changed as asked, with its own split or none.
     pub fn load(&self) -> Result<Dataset> {
         let dataset =
@@ -117,7 +117,7 @@ impl Source {
         Ok(self.describe_split()?.dataset)
     }
 
-    /// As [`Source::load_split`], with what became of each column of a node table.
+    /// As [`DataSource::load_split`], with what became of each column of a node table.
     pub fn describe_split(&self) -> Result<Described> {
         let Described { dataset, columns } = self.describe_as_stored()?;
         let dataset = self.transforms.apply(dataset, self.ratios(), self.seed())?;
@@ -128,14 +128,14 @@ impl Source {
     }
 
     /// A data set by name or path, nothing else said about it.
-    pub fn of(dataset: &str) -> Source {
-        Source { dataset: dataset.into(), ..Source::default() }
+    pub fn of(dataset: &str) -> DataSource {
+        DataSource { dataset: dataset.into(), ..DataSource::default() }
     }
 
     /// The same data set, looked for in another folder.
     #[must_use]
-    pub fn in_folder(self, folder: &DataFolder) -> Source {
-        Source { folder: folder.clone(), ..self }
+    pub fn in_folder(self, folder: &DataFolder) -> DataSource {
+        DataSource { folder: folder.clone(), ..self }
     }
 
     /// Where data sets are looked for by name.
@@ -166,14 +166,14 @@ impl Source {
 
     /// The same data set with another seed.
     #[must_use]
-    pub fn with_seed(&self, seed: u64) -> Source {
-        Source { seed: Some(seed), ..self.clone() }
+    pub fn with_seed(&self, seed: u64) -> DataSource {
+        DataSource { seed: Some(seed), ..self.clone() }
     }
 
     /// Another data set by name or by files, with the same options.
     #[must_use]
-    pub fn with_dataset(&self, dataset: &str) -> Source {
-        Source { dataset: dataset.into(), ..self.clone() }
+    pub fn with_dataset(&self, dataset: &str) -> DataSource {
+        DataSource { dataset: dataset.into(), ..self.clone() }
     }
 
     /// What a run keeps of where its data is: what a release may tell others, and, under `private`, which stays out of it,
@@ -183,29 +183,29 @@ impl Source {
     }
 
     /// The source that a run kept, or a release published.
-    pub fn kept(kept: &Value) -> serde_json::Result<Source> {
+    pub fn kept(kept: &Value) -> serde_json::Result<DataSource> {
         let source = kept.pointer("/private/source").or_else(|| kept.get("source"));
-        let source: Source = source.map_or_else(|| Ok(Source::default()), Source::deserialize)?;
-        Ok(Source { seed: kept["seed"].as_u64(), ..source })
+        let source: DataSource = source.map_or_else(|| Ok(DataSource::default()), DataSource::deserialize)?;
+        Ok(DataSource { seed: kept["seed"].as_u64(), ..source })
     }
 
     /// This source for what a release published about its own. Where the user named nothing that is the release's; where
     /// the user says where the same data lies, the release's with that place. Folders that the release does not name
     /// are the user's.
     #[must_use]
-    pub fn or_published(&self, published: Source) -> Source {
+    pub fn or_published(&self, published: DataSource) -> DataSource {
         let folder = match published.folder.data_dir == Path::new(DEFAULT_FOLDER) {
             true => self.folder.clone(),
             false => published.folder.clone(),
         };
-        let published = Source { folder, ..published };
-        let name = |dataset: &str| Path::new(dataset).file_name().map(|name| name.to_os_string());
-        if self.dataset == Source::default().dataset {
+        let published = DataSource { folder, ..published };
+        let name = |dataset: &str| Path::new(dataset).file_name().map(std::ffi::OsStr::to_os_string);
+        if self.dataset == DataSource::default().dataset {
             published
         } else if name(&self.dataset) == name(&published.dataset) {
             let edges = self.edges.clone().or(published.edges);
             let labels = self.labels.clone().or(published.labels);
-            Source { dataset: self.dataset.clone(), edges, labels, ..published }
+            DataSource { dataset: self.dataset.clone(), edges, labels, ..published }
         } else {
             self.clone()
         }
@@ -269,7 +269,7 @@ impl Source {
     }
 
     /// As the user gave it, but of absolute paths the last name alone: nobody else needs to know the data owner's folders.
-    fn published(&self) -> Source {
+    fn published(&self) -> DataSource {
         let name = |path: &Path| match path.is_absolute() {
             true => path.file_name().map_or_else(PathBuf::new, PathBuf::from),
             false => path.to_path_buf(),
@@ -280,13 +280,13 @@ impl Source {
         source.labels = self.labels.as_deref().map(name);
         source.transforms = self.transforms.published(name);
         if self.folder.data_dir.is_absolute() {
-            source.folder = Source::default().folder;
+            source.folder = DataSource::default().folder;
         }
         source
     }
 
     /// The same data set, found from any folder.
-    fn absolute(&self) -> Source {
+    fn absolute(&self) -> DataSource {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let mut source = self.clone();
         if Path::new(&source.dataset).exists() {
@@ -353,9 +353,9 @@ impl Source {
 }
 
 /// The built-in data set, from the default folder.
-impl Default for Source {
+impl Default for DataSource {
     fn default() -> Self {
-        Source {
+        DataSource {
             dataset: "demo".into(),
             edges: None,
             labels: None,

@@ -89,7 +89,7 @@ fn a_delta_beyond_the_rule_is_wrong_however_consistent() {
             assert!(found.contains(&"delta".to_string()), "{name}: {found:?}");
             // The settings say so too.
             let config = |text: &mut String| {
-                *text = text.replace("[settings]", &format!("[settings]\ndelta = {delta}"))
+                *text = text.replace("[settings]", &format!("[settings]\ndelta = {delta}"));
             };
             match forged(&folder, &[("privacy.json", &statement), ("config.toml", &config)]) {
                 Err(error) => assert!(error.to_string().contains("delta"), "{error}"),

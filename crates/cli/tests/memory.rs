@@ -58,7 +58,7 @@ fn a_small_archive_of_very_many_numbers_is_refused_in_words() {
     let labels = || ("y", [header("|u1", "(3,)"), vec![0, 1, 0]].concat(), 0);
     let edges = || ("edge_index", [header("|u1", "(2, 2)"), vec![0, 1, 1, 2]].concat(), 0);
     let features = || ("x", [header("|u1", "(3, 1)"), vec![1, 2, 3]].concat(), 0);
-    let wide = ("x", header("|u1", &format!("({}, 1)", UNPACKED)), UNPACKED);
+    let wide = ("x", header("|u1", &format!("({UNPACKED}, 1)")), UNPACKED);
     let many = ("y", header("|u1", &format!("({UNPACKED},)")), UNPACKED);
     put_archive(&at.join("labels.npz"), &[many, features(), edges()]);
     refused(at, "labels.npz");

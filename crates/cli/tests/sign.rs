@@ -329,7 +329,7 @@ print('verified')
     let said = other_hand(Command::new(python).args(["-c", program]).current_dir(place.path()));
     match said {
         Some((true, said)) if said.trim() == "absent" => {
-            eprintln!("skipped: this Python has no cryptography")
+            eprintln!("skipped: this Python has no cryptography");
         }
         Some((ok, said)) => assert!(ok && said.trim() == "verified", "{said}"),
         None => {}

@@ -4,7 +4,7 @@ use std::io::{Cursor, Write};
 
 use progap_graph::read::facebook100::{Recipe, School, prepare_school};
 use progap_graph::read::ogbn::{Tables, read_tables};
-use progap_graph::read::{LoadOptions, edge_list, graphml, npz, table};
+use progap_graph::read::{LoadOptions, edge_list, graphml, node_link, npz, table};
 use progap_graph::{Preparation, store};
 use zip::CompressionMethod::Stored;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -56,6 +56,12 @@ pub fn targets() -> Vec<Target> {
             name: "graphml",
             run: run_graphml,
             seeds: || contents(&["fuzz/corpus/graphml"]),
+            weight: 500,
+        },
+        Target {
+            name: "node_link",
+            run: run_node_link,
+            seeds: || contents(&["fuzz/corpus/node_link"]),
             weight: 500,
         },
     ]
@@ -113,6 +119,11 @@ pub fn run_edge_list(content: &[u8]) {
     let mut parts = content.splitn(2, |&byte| byte == 0);
     let edges = parts.next().unwrap_or_default();
     let _ = edge_list::read_bytes(edges, parts.next().unwrap_or(b"0 a\n"), &LoadOptions::default());
+}
+
+/// Node-link JSON.
+pub fn run_node_link(content: &[u8]) {
+    let _ = node_link::read_text(&String::from_utf8_lossy(content), &LoadOptions::default());
 }
 
 /// GraphML.

@@ -39,22 +39,22 @@ fn main() {
         };
         time(0, one, &mut || gather(&random, &floats));
         time(1, one, &mut || {
-            aggregate::sum(&random, WIDTH, &floats, None, &mut float_sums).expect("sizes fit")
+            aggregate::sum(&random, WIDTH, &floats, None, &mut float_sums).expect("sizes fit");
         });
         time(2, one, &mut || {
-            aggregate::sum(&random, WIDTH, &bytes, None, &mut byte_sums).expect("sizes fit")
+            aggregate::sum(&random, WIDTH, &bytes, None, &mut byte_sums).expect("sizes fit");
         });
         time(3, one, &mut || {
-            aggregate::sum(&schools, WIDTH, &floats, None, &mut float_sums).expect("sizes fit")
+            aggregate::sum(&schools, WIDTH, &floats, None, &mut float_sums).expect("sizes fit");
         });
         time(4, two, &mut || {
-            aggregate::sum(&random, WIDTH, &floats, None, &mut float_sums).expect("sizes fit")
+            aggregate::sum(&random, WIDTH, &floats, None, &mut float_sums).expect("sizes fit");
         });
         time(5, two, &mut || {
-            aggregate::sum(&random, WIDTH, &bytes, None, &mut byte_sums).expect("sizes fit")
+            aggregate::sum(&random, WIDTH, &bytes, None, &mut byte_sums).expect("sizes fit");
         });
         time(6, one, &mut || {
-            aggregate::sum(&schools, WIDTH, &bytes, None, &mut byte_sums).expect("sizes fit")
+            aggregate::sum(&schools, WIDTH, &bytes, None, &mut byte_sums).expect("sizes fit");
         });
     }
 

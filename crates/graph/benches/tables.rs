@@ -17,7 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let edges: usize = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(5_000_000);
+    let edges: usize = std::env::args().find_map(|arg| arg.parse().ok()).unwrap_or(5_000_000);
     let nodes = (edges / 50).max(2);
     println!("{nodes} nodes, {edges} edges");
     println!("ids        format    M edges/s  (processor)  read only     MB  peak/graph");

@@ -55,7 +55,7 @@ fn measure(million_edges: &str) -> Result<(), Box<dyn std::error::Error>> {
     let seconds = start.elapsed().as_secs_f64();
     let cpu = cpu_seconds().unwrap_or(f64::NAN);
 
-    let mebibytes = |bytes: usize| bytes as f64 / (1 << 20) as f64;
+    let mebibytes = |bytes: usize| bytes as f64 / f64::from(1 << 20);
     let edges = data.graph().edges();
     let (graph, whole) = (mebibytes(data.graph().bytes()), mebibytes(data.bytes()));
     let (peak, ratio) = match peak_memory() {

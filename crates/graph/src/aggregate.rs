@@ -139,7 +139,7 @@ where
     let arch = pulp::Arch::new();
     let blocks = row_blocks(graph.offsets(), RowWidth::Fixed(width), sums, BLOCKS);
     blocks.into_par_iter().for_each(|(block, sums)| {
-        let rows = Rows { offsets: &graph.offsets()[block.start..=block.end], senders: graph.senders() };
+        let rows = RowBlock { offsets: &graph.offsets()[block.start..=block.end], senders: graph.senders() };
         match weights {
             None => arch.dispatch(SumRows { rows, width, messages, weigh: |_, value: S| value, sums }),
             Some(weights) => {
@@ -161,7 +161,7 @@ fn check_length(what: &str, found: usize, expected: usize) -> Result<()> {
 /// The work on one block of rows. A type rather than a closure, because only a function that is always inlined
 /// is sure to be compiled for the vector instructions that were found.
 struct SumRows<'a, M, S, W> {
-    rows: Rows<'a>,
+    rows: RowBlock<'a>,
     width: usize,
     messages: &'a [M],
     weigh: W,
@@ -179,12 +179,12 @@ impl<M: Copy, S: Sum<M>, W: Fn(usize, S) -> S + Copy> pulp::WithSimd for SumRows
 
 /// A block of rows: its own offsets, into the senders of the whole graph.
 #[derive(Clone, Copy)]
-struct Rows<'a> {
+struct RowBlock<'a> {
     offsets: &'a [u64],
     senders: &'a [u32],
 }
 
-impl Rows<'_> {
+impl RowBlock<'_> {
     #[inline(always)]
     fn sum<M: Copy, S: Sum<M>>(
         self,
@@ -317,8 +317,8 @@ mod tests {
         let small = random_bytes(nodes * width, width as u64);
         // Small enough that i32 holds any sum of weighted 16-bit messages here.
         let weights: Vec<i8> = random_bytes(nodes, 99).iter().map(|w| w >> 4).collect();
-        let expected = by_definition(graph, width, &small, &weights, |m, _| m as f64);
-        let weighted = by_definition(graph, width, &small, &weights, |m, w| m as f64 * w as f64);
+        let expected = by_definition(graph, width, &small, &weights, |m, _| f64::from(m));
+        let weighted = by_definition(graph, width, &small, &weights, |m, w| f64::from(m) * f64::from(w));
         let exact = |sums: Vec<i64>| sums.iter().map(|&s| s as f64).collect::<Vec<_>>();
         for threads in [1, 2, 5] {
             let (mut a, mut b, mut c) =
@@ -335,8 +335,8 @@ mod tests {
             assert_eq!(exact(b.iter().map(|&s| s.into()).collect()), weighted, "i16 -> i32, width {width}");
             assert_eq!(exact(c), weighted, "i16 -> i64, width {width}");
         }
-        let floats: Vec<f32> = small.iter().map(|&m| m as f32 / 3.0).collect();
-        let factors: Vec<f32> = weights.iter().map(|&w| w as f32 / 7.0).collect();
+        let floats: Vec<f32> = small.iter().map(|&m| f32::from(m) / 3.0).collect();
+        let factors: Vec<f32> = weights.iter().map(|&w| f32::from(w) / 7.0).collect();
         let run = |threads, weights| {
             let mut sums = vec![f32::NAN; nodes * width];
             with_threads(threads, || sum(graph, width, &floats, weights, &mut sums).unwrap());

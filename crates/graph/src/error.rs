@@ -200,8 +200,8 @@ impl Problem {
             }
             Problem::Io(_) => "check the path and its permissions",
             Problem::NotRecognised(_) => {
-                "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a .graphml, an \
-                 edge list with labels, a Facebook100 .mat, a .progap file, or a name from `progap data list`"
+                "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a .graphml, a \
+                 node-link .json, an edge list with labels, a Facebook100 .mat, a .progap file, or a name from `progap data list`"
             }
             Problem::NoLabelFile => "give a file with an id and a label in each line",
             Problem::NoEdgeTable => "give both, or the folder that holds both",

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use crate::{Buffer, Error, Place, Problem, Result, room};
+use crate::{Buffer, Error, GraphBuilder, Place, Problem, Result};
 
 /// A directed graph, stored by receiver: row `i` lists the senders `j` of the edges `j -> i`, ascending.
 ///
@@ -293,86 +293,6 @@ enum RowOrder {
     Mixed,
 }
 
-/// Builds a graph from edges that are seen twice: counted first, then placed. Between the passes nothing but
-/// the rows themselves is held, so a stream that can be replayed needs no list of edges.
-#[derive(Debug)]
-pub struct GraphBuilder {
-    offsets: Vec<u64>,
-}
-
-impl GraphBuilder {
-    /// A builder for so many nodes.
-    pub fn new(nodes: usize) -> Result<Self> {
-        if nodes > Graph::MAX_NODES {
-            return Err(too_many_nodes(nodes));
-        }
-        Ok(GraphBuilder { offsets: room::filled(0, nodes + 1)? })
-    }
-
-    /// Counts an edge.
-    pub fn count(&mut self, source: u32, target: u32) -> Result<()> {
-        let nodes = self.offsets.len() - 1;
-        let largest = source.max(target);
-        if largest as usize >= nodes {
-            let index = largest.to_string();
-            return Err(Problem::IndexOutOfRange { index, limit: nodes as u64 }.into());
-        }
-        self.offsets[target as usize + 1] += 1;
-        Ok(())
-    }
-
-    /// Ends counting.
-    ///
-    /// # Errors
-    /// More edges than memory holds.
-    pub fn fill(self) -> Result<GraphFiller> {
-        let mut offsets = self.offsets;
-        for i in 1..offsets.len() {
-            offsets[i] += offsets[i - 1];
-        }
-        let edges = offsets[offsets.len() - 1] as usize;
-        // Placing moves each row's start to its end, that is to the next row's start: shifting by one row at
-        // the end restores the starts, and no second array of cursors is needed.
-        Ok(GraphFiller { offsets, senders: room::filled(0, edges)?, placed: 0 })
-    }
-}
-
-/// The second pass of [`GraphBuilder`].
-#[derive(Debug)]
-pub struct GraphFiller {
-    offsets: Vec<u64>,
-    senders: Vec<u32>,
-    placed: usize,
-}
-
-impl GraphFiller {
-    /// Places an edge that was counted before.
-    ///
-    /// # Panics
-    /// If more edges go to `target` than there is room for in all, or `target` is not a node. Edges that
-    /// differ from the counted ones in any other way are an error of [`GraphFiller::finish`].
-    pub fn place(&mut self, source: u32, target: u32) {
-        let slot = &mut self.offsets[target as usize];
-        self.senders[*slot as usize] = source;
-        *slot += 1;
-        self.placed += 1;
-    }
-
-    /// The graph.
-    pub fn finish(self) -> Result<Graph> {
-        let GraphFiller { mut offsets, senders, placed } = self;
-        let nodes = offsets.len() - 1;
-        let edges = senders.len();
-        if placed != edges {
-            let what = "list of edges in its second pass".into();
-            return Err(Problem::Length { what, found: placed as u64, expected: edges as u64 }.into());
-        }
-        offsets.copy_within(0..nodes, 1);
-        offsets[0] = 0;
-        Graph::from_rows(offsets, senders)
-    }
-}
-
 /// Whether offsets rise from 0 to `length`.
 pub(crate) fn check_offsets(key: &str, offsets: &[u64], length: usize) -> Result<()> {
     let key = || key.to_string();
@@ -390,7 +310,7 @@ pub(crate) fn check_offsets(key: &str, offsets: &[u64], length: usize) -> Result
     Ok(())
 }
 
-fn too_many_nodes(nodes: usize) -> Error {
+pub(crate) fn too_many_nodes(nodes: usize) -> Error {
     Problem::TooLarge(format!("{nodes} nodes are more than the {} a graph can have", Graph::MAX_NODES)).into()
 }
 
@@ -402,7 +322,7 @@ pub(crate) fn split_rows(offsets: &[u64], parts: usize) -> Vec<usize> {
     let cost = |row: usize| offsets[row] + ROW_COST * row as u64;
     let mut borders = vec![0];
     for part in 1..=parts as u64 {
-        let target = (cost(rows) as u128 * part as u128 / parts as u128) as u64;
+        let target = (u128::from(cost(rows)) * u128::from(part) / parts as u128) as u64;
         let last = borders[borders.len() - 1];
         // The first row whose start is at or past the target.
         let (mut low, mut high) = (last, rows);

@@ -129,7 +129,7 @@ impl Split {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         for last in (1..nodes).rev() {
             // The bias of the multiplication is below 2^-32 for any graph we can hold.
-            let other = ((rng.next_u64() as u128 * (last as u128 + 1)) >> 64) as usize;
+            let other = ((u128::from(rng.next_u64()) * (last as u128 + 1)) >> 64) as usize;
             parts.swap(last, other);
         }
         Ok(Split(parts.into()))

@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use common::npz::{archive, array, floats, integers};
 use progap_graph::read::npz::{self, ArrayNames, NpzOptions};
-use progap_graph::read::{self, LoadOptions, edge_list, graphml};
+use progap_graph::read::{self, LoadOptions, edge_list, graphml, node_link};
 use progap_graph::{Dataset, Error, Part, UNLABELLED};
 
 fn read(arrays: &[(&str, &[u8])], options: &NpzOptions) -> Result<Dataset, Error> {
@@ -226,6 +226,40 @@ fn graphml_is_read_as_a_table() {
     ] {
         let error =
             graphml::read_text(&text.replace(from, to), &LoadOptions::default()).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+/// JSON as NetworkX's `node_link_data` gives it; ids may be numbers, and values may be missing.
+#[test]
+fn node_link_json_is_read_as_a_table() {
+    let text = r#"{"directed": false, "multigraph": false, "graph": {"name": "g"},
+        "nodes": [{"label": "x", "age": 30.5, "id": "ann"}, {"label": "y", "age": 7, "id": 2}, {"age": 1e1, "label": null, "id": "c"}],
+        "links": [{"weight": 0.5, "source": "ann", "target": 2}, {"source": 2, "target": "c"}]}"#;
+    let data = node_link::read_text(text, &LoadOptions::default()).unwrap().dataset;
+    assert_eq!((data.node_ids().name(1), data.labels()), ("2".to_string(), &[0, 1, UNLABELLED][..]));
+    assert_eq!(
+        (data.feature_names(), data.features().to_dense(3)),
+        (&["age".to_string()][..], vec![30.5, 7.0, 10.0])
+    );
+    assert_eq!(edges(&data), [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    let directed = text.replace("\"directed\": false", "\"directed\": true").replace("links", "edges");
+    let directed = node_link::read_text(&directed, &LoadOptions::default()).unwrap().dataset;
+    assert_eq!(edges(&directed), [(0, 1), (1, 2)]);
+    for (from, to, what) in [
+        ("\"target\": \"c\"", "\"target\": \"d\"", "the node \"d\" is not in the node table"),
+        ("\"target\": \"c\"", "\"to\": \"c\"", "\"edges\"[1]: there is no \"target\""),
+        (
+            "30.5",
+            "[1, 2]",
+            "\"nodes\"[0]: there is no \"age\" (found: a value that is neither text nor a number)",
+        ),
+        ("30.5", "\"old\"", "\"age\"[0]: \"old\" is not a number"),
+        ("\"nodes\"", "\"people\"", "not a graph in node-link JSON"),
+        ("0.5", "0.5.5", "not a graph in node-link JSON"),
+    ] {
+        let error =
+            node_link::read_text(&text.replace(from, to), &LoadOptions::default()).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
 }

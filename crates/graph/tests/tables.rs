@@ -154,7 +154,7 @@ proptest! {
         parts.node_ids = NodeIds::from_texts(&names[..parts.graph.nodes()]);
         // What is no label when it is read cannot be the name of a class.
         let classes = names.iter().filter(|name| !["nan", "-1"].contains(&name.as_str()));
-        parts.class_names = classes.take(parts.class_names.len()).map(|name| name.to_string()).collect();
+        parts.class_names = classes.take(parts.class_names.len()).map(|name| (*name).clone()).collect();
         round_trip(&Dataset::new(parts).unwrap())?;
     }
 }
@@ -345,7 +345,7 @@ fn what_tables_cannot_say_is_not_written() {
     };
     refused(&|parts| parts.feature_names = vec!["id".into()], "two column names are \"id\"");
     refused(&|parts| parts.feature_names = vec!["Split".into()], "a feature is called \"Split\"");
-    refused(&|parts| parts.feature_names = vec!["".into()], "empty name");
+    refused(&|parts| parts.feature_names = vec![String::new()], "empty name");
     refused(&|parts| parts.class_names[0] = "NaN".into(), "a class is called \"NaN\"");
     refused(&|parts| parts.class_names = vec!["a".into(), "a".into()], "two class names are \"a\"");
     refused(&|parts| parts.node_ids = NodeIds::from_texts(["x", ""]), "node 1");

@@ -120,7 +120,7 @@ fn samples_that_are_not_finite_contribute_nothing() {
         let mut views = data.inputs().as_slice().to_vec();
         views[1] = Input::Dense { columns: 4, values: &dense };
         let inputs = Inputs::new(views).unwrap();
-        for activation in [Activation::Selu, Activation::Relu, Activation::Tanh] {
+        for activation in [Activation::Selu, Activation::Relu, Activation::Tanh, Activation::Elu] {
             let network =
                 network(Architecture { activation, ..architecture(&data, Jk::Cat, Norm::Group, 1) }, 5);
             let with = Batch::new(&inputs, &data.labels, &[0, 1, 2], 4).unwrap();

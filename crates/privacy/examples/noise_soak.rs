@@ -24,7 +24,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let sigmas = [1.0, 17.3, 300.0, 999.5, 2000.0, 50_000.0];
     let blocks = (billions * 1e9 / BLOCK as f64 / sigmas.len() as f64 / threads as f64).ceil() as usize;
     let mut randomness = Randomness::from_os();

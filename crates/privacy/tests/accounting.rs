@@ -4,7 +4,7 @@
 
 use progap_privacy::Event;
 use progap_privacy::accountant::{
-    Accountant, Best, GdpAccountant, PldAccountant, RdpAccountant, TheoremAccountant, all,
+    Accountant, Best, GdpAccountant, PldAccountant, RdpAccountant, TheoremAccountant, ZcdpAccountant, all,
 };
 use progap_privacy::special::log_gaussian_delta;
 use serde::Deserialize;
@@ -177,7 +177,29 @@ fn multi_term_matches_the_published_accountant() {
     }
 }
 
-/// exact/PLD <= RDP <= theorem, on every third tree of the oracle and on a grid of extreme deltas.
+/// `rho` as one number: `[rho, delta, epsilon]` of dp-accounting, whose orders are a grid, so never below ours.
+#[test]
+fn concentrated_privacy_agrees_with_dp_accounting() {
+    let rows: Vec<(f64, f64, f64)> =
+        serde_json::from_str(include_str!("oracle/zcdp.json")).expect("the oracle file is valid");
+    for (rho, delta, expected) in rows {
+        let gaussian = Event::gaussian(1.0, (2.0 * rho).sqrt()).unwrap();
+        // The same rho by a delta of zero, twice half of it.
+        let pure = Event::laplace(1.0, rho.sqrt()).unwrap().repeated(2).unwrap();
+        for event in [gaussian, pure] {
+            let (value, case) = (ZcdpAccountant.epsilon(&event, delta).unwrap().value, event.to_json());
+            let slack = 1e-3 * expected + 1e-9;
+            assert!(
+                (value - expected).abs() <= slack,
+                "{case} at {delta:e}: {value}, dp-accounting {expected}"
+            );
+            let back = ZcdpAccountant.delta(&event, value).unwrap().value;
+            assert!(value == 0.0 || relative(back, delta).abs() < 1e-3, "{case}: {back}, from {delta:e}");
+        }
+    }
+}
+
+/// exact/PLD <= RDP <= zCDP and theorem, on every third tree of the oracle and on a grid of extreme deltas.
 #[test]
 fn tighter_accountants_never_answer_more() {
     let mut cases: Vec<(Event, f64)> =
@@ -283,7 +305,7 @@ fn parallel_events_cost_the_worst_part() {
     let laplace = Event::laplace(0.8, 1.0).unwrap();
     let tree = |first: Event| Event::composed(vec![first, weak.clone()]).unwrap();
     let parallel = tree(Event::parallel(vec![laplace.clone(), strong.clone()]).unwrap());
-    for accountant in [&PldAccountant::new() as &dyn Accountant, &RdpAccountant::new()] {
+    for accountant in [&PldAccountant::new() as &dyn Accountant, &RdpAccountant::new(), &ZcdpAccountant] {
         let ask = |event: &Event| accountant.epsilon(event, 1e-6).unwrap().value;
         let worst = ask(&tree(laplace.clone())).max(ask(&tree(strong.clone())));
         let value = ask(&parallel);
@@ -296,7 +318,7 @@ fn parallel_events_cost_the_worst_part() {
     // Repeated, the parts may change places: only the order-wise maximum is sound.
     let repeated = Event::parallel(vec![laplace, strong]).unwrap().repeated(3).unwrap();
     let refusal = PldAccountant::new().supports(&repeated).unwrap_err();
-    assert_eq!((refusal.path.as_str(), refusal.supported_by), ("event.event", vec!["rdp"]));
+    assert_eq!((refusal.path.as_str(), refusal.supported_by), ("event.event", vec!["rdp", "zcdp"]));
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn unsupported_nodes_are_named_with_a_way_out() {
 
     let laplace = Event::laplace(1.0, 1.0).unwrap().poisson_sampled(0.1).unwrap();
     let refusal = RdpAccountant::new().supports(&laplace).unwrap_err();
-    assert_eq!((refusal.path.as_str(), refusal.supported_by), ("event.event", vec!["pld"]));
+    assert_eq!((refusal.path.as_str(), refusal.supported_by), ("event.event", vec!["pld", "zcdp"]));
 
     // Nobody knows both: selection over a sampled Laplace.
     let refusal = Best.supports(&laplace.selected(1.0, 0.5).unwrap()).unwrap_err();

@@ -63,7 +63,8 @@ pub enum Error {
 
 /// What a setting is called in a sentence.
 fn words(name: &str) -> String {
-    crate::settings::Declaration::find(name).map_or_else(|_| name.replace('_', " "), |found| found.words())
+    crate::settings::Declaration::find(name)
+        .map_or_else(|_| name.replace('_', " "), crate::settings::Declaration::words)
 }
 
 impl Error {

@@ -169,8 +169,12 @@ pub(crate) enum WrittenShape {
     },
 }
 
-const ACTIVATIONS: [(&str, Activation); 3] =
-    [("selu", Activation::Selu), ("relu", Activation::Relu), ("tanh", Activation::Tanh)];
+const ACTIVATIONS: [(&str, Activation); 4] = [
+    ("selu", Activation::Selu),
+    ("relu", Activation::Relu),
+    ("tanh", Activation::Tanh),
+    ("elu", Activation::Elu),
+];
 const NORMS: [(&str, Norm); 3] = [("none", Norm::None), ("batch", Norm::Batch), ("group", Norm::Group)];
 const COMBINATIONS: [(&str, Jk); 7] = [
     ("cat", Jk::Cat),

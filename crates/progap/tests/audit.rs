@@ -426,9 +426,9 @@ fn hubs(copies: usize, edges_back: bool) -> World {
         let mut edges: Vec<_> = us.clone().map(|u| (hub, u)).collect();
         let back = us.map(|u| (u, hub));
         if edges_back {
-            edges.extend(back)
+            edges.extend(back);
         } else {
-            fixed.extend(back)
+            fixed.extend(back);
         }
         // The hub says the opposite of everyone else, so that its own message points to what is missing in W.
         canaries.push(Canary { edges, watched: ws.map(|w| (hub, w)).collect() });

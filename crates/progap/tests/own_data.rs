@@ -61,6 +61,15 @@ const ALL: [(Method, Level); 9] = [
     (Method::DpGnn, Level::Node),
 ];
 
+/// A verified release of this method.
+fn trained(data: &Dataset, method: Method, level: Level) -> Release {
+    let (_keep, folder) = folder();
+    let release =
+        train_on(data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{method} {level}: {e}"));
+    assert_verified(&folder);
+    release
+}
+
 fn everyone(release: &Release) -> Vec<u32> {
     (0..release.nodes().nodes() as u32).collect()
 }
@@ -70,10 +79,7 @@ fn nodes_without_labels_are_predicted_and_never_trained_or_tested_on() {
     let data = half_labelled();
     for (method, level) in ALL {
         let what = format!("{method} {level}");
-        let (_keep, folder) = folder();
-        let release =
-            train_on(&data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert_verified(&folder);
+        let release = trained(&data, method, level);
         let nodes = release.nodes();
         assert_eq!(nodes.labelled(), data.labelled(), "{what}");
         assert!(
@@ -93,10 +99,7 @@ fn without_validation_nodes_the_last_epoch_is_taken() {
     let data = with_split(&half_labelled(), |part| if part == Part::Val { Part::Train } else { part });
     for (method, level) in ALL {
         let what = format!("{method} {level}");
-        let (_keep, folder) = folder();
-        let release =
-            train_on(&data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert_verified(&folder);
+        let release = trained(&data, method, level);
         assert_eq!(release.statement.selection, progap::settings::Selection::LastEpoch, "{what}");
         assert!(release.metrics.val_accuracy.is_nan() && release.metrics.test_accuracy.is_finite(), "{what}");
         if let Some(choice) = &release.statement.choice {
@@ -116,10 +119,7 @@ fn without_test_nodes_no_accuracy_is_claimed() {
     for data in [with_split(&half_labelled(), none), with_split(&half_labelled(), neither)] {
         for (method, level) in ALL {
             let what = format!("{method} {level}");
-            let (_keep, folder) = folder();
-            let release =
-                train_on(&data, &settings(method, level), &folder).unwrap_or_else(|e| panic!("{what}: {e}"));
-            assert_verified(&folder);
+            let release = trained(&data, method, level);
             let metrics = &release.metrics;
             assert!(metrics.test_accuracy.is_nan() && metrics.features_only_accuracy.is_none(), "{what}");
             assert!(metrics.stage_test_accuracies.iter().all(|accuracy| accuracy.is_nan()), "{what}");

@@ -19,7 +19,7 @@ use super::train::Choices;
 use crate::output::Force;
 use crate::plot;
 use crate::report::{Axis, Lines, Plot, Point, Series};
-use crate::source::Source;
+use crate::source::DataSource;
 use crate::ui::{self, Training, count, percent};
 
 /// Attack the guarantee by experiment: a lower bound on epsilon beside the one claimed; link and membership inference
@@ -39,7 +39,7 @@ pub struct Audit {
     choices: Choices,
     /// What to attack [default: mechanism,training,attacks; dp-gnn claims nothing about what training releases]
     #[arg(long, value_enum, value_delimiter = ',')]
-    parts: Vec<Part>,
+    parts: Vec<Scope>,
     /// Where the data of a release lies, if not where it was named in training
     #[arg(long, value_name = "DATASET")]
     data: Option<String>,
@@ -60,7 +60,7 @@ pub struct Audit {
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Part {
+enum Scope {
     /// The vault's queries, by canaries of the largest influence
     Mechanism,
     /// A whole training run, by canaries in the data
@@ -71,7 +71,7 @@ enum Part {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report {
+struct AuditJson {
     dataset: String,
     method: Method,
     level: Level,
@@ -124,7 +124,7 @@ impl Audit {
         let (settings, source) = match &folder {
             Some(folder) => {
                 self.choices.config = Some(folder.join("config.toml"));
-                self.choices.source = Source::default().in_folder(self.choices.source.data_folder());
+                self.choices.source = DataSource::default().in_folder(self.choices.source.data_folder());
                 let (settings, source) = self.choices.settings()?;
                 let source = self.data.as_ref().map_or(source.clone(), |data| source.with_dataset(data));
                 (Settings { seed: given, ..settings.into_settings() }, source)
@@ -160,19 +160,19 @@ impl Audit {
         let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
 
         if self.parts.is_empty() {
-            let training = auditor.claims_about_releases().then_some(Part::Training);
-            self.parts = [Part::Mechanism, Part::Attacks].into_iter().chain(training).collect();
+            let training = auditor.claims_about_releases().then_some(Scope::Training);
+            self.parts = [Scope::Mechanism, Scope::Attacks].into_iter().chain(training).collect();
         }
         let mut trials = Vec::new();
-        if self.parts.contains(&Part::Mechanism) {
+        if self.parts.contains(&Scope::Mechanism) {
             let _spinner = ui::spinner("asking the vault about canaries".to_string());
             trials.extend(auditor.mechanism()?);
         }
-        if self.parts.contains(&Part::Training) {
+        if self.parts.contains(&Scope::Training) {
             trials.extend(self.watched(|observer| auditor.training(observer))?);
         }
         let (mut links, mut members) = (Vec::new(), None);
-        if self.parts.contains(&Part::Attacks) {
+        if self.parts.contains(&Scope::Attacks) {
             let release = match opened {
                 Some(release) => release,
                 None => self.watched(|observer| auditor.train(observer))?,
@@ -185,7 +185,7 @@ impl Audit {
         if let Some(out) = &self.out {
             plots(out, &trials, &links, members.as_ref())?;
         }
-        let report = Report {
+        let report = AuditJson {
             dataset: dataset.name().to_string(),
             method: settings.method,
             level: settings.level,
@@ -245,7 +245,7 @@ fn closest(findings: &[Finding], confidence: f64) -> String {
     }
 }
 
-fn show(report: &Report, out: Option<&Path>) -> Outcome {
+fn show(report: &AuditJson, out: Option<&Path>) -> Outcome {
     let mut text = ui::facts(
         &format!("audit of {} at level {} on {}", report.method, report.level, report.dataset),
         &[("verdict", report.verdict.clone())],

@@ -34,7 +34,7 @@ pub struct Check {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report {
+struct CheckJson {
     /// Who may see it.
     audience: &'static str,
     dataset: String,
@@ -66,7 +66,7 @@ impl Check {
         let plan = run::prepare(&dataset, &settings);
         let private = settings.level != Level::None;
         let planned = plan.as_ref().ok().filter(|_| private);
-        let report = Report {
+        let report = CheckJson {
             audience: AUDIENCE,
             dataset: dataset.name().to_string(),
             method: settings.method,
@@ -93,7 +93,7 @@ pub fn findings(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<R
     found.map(|remark| Remark { text: in_flags(&remark.text), ..remark }).collect()
 }
 
-fn show(report: &Report, settings: &Settings) -> Outcome {
+fn show(report: &CheckJson, settings: &Settings) -> Outcome {
     let mut rows = vec![("run", format!("{} at level {}", report.method, report.level))];
     if let Some(records) = report.records {
         rows.push(("records", format!("{} {}", count(records), delta::records_are(settings))));

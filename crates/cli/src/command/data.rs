@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use progap_graph::named::fetch::{self, FetchOptions};
-use progap_graph::named::{self, Entry, Presence, Source as Origin};
+use progap_graph::named::{self, Entry, Origin, Presence};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::write::{self, table::TableFormat};
 use progap_graph::{Dataset, store};
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use crate::output::{Force, Inputs};
-use crate::source::{DataFolder, Source};
+use crate::source::{DataFolder, DataSource};
 use crate::ui::{self, Download, bytes, count};
 
 /// List, download, convert and generate data sets
@@ -232,7 +232,7 @@ Examples:
   progap data convert demo tables/ --format parquet  tables of nodes and edges")]
 pub struct Convert {
     #[command(flatten)]
-    source: Source,
+    source: DataSource,
     #[command(flatten)]
     output: Output,
 }

@@ -10,7 +10,7 @@ use progap_graph::summary::{Quantiles, Summary};
 use serde::Serialize;
 
 use super::Outcome;
-use crate::source::Source;
+use crate::source::DataSource;
 use crate::ui::{self, bytes, count, percent};
 
 /// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release promises
@@ -24,7 +24,7 @@ Examples:
   progap inspect releases/demo-edge-1       the guarantee of a release, in plain words")]
 pub struct Inspect {
     #[command(flatten)]
-    source: Source,
+    source: DataSource,
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,

@@ -11,7 +11,7 @@ use progap_privacy::Unit;
 use serde::Serialize;
 
 use super::Outcome;
-use crate::source::Source;
+use crate::source::DataSource;
 use crate::ui::{self, count};
 
 /// Keep privacy budgets: what may be asked of a data set in all, and what was asked so far
@@ -51,7 +51,7 @@ pub struct Init {
     /// The ledger; made if it is not there
     file: PathBuf,
     #[command(flatten)]
-    source: Source,
+    source: DataSource,
     /// A name for the data set, by which the ledger counts [default: that of the data set]
     #[arg(long)]
     name: Option<String>,

@@ -9,7 +9,7 @@ use progap_graph::Dataset;
 use super::{Outcome, experiment};
 use crate::output::{Force, Inputs, refuse_releases};
 use crate::report::{self, Report as Content};
-use crate::source::{DataFolder, Source};
+use crate::source::{DataFolder, DataSource};
 use crate::ui;
 
 /// Write a report: one HTML page that needs no network, each figure as SVG and PNG, each table as CSV, Markdown, LaTeX
@@ -111,8 +111,9 @@ fn labelled(
     if release.config.settings.level != Level::Node {
         return Err("--data is needed at node level only: this release holds the labels; leave it out".into());
     }
-    let kept = Source::kept(&release.config.source)?;
-    let dataset = Source::default().in_folder(folder).or_published(kept).with_dataset(name).load_split()?;
+    let kept = DataSource::kept(&release.config.source)?;
+    let dataset =
+        DataSource::default().in_folder(folder).or_published(kept).with_dataset(name).load_split()?;
     if !release.fits(&dataset) {
         return Err(format!(
             "{name}: the release was trained on other data (node ids, classes or split differ); name the same data"

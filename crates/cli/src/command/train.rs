@@ -22,7 +22,7 @@ use summary::{RunReport, report};
 use super::Outcome;
 use super::check::findings;
 use super::experiment::shell_word;
-use crate::source::Source;
+use crate::source::DataSource;
 use crate::stop;
 use crate::ui::{self, Training};
 
@@ -84,7 +84,7 @@ impl Train {
         // The first Ctrl-C keeps what is done and stops; the second ends the program at once.
         let stop = stop::on_ctrl_c()?;
         if let Some(folder) = &self.resume {
-            let source = Source::kept(&run::interrupted(folder)?.source)?;
+            let source = DataSource::kept(&run::interrupted(folder)?.source)?;
             let report = self.once(&source, None, folder, &mut None, stop)?;
             return self.say(vec![report]);
         }
@@ -129,7 +129,7 @@ impl Train {
     /// One run; without settings, an interrupted one goes on.
     fn once(
         &self,
-        source: &Source,
+        source: &DataSource,
         settings: Option<&Checked>,
         folder: &Path,
         account: &mut Option<Account>,
@@ -177,7 +177,7 @@ impl Train {
     fn account(
         &self,
         dataset: &Dataset,
-        source: &Source,
+        source: &DataSource,
         settings: &Checked,
         ledger: &Path,
     ) -> Result<Account, Box<dyn std::error::Error>> {
@@ -207,7 +207,7 @@ impl Train {
 /// The command that gives these data a budget which this run just fits.
 fn init_line(
     dataset: &Dataset,
-    source: &Source,
+    source: &DataSource,
     settings: &Checked,
     file: &Path,
     error: &ledger::Error,

@@ -155,7 +155,7 @@ mod tests {
                             assert!(points.iter().all(inside), "{shape:?} at {width}");
                         }
                         Shape::Mark { at, .. } | Shape::Tooltip { at, .. } => {
-                            assert!(inside(at), "{shape:?}")
+                            assert!(inside(at), "{shape:?}");
                         }
                         Shape::Text { at, size, anchor, turn, text, .. } => {
                             let length = text_width(text, *size);

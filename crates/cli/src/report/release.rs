@@ -108,8 +108,8 @@ pub(super) fn guarantee(release: &Release) -> Section {
         "where the noise came from",
         match statement.randomness {
             Provenance::Reproducible { seed } => format!("a seed ({seed}): it can be removed"),
-            _ if statement.private => "the operating system's secure random numbers".into(),
-            _ => "no noise was added".into(),
+            Provenance::Secure if statement.private => "the operating system's secure random numbers".into(),
+            Provenance::Secure => "no noise was added".into(),
         },
     ));
     blocks.push(Block::Facts(facts));

@@ -171,10 +171,10 @@ impl Range<'_> {
             Some(status) if status.code() != Some(1) => complain(&format!("ends with {status}")),
             Some(_) if told => complain("tells what is outside"),
             Some(_) if said.contains("panicked") || said.contains("mistake in progap") => {
-                complain("fails by itself")
+                complain("fails by itself");
             }
             Some(_) if !said.starts_with("error: ") || said.trim_end().lines().count() > 4 => {
-                complain("is not one sentence")
+                complain("is not one sentence");
             }
             Some(_) => {}
         }
@@ -239,12 +239,12 @@ impl Range<'_> {
             ("a link to the folder itself", &|folder| symlink(".", folder.join("more")).expect("linked")),
             ("a link to everything", &|folder| symlink("/", folder.join("private/more")).expect("linked")),
             ("a link to a folder above", &|folder| {
-                symlink("../..", folder.join("aggregates/more")).expect("linked")
+                symlink("../..", folder.join("aggregates/more")).expect("linked");
             }),
             ("a pipe beside its files", &|folder| pipe(&folder.join("more"))),
             ("many files", &|folder| {
                 (0..1200).for_each(|number| {
-                    std::fs::write(folder.join(format!("{number}.txt")), "").expect("written")
+                    std::fs::write(folder.join(format!("{number}.txt")), "").expect("written");
                 });
             }),
         ];
@@ -360,7 +360,7 @@ fn manifests() -> Vec<(String, String)> {
     ];
     let mut all: Vec<(String, String)> = names
         .iter()
-        .map(|name| (format!("a list with {:?}", name), json!({ *name: outside }).to_string()))
+        .map(|name| (format!("a list with {name:?}"), json!({ *name: outside }).to_string()))
         .collect();
     let many: serde_json::Map<String, Value> =
         (0..100_000).map(|number| (format!("{number}"), "0".into())).collect();

@@ -152,7 +152,7 @@ fn unpack(archive: &Path, name: &str, target: &Path) -> Result<()> {
     };
     let mut zip =
         zip::ZipArchive::new(io::BufReader::new(File::open(archive).in_file(archive)?)).map_err(corrupt)?;
-    let names = zip.file_names().map(|name| name.map(|name| name.into_owned()));
+    let names = zip.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
     let names: Vec<String> = names.collect::<std::result::Result<_, _>>().map_err(corrupt)?;
     let Some(at) = names.iter().position(|member| member.rsplit('/').next() == Some(name)) else {
         let found = names[..names.len().min(20)].join(", ");

@@ -44,7 +44,7 @@ pub struct Entry {
     /// One line for people.
     pub summary: String,
     /// How it is made.
-    pub source: Source,
+    pub source: Origin,
     /// Who published it, and where.
     pub origin: &'static str,
     /// What one may do with it, as far as that is known.
@@ -57,7 +57,7 @@ pub struct Entry {
 
 /// How a data set is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum Origin {
     /// Generated on the spot.
     Generated,
     /// One school of Facebook100.
@@ -149,11 +149,14 @@ pub enum Presence {
 
 /// The data folder: what the user says, else the environment's `PROGAP_DATA`, else `data`.
 pub fn data_dir(explicit: Option<&Path>) -> PathBuf {
-    explicit.map(Path::to_path_buf).unwrap_or_else(|| {
-        std::env::var_os("PROGAP_DATA")
-            .filter(|folder| !folder.is_empty())
-            .map_or("data".into(), PathBuf::from)
-    })
+    explicit.map_or_else(
+        || {
+            std::env::var_os("PROGAP_DATA")
+                .filter(|folder| !folder.is_empty())
+                .map_or("data".into(), PathBuf::from)
+        },
+        Path::to_path_buf,
+    )
 }
 
 /// All data sets that have a name, each school of Facebook100 included, and whether they are in the folder.
@@ -193,7 +196,7 @@ pub fn is_name(name: &str) -> bool {
 
 /// Where the files of a data set are, if they are in the folder.
 pub fn presence(entry: &Entry, data_dir: &Path) -> Presence {
-    if entry.source == Source::Generated {
+    if entry.source == Origin::Generated {
         return Presence::Generated;
     }
     let targets: Vec<&Path> = entry.files.iter().flat_map(RemoteFile::targets).collect();
@@ -212,29 +215,29 @@ pub fn presence(entry: &Entry, data_dir: &Path) -> Presence {
 /// apply; the names of columns are refused.
 pub fn load(name: &str, data_dir: &Path, options: &LoadOptions) -> Result<Dataset> {
     let entry = find(name)?;
-    let is_facebook = matches!(entry.source, Source::School(_) | Source::AllSchools { .. });
+    let is_facebook = matches!(entry.source, Origin::School(_) | Origin::AllSchools { .. });
     options.expect_no_columns(is_facebook)?;
     let paths = match (&entry.source, presence(&entry, data_dir)) {
-        (Source::Generated, _) => vec![],
+        (Origin::Generated, _) => vec![],
         (_, Presence::Present(paths))
-        | (Source::AllSchools { .. }, Presence::Partly { present: paths, .. }) => paths,
+        | (Origin::AllSchools { .. }, Presence::Partly { present: paths, .. }) => paths,
         (_, Presence::Partly { present, .. }) => return Err(absent(&entry, data_dir, &present)),
         (_, _) => return Err(absent(&entry, data_dir, &[])),
     };
     paths.par_iter().try_for_each(|path| checksum::verify(path, known_checksum(&entry, path)).map(|_| ()))?;
     let dataset = match entry.source {
-        Source::Generated => synth::demo()?,
-        Source::School(_) => facebook100::load(&paths, &Recipe::one_school().with_options(options)?)?,
-        Source::AllSchools { clean } => {
+        Origin::Generated => synth::demo()?,
+        Origin::School(_) => facebook100::load(&paths, &Recipe::one_school().with_options(options)?)?,
+        Origin::AllSchools { clean } => {
             let published = Recipe::all_schools();
             let missing = if clean { Missing::NotPositive } else { published.missing };
             facebook100::load(&paths, &Recipe { missing, ..published }.with_options(options)?)?
         }
-        Source::Reddit => {
+        Origin::Reddit => {
             let min_count = options.min_class_count.unwrap_or(reddit::MIN_CLASS_COUNT);
             prepare::prepare_as_published(reddit::read(folder_of(&paths))?, min_count, options.seed)?
         }
-        Source::Amazon => {
+        Origin::Amazon => {
             let min_count = options.min_class_count.unwrap_or(ogbn::MIN_CLASS_COUNT);
             prepare::prepare_as_published(ogbn::read(folder_of(&paths))?, min_count, options.seed)?
         }
@@ -310,7 +313,7 @@ fn entries() -> Vec<Entry> {
         Entry {
             name: "demo".into(),
             summary: "a synthetic social network like a Facebook100 school, generated on the spot".into(),
-            source: Source::Generated,
+            source: Origin::Generated,
             origin: "this project",
             licence: "that of this project",
             files: vec![],
@@ -328,7 +331,7 @@ fn entries() -> Vec<Entry> {
             name: "reddit".into(),
             summary: "posts of September 2014, connected by common commenters, to predict the community"
                 .into(),
-            source: Source::Reddit,
+            source: Origin::Reddit,
             origin: "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, NeurIPS 2017, \
                      as repackaged by DGL",
             licence: "no licence stated; derived from public posts, cite the paper",
@@ -348,7 +351,7 @@ fn entries() -> Vec<Entry> {
             name: "amazon".into(),
             summary: "products, connected when bought together, to predict the category (ogbn-products)"
                 .into(),
-            source: Source::Amazon,
+            source: Origin::Amazon,
             origin: "Hu et al.: Open Graph Benchmark, NeurIPS 2020; data of Bhatia et al., Extreme \
                      Classification Repository",
             licence: "Amazon licence, as stated by the Open Graph Benchmark; cite both",
@@ -379,7 +382,7 @@ fn school_entry(school: &'static str) -> Entry {
     Entry {
         name: format!("fb:{school}"),
         summary: format!("friendships at {school}, to predict the year"),
-        source: Source::School(school),
+        source: Origin::School(school),
         origin: FACEBOOK_ORIGIN,
         licence: FACEBOOK_LICENCE,
         files: vec![schools::remote_file(school)],
@@ -406,7 +409,7 @@ fn all_schools_entry(name: &str, clean: bool) -> Entry {
             }
         }
         .into(),
-        source: Source::AllSchools { clean },
+        source: Origin::AllSchools { clean },
         origin: FACEBOOK_ORIGIN,
         licence: FACEBOOK_LICENCE,
         files: SCHOOLS.iter().map(|school| schools::remote_file(school)).collect(),

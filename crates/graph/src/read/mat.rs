@@ -6,7 +6,7 @@
 //! sparse arrays as patterns, full numeric arrays of two dimensions; the rest is skipped.
 //!
 //! No length in a file is believed: vectors grow as bytes arrive, and a zlib stream may not expand without
-//! bounds ([`Budget`]).
+//! bounds ([`Inflated`]).
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -61,7 +61,7 @@ pub(crate) fn read_arrays(
     while let Some(tag) = read_top_tag(reader, order)? {
         let mut body = Read::take(&mut *reader, tag.bytes.into());
         let (name, array) = match tag.kind {
-            COMPRESSED => read_compressed(&mut Budget(ZlibDecoder::new(&mut body)), order, names)?,
+            COMPRESSED => read_compressed(&mut Inflated(ZlibDecoder::new(&mut body)), order, names)?,
             MATRIX => read_matrix(&mut body, order, names)?,
             kind => {
                 let message = format!("an element of type {kind} where an array should begin");
@@ -428,14 +428,14 @@ impl Elements<'_> {
 ///
 /// The files of real graphs expand tenfold; deflate could do a thousandfold. What counts is the bytes that
 /// really came, not the length that the element announces.
-struct Budget<R>(ZlibDecoder<R>);
+struct Inflated<R>(ZlibDecoder<R>);
 
-impl<R> Budget<R> {
+impl<R> Inflated<R> {
     const FREE: u64 = 32 << 20;
     const EXPANSION: u64 = 200;
 }
 
-impl<R: Read> Read for Budget<R> {
+impl<R: Read> Read for Inflated<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer)?;
         if self.0.total_out() > Self::FREE + Self::EXPANSION * self.0.total_in() {

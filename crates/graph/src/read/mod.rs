@@ -6,6 +6,7 @@ pub mod facebook100;
 pub mod graphml;
 mod labels;
 mod mat;
+pub mod node_link;
 pub(crate) mod npy;
 pub mod npz;
 pub mod ogbn;
@@ -167,6 +168,9 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
     }
     if !is_folder && has_ending(path, "graphml") {
         return graphml::read(path, options);
+    }
+    if !is_folder && has_ending(path, "json") {
+        return node_link::read(path, options);
     }
     if is_folder && let Some((edges, labels)) = edge_list::find(path)? {
         return edge_list::read(&edges, &labels, options);

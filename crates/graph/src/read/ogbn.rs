@@ -19,8 +19,8 @@ use flate2::read::MultiGzDecoder;
 
 use super::labels::{self, Classes, classes_that_occur};
 use super::npy::{feature, whole};
+use crate::GraphBuilder;
 use crate::error::InFile;
-use crate::graph::GraphBuilder;
 use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split, room};
 
 /// The published experiments keep the classes with at least this many nodes.

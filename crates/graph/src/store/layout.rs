@@ -74,30 +74,30 @@ pub(super) fn write(version: u32, sections: &[Section], out: &mut impl Write) ->
 }
 
 /// The bytes of a file, mapped or owned.
-pub(super) enum Source {
+pub(super) enum FileBytes {
     Mapped(Arc<Mmap>),
     Owned(Vec<u8>),
 }
 
-impl Source {
+impl FileBytes {
     fn bytes(&self) -> &[u8] {
         match self {
-            Source::Mapped(map) => map,
-            Source::Owned(bytes) => bytes,
+            FileBytes::Mapped(map) => map,
+            FileBytes::Owned(bytes) => bytes,
         }
     }
 }
 
 /// The sections of a file whose checksums are right.
 pub(super) struct Sections {
-    source: Source,
+    source: FileBytes,
     pub(super) version: u32,
     ranges: HashMap<String, Range<usize>>,
 }
 
 impl Sections {
     /// Reads header and table and verifies every checksum.
-    pub(super) fn parse(source: Source) -> Result<Self> {
+    pub(super) fn parse(source: FileBytes) -> Result<Self> {
         let file = source.bytes();
         let truncated =
             |what: &str| Problem::Truncated(format!("{} bytes are too few for {what}", file.len()));
@@ -156,8 +156,8 @@ impl Sections {
             return Err(Problem::Corrupt(message).at(Place::Key(name.into())));
         }
         let buffer = match &self.source {
-            Source::Mapped(map) => Buffer::mapped(map.clone(), range.clone()),
-            Source::Owned(bytes) => {
+            FileBytes::Mapped(map) => Buffer::mapped(map.clone(), range.clone()),
+            FileBytes::Owned(bytes) => {
                 Some(bytemuck::allocation::pod_collect_to_vec(&bytes[range.clone()]).into())
             }
         };

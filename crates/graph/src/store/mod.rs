@@ -48,7 +48,7 @@ use crate::{
     Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Split,
     UNLABELLED,
 };
-use layout::{Section, Sections, Source};
+use layout::{FileBytes, Section, Sections};
 
 /// The ending of our files.
 pub const EXTENSION: &str = "progap";
@@ -118,7 +118,7 @@ pub fn open(path: &Path) -> Result<Dataset> {
 /// As [`open`], for a file that the caller opened; `path` is what messages call it.
 pub fn open_file(file: &File, path: &Path) -> Result<Dataset> {
     let map = map::map(file).in_file(path)?;
-    dataset(Source::Mapped(Arc::new(map))).in_file(path)
+    dataset(FileBytes::Mapped(Arc::new(map))).in_file(path)
 }
 
 /// Reads a file into memory.
@@ -130,7 +130,7 @@ pub fn read(path: &Path) -> Result<Dataset> {
 
 /// Reads a file's content.
 pub fn from_bytes(content: Vec<u8>) -> Result<Dataset> {
-    dataset(Source::Owned(content))
+    dataset(FileBytes::Owned(content))
 }
 
 /// Whether a file that starts with these bytes is one of ours.
@@ -142,7 +142,7 @@ fn bytes<T: bytemuck::NoUninit>(values: &[T]) -> &[u8] {
     bytemuck::must_cast_slice(values)
 }
 
-fn dataset(source: Source) -> Result<Dataset> {
+fn dataset(source: FileBytes) -> Result<Dataset> {
     let sections = Sections::parse(source)?;
     let meta: Meta = serde_json::from_slice(sections.bytes("meta")?)
         .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))?;

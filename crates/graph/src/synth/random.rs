@@ -56,7 +56,7 @@ impl Stream {
 
     /// Uniform in 0..limit; the bias of the multiplication is below `limit / 2^64`.
     pub(super) fn below(&mut self, limit: usize) -> usize {
-        ((self.bits() as u128 * limit as u128) >> 64) as usize
+        ((u128::from(self.bits()) * limit as u128) >> 64) as usize
     }
 
     /// About standard normal and never beyond 6: the sum of twelve uniforms.
@@ -117,7 +117,7 @@ pub(super) fn ln(x: f64) -> f64 {
         power += 1;
     }
     let t = (mantissa - 1.0) / (mantissa + 1.0);
-    let sum = (0..12).rev().fold(0.0, |sum, n| sum * t * t + 1.0 / (2 * n + 1) as f64);
+    let sum = (0..12).rev().fold(0.0, |sum, n| sum * t * t + 1.0 / f64::from(2 * n + 1));
     power as f64 * LN_2 + 2.0 * t * sum
 }
 

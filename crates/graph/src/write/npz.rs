@@ -71,7 +71,7 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
 
     match dataset.features() {
         Features::Dense { columns, values } => {
-            archive.array("x", &[nodes, *columns], values.iter().copied())?
+            archive.array("x", &[nodes, *columns], values.iter().copied())?;
         }
         Features::Sparse { columns, offsets, indices, values } => {
             archive.array("x_shape", &[2], [nodes as i64, *columns as i64].into_iter())?;
@@ -191,7 +191,7 @@ impl<W: Write + Seek> Arrays<W> {
             // Deflate at its fastest: higher levels take several times as long for little.
             .compression_level((self.method == CompressionMethod::Deflated).then_some(1))
             // With a margin, as what does not compress grows a little.
-            .large_file(bytes > u32::MAX as u64 / 2);
+            .large_file(bytes > u64::from(u32::MAX) / 2);
         self.zip.start_file(format!("{key}.npy"), options).map_err(zip_error)?;
         Ok(self.zip.write_all(&header)?)
     }

@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 /// A path in the folder of real data; `None`, with a message, where there is none.
 pub fn shared(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("PROGAP_SHARED").map(PathBuf::from).unwrap_or_else(|| {
-        let project = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-        project.join("../shared")
-    });
+    let root = std::env::var_os("PROGAP_SHARED").map_or_else(
+        || {
+            let project = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+            project.join("../shared")
+        },
+        PathBuf::from,
+    );
     let found = root.join(path);
     if found.exists() {
         return Some(found);

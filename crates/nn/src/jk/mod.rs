@@ -49,6 +49,16 @@ pub(crate) enum Slots {
     Lstm(lstm::Slots),
 }
 
+impl Slots {
+    pub(crate) fn cache(&self, rows: usize, branches: usize) -> Cache {
+        match self {
+            Slots::None | Slots::WeightedSum(_) => Cache::None,
+            Slots::Attention(slots) => Cache::Attention(attention::Cache::new(slots, rows, branches)),
+            Slots::Lstm(slots) => Cache::Lstm(lstm::Cache::new(slots, rows, branches)),
+        }
+    }
+}
+
 /// Intermediate values that a combination keeps from its forward to its backward pass.
 #[derive(Debug, Clone)]
 pub(crate) enum Cache {
@@ -88,14 +98,6 @@ impl Jk {
             Jk::WeightedSum => Slots::WeightedSum(weighted_sum::slot(layout, branches)),
             Jk::Attention { heads } => Slots::Attention(attention::slots(layout, hidden, heads)),
             Jk::Lstm => Slots::Lstm(lstm::slots(layout, branches, hidden)),
-        }
-    }
-
-    pub(crate) fn cache(self, slots: &Slots, rows: usize, branches: usize) -> Cache {
-        match slots {
-            Slots::None | Slots::WeightedSum(_) => Cache::None,
-            Slots::Attention(slots) => Cache::Attention(attention::Cache::new(slots, rows, branches)),
-            Slots::Lstm(slots) => Cache::Lstm(lstm::Cache::new(slots, rows, branches)),
         }
     }
 }

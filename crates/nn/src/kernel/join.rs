@@ -373,6 +373,7 @@ mod tests {
                 (Activation::Selu, activation::value::<{ activation::SELU }> as fn(f32) -> f32),
                 (Activation::Relu, activation::value::<{ activation::RELU }>),
                 (Activation::Tanh, activation::value::<{ activation::TANH }>),
+                (Activation::Elu, activation::value::<{ activation::ELU }>),
             ] {
                 activate_scaled(activation, columns, &x, &scale, &shift, &mut out);
                 close(&out, |i| value(scale[i % columns] * x[i] + shift[i % columns]));
@@ -389,10 +390,11 @@ mod tests {
             let [z, g, a] = [1, 2, 3].map(|seed| matrix(7, columns, seed));
             let mean = matrix(1, columns, 4);
             type Slope = fn(f32) -> f32;
-            let slopes: [(Activation, Slope); 3] = [
+            let slopes: [(Activation, Slope); 4] = [
                 (Activation::Selu, activation::slope::<{ activation::SELU }>),
                 (Activation::Relu, activation::slope::<{ activation::RELU }>),
                 (Activation::Tanh, activation::slope::<{ activation::TANH }>),
+                (Activation::Elu, activation::slope::<{ activation::ELU }>),
             ];
             for (activation, slope) in slopes {
                 let exact = |i: usize| slope(a[i]) * g[i];

@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::product::{add, load, store};
 use crate::layer::Activation;
-use crate::layer::activation::{RELU, SCALE, SCALE_ALPHA, SELU, with_activation};
+use crate::layer::activation::{ELU, RELU, SCALE, SCALE_ALPHA, SELU, with_activation};
 
 /// Columns of a tile.
 pub(super) const TILE: usize = 16;
@@ -218,6 +218,10 @@ pub(super) fn slope<S: Simd, const ACTIVATION: u8>(simd: S, a: S::f32s) -> S::f3
             simd.select_f32s(positive, simd.splat_f32s(SCALE), below)
         }
         RELU => simd.select_f32s(positive, simd.splat_f32s(1.0), simd.splat_f32s(0.0)),
+        ELU => {
+            let one = simd.splat_f32s(1.0);
+            simd.select_f32s(positive, one, simd.add_f32s(a, one))
+        }
         _ => simd.mul_add_e_f32s(simd.neg_f32s(a), a, simd.splat_f32s(1.0)),
     }
 }
@@ -309,6 +313,7 @@ mod tests {
             close(&found(Activation::Selu), exact(activation::slope::<{ activation::SELU }>));
             close(&found(Activation::Relu), exact(activation::slope::<{ activation::RELU }>));
             close(&found(Activation::Tanh), exact(activation::slope::<{ activation::TANH }>));
+            close(&found(Activation::Elu), exact(activation::slope::<{ activation::ELU }>));
         }
     }
 }

@@ -3,8 +3,9 @@
 //! - SELU: `f(z) = s z` for `z > 0`, else `s t (exp z - 1)`, with the published constants `s` and `t`
 //! - ReLU: `f(z) = max(z, 0)`
 //! - tanh
+//! - ELU: `f(z) = z` for `z > 0`, else `exp z - 1`
 //!
-//! All derivatives follow from the output alone: SELU `s` or `a + s t`, ReLU `1` or `0`, tanh `1 - a²`. So `z` is
+//! All derivatives follow from the output alone: SELU `s` or `a + s t`, ReLU `1` or `0`, tanh `1 - a²`, ELU `1` or `a + 1`. So `z` is
 //! never stored.
 
 use crate::kernel::exp::{exp_m1_below, tanh};
@@ -20,11 +21,14 @@ pub enum Activation {
     Relu,
     /// The hyperbolic tangent.
     Tanh,
+    /// The exponential linear unit.
+    Elu,
 }
 
 pub(crate) const SELU: u8 = 0;
 pub(crate) const RELU: u8 = 1;
 pub(crate) const TANH: u8 = 2;
+pub(crate) const ELU: u8 = 3;
 
 pub(crate) const SCALE: f32 = 1.050_701;
 pub(crate) const SCALE_ALPHA: f32 = 1.758_099_3;
@@ -36,6 +40,7 @@ macro_rules! with_activation {
             $crate::layer::Activation::Selu => $function::<{ $crate::layer::activation::SELU }>($($arg),*),
             $crate::layer::Activation::Relu => $function::<{ $crate::layer::activation::RELU }>($($arg),*),
             $crate::layer::Activation::Tanh => $function::<{ $crate::layer::activation::TANH }>($($arg),*),
+            $crate::layer::Activation::Elu => $function::<{ $crate::layer::activation::ELU }>($($arg),*),
         }
     };
 }
@@ -58,6 +63,10 @@ pub(crate) fn value<const ACTIVATION: u8>(z: f32) -> f32 {
                 z
             }
         }
+        ELU => {
+            let (above, below) = if z > 0.0 { (z, 0.0) } else { (0.0, z) };
+            above + exp_m1_below(below)
+        }
         _ => tanh(z),
     }
 }
@@ -78,6 +87,13 @@ pub(crate) fn slope<const ACTIVATION: u8>(a: f32) -> f32 {
                 1.0
             } else {
                 0.0
+            }
+        }
+        ELU => {
+            if a > 0.0 {
+                1.0
+            } else {
+                a + 1.0
             }
         }
         _ => (-a).mul_add(a, 1.0),
@@ -119,7 +135,7 @@ mod tests {
         let (s, t) = (1.050_700_987_355_480_5_f64, 1.673_263_242_354_377_2_f64);
         let z: Vec<f32> = (-64..64).map(|i| i as f32 / 11.0 + 0.01).collect();
         type Pair = (fn(f64, f64, f64) -> f64, fn(f64, f64, f64) -> f64);
-        let exact: [(Activation, Pair); 3] = [
+        let exact: [(Activation, Pair); 4] = [
             (
                 Activation::Selu,
                 (
@@ -129,6 +145,13 @@ mod tests {
             ),
             (Activation::Relu, (|z, _, _| z.max(0.0), |z, _, _| if z > 0.0 { 1.0 } else { 0.0 })),
             (Activation::Tanh, (|z, _, _| z.tanh(), |z, _, _| 1.0 - z.tanh().powi(2))),
+            (
+                Activation::Elu,
+                (
+                    |z, _, _| if z > 0.0 { z } else { z.exp_m1() },
+                    |z, _, _| if z > 0.0 { 1.0 } else { z.exp() },
+                ),
+            ),
         ];
         for (activation, (value, slope)) in exact {
             let mut a = z.clone();

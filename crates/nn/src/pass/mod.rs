@@ -145,7 +145,7 @@ impl Scratch {
             joined: vec![0.0; combined],
             side_by_side: vec![0.0; branches * combined],
             d_side_by_side: vec![0.0; branches * combined],
-            jk: arch.jk.cache(&network.values.layout.jk, BLOCK, branches),
+            jk: network.values.layout.jk.cache(BLOCK, branches),
             squares: block(LANES),
             delta: block(width),
             d_gamma: vec![0.0; BLOCK * width],

@@ -58,7 +58,7 @@ impl Sage {
         mut show: impl FnMut(&[f32]),
     ) -> Result<Vec<f32>> {
         self.check_inputs(inputs)?;
-        self.check_nodes(inputs, propagate)?;
+        Self::check_nodes(inputs, propagate)?;
         let ready = Ready::new(self, false);
         let (width, nodes) = (ready.padded_width, inputs.rows());
         let rows: Vec<u32> = (0..nodes as u32).collect();

@@ -54,7 +54,7 @@ pub fn sage_gradient(
     seed: u64,
 ) -> Result<SageGradient> {
     sage.check_inputs(batch.inputs)?;
-    sage.check_nodes(batch.inputs, propagate)?;
+    Sage::check_nodes(batch.inputs, propagate)?;
     if batch.is_empty() {
         return Err(Error::SmallBatch { rows: 0, why: "a gradient needs at least one row" });
     }
@@ -72,7 +72,7 @@ pub fn sage_gradient(
         values: vec![0.0; sage.parameter_count()],
     };
     let blocks = sage.architecture.blocks();
-    tape.traces.resize_with(blocks, Trace::default);
+    tape.traces.resize_with(blocks, BlockTrace::default);
     for block in 0..blocks {
         step.forward(block, propagate, &mut tape);
     }
@@ -88,7 +88,7 @@ pub fn sage_gradient(
 /// What a step keeps of all rows; used again from step to step.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
-    traces: Vec<Trace>,
+    traces: Vec<BlockTrace>,
     /// The gradient by what a block read.
     sources: Vec<f32>,
     /// The part of it by the aggregate, and that part taken back along the graph.
@@ -98,7 +98,7 @@ pub(super) struct Tape {
 
 /// What a block keeps.
 #[derive(Debug, Default)]
-struct Trace {
+struct BlockTrace {
     /// The aggregate, of a convolution.
     aggregate: Vec<f32>,
     /// What the norm was given; of a convolution also the inverse lengths.
@@ -129,7 +129,7 @@ impl Step<'_> {
         let (ready, width, input) = (&self.ready, self.ready.padded_width, self.input);
         let (rows, chunk) = (self.rows, self.chunk);
         let (before, this) = tape.traces.split_at_mut(block);
-        let Trace { aggregate, pre, inverse, out, .. } = &mut this[0];
+        let BlockTrace { aggregate, pre, inverse, out, .. } = &mut this[0];
         pre.resize(rows.len() * width, 0.0);
         out.resize(rows.len() * width, 0.0);
         inverse.resize(rows.len(), 0.0);
@@ -175,7 +175,7 @@ impl Step<'_> {
     }
 
     /// The last linear layer and the loss, for the labelled rows alone; their gradient, for all.
-    fn head(&mut self, batch: Batch<'_>, last: &mut Trace) -> Tally {
+    fn head(&mut self, batch: Batch<'_>, last: &mut BlockTrace) -> Tally {
         let (ready, width, chunk) = (&self.ready, self.ready.padded_width, self.chunk);
         let (head, classes) =
             (ready.weights.last().expect("there is a head"), ready.sage.architecture.classes);
@@ -183,7 +183,7 @@ impl Step<'_> {
         let mut wanted = batch.rows.to_vec();
         wanted.sort_unstable();
         let scale = 1.0 / batch.len() as f32;
-        let Trace { out, d, .. } = last;
+        let BlockTrace { out, d, .. } = last;
         d.clear();
         d.resize(out.len(), 0.0);
         let parts: Vec<(Tally, Vec<f32>)> = d
@@ -233,7 +233,7 @@ impl Step<'_> {
         let (rows, chunk) = (self.rows, self.chunk);
         let Tape { traces, sources, aggregate: d_aggregate, back } = tape;
         let (before, this) = traces.split_at_mut(block);
-        let Trace { aggregate, pre, inverse, d, .. } = &this[0];
+        let BlockTrace { aggregate, pre, inverse, d, .. } = &this[0];
         let weights = &ready.weights[block];
         let spread = if block == 0 { 0 } else { ready.spread(block) };
         let group = ready.sage.architecture.norm == Norm::Group;
@@ -314,7 +314,7 @@ impl Step<'_> {
 
     /// Turns the gradient by a block's output into that by its norm's output; with batch normalisation also the sums that
     /// are its parameters' gradients.
-    fn sums_of_norm(&mut self, block: usize, trace: &mut Trace) {
+    fn sums_of_norm(&mut self, block: usize, trace: &mut BlockTrace) {
         let (ready, width) = (&self.ready, self.ready.padded_width);
         let batch_norm = ready.sage.architecture.norm == Norm::Batch;
         let size = self.chunk * width;

@@ -238,7 +238,7 @@ impl Sage {
         check_length("row of input 0", inputs.as_slice()[0].columns(), self.architecture.inputs)
     }
 
-    fn check_nodes(&self, inputs: &Inputs<'_>, propagate: &impl Propagate) -> Result<()> {
+    fn check_nodes(inputs: &Inputs<'_>, propagate: &impl Propagate) -> Result<()> {
         check_length("list of rows of input 0", inputs.rows(), propagate.nodes())?;
         match u32::try_from(inputs.rows()) {
             Ok(_) => Ok(()),

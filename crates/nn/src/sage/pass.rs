@@ -143,7 +143,7 @@ impl<'m> Ready<'m> {
             }
             (Kind::Dense, _) => scratch.x[..count * width].copy_from_slice(&out(block - 1)[..count * width]),
             (Kind::Convolution, _) => {
-                interleave(&[from.aggregate, out(block - 1)], count, width, &mut scratch.x)
+                interleave(&[from.aggregate, out(block - 1)], count, width, &mut scratch.x);
             }
             (Kind::Joint, _) => {
                 let outputs: Vec<&[f32]> = arch.convolution_blocks().map(&out).collect();

@@ -165,7 +165,7 @@ fn per_sample<T: Default + Send>(
 
 /// What a block keeps of the rows it has seen.
 #[derive(Default, Clone)]
-struct Trace {
+struct RowTrace {
     pre: Vec<f32>,
     inverse: Vec<f32>,
     out: Vec<f32>,
@@ -177,7 +177,7 @@ struct Sample<'r> {
     scratch: Scratch,
     /// The target, then its neighbours.
     rows: Vec<u32>,
-    traces: Vec<Trace>,
+    traces: Vec<RowTrace>,
     aggregate: Vec<f32>,
     gradient: Vec<f64>,
     /// Of the first layer's weights, the rows that are not zero, where the input is sparse.
@@ -194,7 +194,7 @@ impl<'r> Sample<'r> {
             ready,
             scratch: Scratch::new(ready),
             rows: vec![],
-            traces: vec![Trace::default(); arch.blocks()],
+            traces: vec![RowTrace::default(); arch.blocks()],
             aggregate: vec![0.0; ready.padded_width],
             gradient: vec![0.0; ready.sage.parameter_count()],
             touched: vec![],
@@ -273,7 +273,7 @@ impl<'r> Sample<'r> {
         let width = self.ready.padded_width;
         let range = first * width..(first + rows.len()) * width;
         let (before, this) = self.traces.split_at_mut(block);
-        let Trace { pre, inverse, out } = &mut this[0];
+        let RowTrace { pre, inverse, out } = &mut this[0];
         let from = Sources { input, rows, aggregate: &self.aggregate };
         let earlier = |b: usize| &before[b].out[range.clone()];
         self.ready.read(block, from, earlier, &mut self.scratch);
@@ -303,7 +303,7 @@ impl<'r> Sample<'r> {
     fn backward(&mut self, block: usize, input: Input<'_>, rows: &[u32], first: usize, g: &[f32]) {
         let (ready, width, count) = (self.ready, self.ready.padded_width, rows.len());
         let range = first * width..(first + count) * width;
-        let Trace { pre, inverse, out } = &self.traces[block];
+        let RowTrace { pre, inverse, out } = &self.traces[block];
         let mut g = g.to_vec();
         ready.to_norm(block, rows, &out[range.clone()], &mut g);
         let from = Sources { input, rows, aggregate: &self.aggregate };

@@ -206,7 +206,7 @@ mod tests {
         [Jk::Cat, Jk::Max, Jk::Attention { heads: 2 }].into_iter().flat_map(move |jk| {
             let arch = arch.clone();
             layers.into_iter().flat_map(move |(layers, frozen)| {
-                let arch = Architecture { jk, layers, ..arch.clone() };
+                let arch = Architecture { layers, jk, ..arch.clone() };
                 placements.map(|norm_placement| (Architecture { norm_placement, ..arch.clone() }, frozen))
             })
         })

@@ -62,7 +62,7 @@ impl<'n> Totals<'n> {
             let radial = normalise.then(|| {
                 let [second, first] = self.norm_sums(parts, i);
                 let count = parts.iter().map(|part| f64::from(part.radial)).sum();
-                Radial { count, second, first }
+                Radial { count, first, second }
             });
             self.absorbed_norm(ready, i, Reader { a: &a[part.clone()], d, w: &w[part] }, radial);
         }

@@ -5,15 +5,17 @@
 //! | `gdp` | exact, by the sum of squared signal-to-noise ratios | Gaussians, composed and parallel |
 //! | `pld` | privacy loss distribution, tight up to its grid | everything but private selection |
 //! | `rdp` | Rényi divergences with the improved conversion | everything but Poisson-sampled Laplace |
+//! | `zcdp` | concentrated privacy, one number for all orders | Gaussians and what has a delta of zero |
 //! | `theorem` | the formulas printed in the ProGAP paper | Gaussians and Poisson-sampled Gaussians |
 //!
-//! Every answer is an upper bound. On the same tree, `gdp` and `pld` are at most `rdp`, which is at most `theorem`.
+//! Every answer is an upper bound. On the same tree, `gdp` and `pld` are at most `rdp`, which is at most `zcdp` and `theorem`.
 
 mod gdp;
 mod multi_term;
 mod pld;
 mod rdp;
 mod theorem;
+mod zcdp;
 
 use serde::Serialize;
 
@@ -21,6 +23,7 @@ pub use gdp::GdpAccountant;
 pub use pld::PldAccountant;
 pub use rdp::RdpAccountant;
 pub use theorem::TheoremAccountant;
+pub use zcdp::ZcdpAccountant;
 
 use crate::error::{Result, Unsupported, check_delta, check_epsilon};
 use crate::event::{Event, Path};
@@ -105,7 +108,7 @@ pub trait Accountant {
                 supported_by: all()
                     .into_iter()
                     .filter(|other| other.obstacle(event).is_none())
-                    .map(|other| other.name())
+                    .map(<dyn Accountant>::name)
                     .collect(),
             }),
         }
@@ -137,18 +140,16 @@ pub trait Accountant {
 }
 
 /// All accountants, tightest first.
-pub fn all() -> [&'static dyn Accountant; 4] {
+pub fn all() -> [&'static dyn Accountant; 5] {
     static PLD: PldAccountant = PldAccountant::new();
     static RDP: RdpAccountant = RdpAccountant::new();
-    [&GdpAccountant, &PLD, &RDP, &TheoremAccountant]
+    [&GdpAccountant, &PLD, &RDP, &ZcdpAccountant, &TheoremAccountant]
 }
 
 /// The accountant of that name.
 pub fn by_name(name: &str) -> Result<&'static dyn Accountant> {
-    all()
-        .into_iter()
-        .find(|accountant| accountant.name() == name)
-        .ok_or_else(|| crate::Error::invalid("accountant", name, "one of gdp, pld, rdp, theorem"))
+    let found = all().into_iter().find(|accountant| accountant.name() == name);
+    found.ok_or_else(|| crate::Error::invalid("accountant", name, "the name of an accountant"))
 }
 
 /// The tightest of all accountants: asks each one that supports the tree and keeps the smallest answer. What is private

@@ -42,7 +42,7 @@ impl Terms {
     fn add(&mut self, event: &Event, path: &Path<'_>, count: f64) -> Result<(), Obstacle> {
         match event {
             Event::Gaussian { sigma, sensitivity } => {
-                self.squared_mu += count * (sensitivity / sigma).powi(2)
+                self.squared_mu += count * (sensitivity / sigma).powi(2);
             }
             Event::PoissonSampled { rate, event: inner } => match inner.as_ref() {
                 Event::Gaussian { sigma, sensitivity } => {

@@ -60,9 +60,9 @@ impl SenderBound {
 
 /// The largest squared norm, in integer units, that a sender's message may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Budget(u64);
+pub struct NormBudget(u64);
 
-impl Budget {
+impl NormBudget {
     /// The squared norm allowed.
     pub fn squared(self) -> u64 {
         self.0
@@ -116,7 +116,7 @@ impl<T: MessageInt> Quantiser<T> {
     ///
     /// # Errors
     /// A bound that is not a positive number, or one for which an entry could exceed the integer type.
-    pub fn budget(self, bound: SenderBound, out_degree: u32) -> Result<Budget> {
+    pub fn budget(self, bound: SenderBound, out_degree: u32) -> Result<NormBudget> {
         let unit = u64::from(self.scale.get()).pow(2);
         let share = |bound| {
             positive("sender bound", bound)?;
@@ -134,7 +134,7 @@ impl<T: MessageInt> Quantiser<T> {
                 "within the limit of the integer type: take a smaller scale or a wider type",
             ));
         }
-        Ok(Budget(squared))
+        Ok(NormBudget(squared))
     }
 
     /// `z = round(S w m / max(1, |m|))` for every row `m` of `width` floats, then shrunk if its squared norm
@@ -142,7 +142,7 @@ impl<T: MessageInt> Quantiser<T> {
     ///
     /// # Errors
     /// Slices whose lengths do not fit together.
-    pub fn rows(self, messages: &[f32], width: usize, budgets: &[Budget], out: &mut [T]) -> Result<()> {
+    pub fn rows(self, messages: &[f32], width: usize, budgets: &[NormBudget], out: &mut [T]) -> Result<()> {
         if width == 0 || messages.len() != budgets.len() * width || out.len() != messages.len() {
             return Err(Error::invalid(
                 "message rows",
@@ -180,7 +180,7 @@ fn shared_square(unit: u64, bound: f64, parts: u32) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-fn quantise_row<T: MessageInt>(message: &[f32], budget: Budget, out: &mut [T]) {
+fn quantise_row<T: MessageInt>(message: &[f32], budget: NormBudget, out: &mut [T]) {
     let square: f64 = message.iter().map(|&m| f64::from(m) * f64::from(m)).sum();
     // A finite row of floats has a finite square in double precision, so this finds exactly NaN and infinity.
     let factor = if square.is_finite() { (budget.0 as f64).sqrt() / square.sqrt().max(1.0) } else { 0.0 };

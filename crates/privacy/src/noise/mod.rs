@@ -36,7 +36,7 @@ pub use gaussian::{MAX_SIGMA, NoisySum, RoundedGaussian};
 pub use gradient::{GradientGrid, Summation};
 pub use key::RunKey;
 pub use laplace::{RoundedLaplace, Scale};
-pub use message::{Budget, MessageInt, MessageType, Quantiser, SenderBound, choose_scale};
+pub use message::{MessageInt, MessageType, NormBudget, Quantiser, SenderBound, choose_scale};
 pub use release::Noisy;
 pub use response::SparseResponse;
 pub use source::{AnySource, Provenance, Reproducible, Secure, Source};

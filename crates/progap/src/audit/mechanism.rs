@@ -6,7 +6,7 @@ use progap_privacy::Event;
 use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
-use crate::method::Target;
+use crate::method::AuditTarget;
 use crate::plan::{Plan, automatic_delta};
 use crate::settings::{Bounding, Level, Settings};
 use crate::vault::{Aggregate, Message, Rows, Vault};
@@ -243,12 +243,18 @@ pub fn ask_vault<S: Source>(
 ) -> Result<Vec<Vec<f32>>> {
     let messages = dataset.features().to_dense(dataset.nodes());
     let width = dataset.features().columns();
-    let mut vault = Vault::new(dataset, settings, randomness)?;
-    (0..method::aggregations(settings))
-        .map(|round| {
-            ask_round(&mut vault, &messages, width, round, &format!("aggregate {}", round + 1), plan)
-        })
-        .collect()
+    every_round(Vault::new(dataset, settings, randomness)?, settings, |vault, round| {
+        ask_round(vault, &messages, width, round, &format!("aggregate {}", round + 1), plan)
+    })
+}
+
+/// The answers to a question that is asked once a round, for as many rounds as a training run has.
+pub(super) fn every_round(
+    mut vault: Vault,
+    settings: &Settings,
+    ask: impl Fn(&mut Vault, usize) -> Result<Vec<f32>>,
+) -> Result<Vec<Vec<f32>>> {
+    (0..method::aggregations(settings)).map(|round| ask(&mut vault, round)).collect()
 }
 
 /// What the vault answers in one round, under the name of a query.
@@ -284,13 +290,13 @@ pub fn audit<S: Source>(
     canaries: Option<usize>,
     fresh: impl Fn() -> Randomness<S>,
 ) -> Result<Vec<Trial>> {
-    let target = Target { dataset, settings, plan, canaries, fresh: &|| fresh().erase() };
+    let target = AuditTarget { dataset, settings, plan, canaries, fresh: &|| fresh().erase() };
     settings.method.recipe().audit(&target)
 }
 
 /// Audits noisy aggregates, and at node level noisy sums of gradients.
-pub(crate) fn audit_sums(target: &Target<'_>) -> Result<Vec<Trial>> {
-    let Target { dataset, settings, plan, canaries, fresh } = *target;
+pub(crate) fn audit_sums(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
+    let AuditTarget { dataset, settings, plan, canaries, fresh } = *target;
     let mut trials = Vec::new();
     let rounds = method::aggregations(settings);
     if rounds > 0 {

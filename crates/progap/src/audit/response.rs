@@ -5,7 +5,7 @@ use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{canary_data, unit_in_words};
-use crate::method::Target;
+use crate::method::AuditTarget;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::vault::Vault;
@@ -77,8 +77,8 @@ pub fn response_claim(plan: &Plan) -> Result<Claim> {
 ///
 /// # Errors
 /// Settings that contradict each other.
-pub(crate) fn audit(target: &Target<'_>) -> Result<Vec<Trial>> {
-    let Target { settings, plan, canaries, fresh, .. } = *target;
+pub(crate) fn audit(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
+    let AuditTarget { settings, plan, canaries, fresh, .. } = *target;
     let claim = response_claim(plan)?;
     let trial = |(spread, what): (usize, &str)| {
         let pairs = Pairs::new(settings, canaries.unwrap_or(CANARIES), spread);

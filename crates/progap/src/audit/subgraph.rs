@@ -7,7 +7,7 @@ use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{GRADIENTS, ROWS, canary_data, receivers};
-use crate::method::Target;
+use crate::method::AuditTarget;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::vault::{Rows, Vault};
@@ -126,8 +126,8 @@ pub fn subgraph_claim(plan: &Plan) -> Result<Claim> {
 ///
 /// # Errors
 /// Settings that contradict each other.
-pub(crate) fn audit(target: &Target<'_>) -> Result<Vec<Trial>> {
-    let Target { settings, plan, canaries, fresh, .. } = *target;
+pub(crate) fn audit(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
+    let AuditTarget { settings, plan, canaries, fresh, .. } = *target;
     let claim = subgraph_claim(plan)?;
     let trial = |(at, receivers): (usize, usize)| {
         let most = (ROWS / (receivers + 1)).max(100);

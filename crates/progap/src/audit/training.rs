@@ -127,7 +127,7 @@ impl<'a> Planted<'a> {
         let classes = release.nodes().classes();
         let probabilities = predict(release, &others)?;
         let observe = |canary: usize| {
-            let mut seen = self.aggregates(release, self.receivers(canary).collect::<Vec<u32>>().as_slice());
+            let mut seen = Self::aggregates(release, self.receivers(canary).collect::<Vec<u32>>().as_slice());
             let rows = &probabilities[canary * self.receivers * classes..][..self.receivers * classes];
             seen.extend((0..classes).map(|class| {
                 let own = rows.iter().skip(class).step_by(classes);
@@ -139,7 +139,7 @@ impl<'a> Planted<'a> {
     }
 
     /// Some nodes' rows of the aggregates, added up.
-    fn aggregates(&self, release: &Release, watched: &[u32]) -> Vec<f64> {
+    fn aggregates(release: &Release, watched: &[u32]) -> Vec<f64> {
         let mut seen = Vec::new();
         for aggregate in &release.predictor().aggregates {
             let value =
@@ -171,7 +171,7 @@ impl<'a> Planted<'a> {
             if self.undirected {
                 watched.push(self.sender(canary));
             }
-            let mut seen = self.aggregates(release, &watched);
+            let mut seen = Self::aggregates(release, &watched);
             seen.push(f64::from(probabilities[canary * classes + label].max(1e-30).ln()));
             seen
         };

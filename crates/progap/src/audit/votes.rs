@@ -4,9 +4,9 @@ use progap_graph::{Dataset, Features, Graph, Part};
 use progap_privacy::noise::{Randomness, Source};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
-use super::mechanism::{canary_data, unit_in_words};
+use super::mechanism::{canary_data, every_round, unit_in_words};
 use crate::Result;
-use crate::method::{self, Target};
+use crate::method::{self, AuditTarget};
 use crate::plan::{Plan, automatic_delta};
 use crate::settings::{Level, Settings};
 use crate::vault::Vault;
@@ -130,18 +130,17 @@ pub fn ask_vault<S: Source>(
     randomness: Randomness<S>,
 ) -> Result<Vec<Vec<f32>>> {
     let nodes = dataset.nodes();
-    let mut vault = Vault::new(dataset, settings, randomness)?;
-    let ask =
-        |round: usize| vault.votes(&format!("votes {}", round + 1), &vec![Voters::vote(round); nodes], plan);
-    (0..method::aggregations(settings)).map(ask).collect()
+    every_round(Vault::new(dataset, settings, randomness)?, settings, |vault, round| {
+        vault.votes(&format!("votes {}", round + 1), &vec![Voters::vote(round); nodes], plan)
+    })
 }
 
 /// Audits the counts of a run with these settings and this noise.
 ///
 /// # Errors
 /// Settings that contradict each other.
-pub(crate) fn audit(target: &Target<'_>) -> Result<Vec<Trial>> {
-    let Target { dataset, settings, plan, canaries, fresh } = *target;
+pub(crate) fn audit(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
+    let AuditTarget { dataset, settings, plan, canaries, fresh } = *target;
     let voters = Voters::new(settings, canaries.unwrap_or(CANARIES));
     let counted = voters.experiment(&mut fresh(), &mut |data| ask_vault(data, settings, plan, fresh()))?;
     Ok(counted.trials(settings, plan, dataset.graph().edges()))

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::grid::{Change, changed, changed_where_it_matters, combinations, refuse_changes_in_vain, setting};
-use super::suite::{Cell, Experiment, Name, Options, Preset};
+use super::options::{Name, Options, Preset};
+use super::suite::{Cell, Experiment};
 use super::tuning::Tuning;
 use crate::error::InFile;
 use crate::settings::{Level, Settings};

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `job.rs` | one run: a data set, a split, settings; and its key |
 //! | `grid.rs` | settings made from other settings by name |
-//! | `suite.rs` | which runs the experiments of the paper consist of |
+//! | `options.rs` | what can be asked of an experiment |
+//! | `cells.rs` | which settings stand side by side in the experiments of the paper |
+//! | `suite.rs` | an experiment: its cells, and the runs they consist of |
 //! | `custom.rs` | a comparison from a file |
 //! | `tuning.rs` | how settings are chosen, and what that costs |
 //! | `store.rs` | the results of finished runs, on disk at once |
@@ -18,10 +20,12 @@
 //! Runs are seeded, so that they can be repeated: none of them is a private release, and no ledger is charged.
 
 mod bootstrap;
+mod cells;
 mod custom;
 mod grid;
 mod job;
 mod library;
+mod options;
 mod outcome;
 pub mod published;
 mod queue;
@@ -31,13 +35,15 @@ mod timing;
 mod tuning;
 
 pub use bootstrap::{mean, mean_interval};
+pub use cells::PRESET;
 pub use custom::CustomFile;
 pub use grid::{Change, changed};
 pub use job::{DataSpec, Job};
 pub use library::{Library, Loaded};
-pub use outcome::{Budget, Outcome, outcome};
+pub use options::{Name, Options, Preset};
+pub use outcome::{Outcome, TuningCost, outcome};
 pub use queue::{Notice, Queue, Tally};
 pub use store::{Curve, Finished, Merged, Store, Stored};
-pub use suite::{Cell, Experiment, Name, Options, PRESET, Preset};
+pub use suite::{Cell, Experiment};
 pub use timing::{Clock, work};
 pub use tuning::Tuning;

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 
 /// What private tuning would cost a release.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Budget {
+pub struct TuningCost {
     /// Epsilon of one run.
     pub one_run: f64,
     /// Epsilon of showing the best of them, if their number is drawn in secret; infinite where noise from tables could not
@@ -45,7 +45,7 @@ pub struct Outcome {
     /// The time of a run of the chosen settings.
     pub seconds: f64,
     /// What private tuning would cost a release.
-    pub budget: Option<Budget>,
+    pub budget: Option<TuningCost>,
 }
 
 impl Outcome {

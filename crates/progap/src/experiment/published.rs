@@ -100,7 +100,7 @@ pub(super) fn with_published_sizes(settings: Settings, data: &str) -> Settings {
         "wenet" => (400, 1024),
         _ => return settings,
     };
-    Settings { max_degree, batch_size, ..settings }
+    Settings { batch_size, max_degree, ..settings }
 }
 
 /// Table 1 of the paper: nodes, edges, features, classes, median degree of a data set, by the name it has here.

@@ -11,7 +11,7 @@ use progap_privacy::noise::{Randomness, RoundedGaussian, tables};
 use progap_privacy::selection::RunCount;
 use serde::{Deserialize, Serialize};
 
-use super::outcome::Budget;
+use super::outcome::TuningCost;
 use crate::plan::{Plan, PublicSizes};
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ pub(super) fn score(level: Level, val_accuracy: f64, val_nodes: usize, seed: u64
 /// and settings drawn at random from `candidates`, showing the run with the best score is `(tuned, delta)`-private: the
 /// ideal mechanism is `(tuned, tables::provable(delta))`-private (docs/privacy.md#selection), and what is drawn from tables, in as
 /// many runs as there can be, with the number of runs itself, fits in the rest.
-pub(super) fn budget(candidates: &[Settings], sizes: PublicSizes) -> Result<Option<Budget>> {
+pub(super) fn budget(candidates: &[Settings], sizes: PublicSizes) -> Result<Option<TuningCost>> {
     let mut events: Vec<Event> = Vec::new();
     let (mut one_run, mut delta, mut values) = (0f64, 0f64, 0u64);
     for settings in candidates.iter().filter(|settings| settings.level != Level::None) {
@@ -100,7 +100,7 @@ pub(super) fn budget(candidates: &[Settings], sizes: PublicSizes) -> Result<Opti
     let tuned = RdpAccountant::new().epsilon(&runs.event(any)?, tables::provable(delta))?.value;
     let drawn = values.saturating_mul(runs.most()).saturating_add(runs.as_draws());
     let tuned = if tables::fit(drawn, tuned, delta) { tuned } else { f64::INFINITY };
-    Ok(Some(Budget { one_run, tuned, delta, mean_runs: runs.mean() }))
+    Ok(Some(TuningCost { one_run, tuned, delta, mean_runs: runs.mean() }))
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ pub(super) enum Depth {
 
 /// Which rows may come next.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum Era {
     /// Nothing was read yet.
     Start,
     /// Rows of version 1.
@@ -116,7 +116,7 @@ pub(super) struct Book {
     pub accounts: Vec<Account>,
     pub rows: u64,
     pub head: String,
-    part: Part,
+    part: Era,
     /// The event that was recomputed last, at which delta, and what it costs alone.
     computed: Option<(Event, f64, f64)>,
 }
@@ -128,7 +128,7 @@ impl Book {
             accounts: Vec::new(),
             rows: 0,
             head: file::GENESIS.to_owned(),
-            part: Part::Start,
+            part: Era::Start,
             computed: None,
         };
         file::each_row(path, connection, |row| {
@@ -182,8 +182,8 @@ impl Book {
         let body: Body = serde_json::from_str(&row.body).map_err(|error| format!("its text: {error}"))?;
         let old = !row.fingerprint.is_empty();
         self.part = match (self.part, old, matches!(body, Body::Upgrade { .. })) {
-            (Part::Start | Part::Old, true, false) => Part::Old,
-            (Part::Start | Part::Old, false, true) | (Part::Start | Part::New, false, false) => Part::New,
+            (Era::Start | Era::Old, true, false) => Era::Old,
+            (Era::Start | Era::Old, false, true) | (Era::Start | Era::New, false, false) => Era::New,
             _ => return Err("it is not of the version of the rows before it".to_owned()),
         };
         let known = match (old, body.account()) {

@@ -7,7 +7,7 @@ use progap_privacy::Event;
 
 use super::catalogue::Entry;
 use super::trainer::{Objective, StepContext, Trainer};
-use super::{Choice, Fitted, Method, Recipe, Target, rows_and_aggregates, sage};
+use super::{AuditTarget, Choice, Fitted, Method, Recipe, rows_and_aggregates, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::subgraph as attack;
 use crate::model::{Model, Shape};
@@ -134,7 +134,7 @@ impl Recipe for DpGnn {
         ])
     }
 
-    fn audit(&self, target: &Target<'_>) -> Result<Vec<Trial>> {
+    fn audit(&self, target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
         attack::audit(target)
     }
 }

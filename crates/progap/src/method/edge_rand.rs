@@ -6,7 +6,7 @@ use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
 use super::trainer::Trainer;
-use super::{Choice, Fitted, Method, Recipe, Target, sage};
+use super::{AuditTarget, Choice, Fitted, Method, Recipe, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::response as attack;
 use crate::model::Shape;
@@ -89,7 +89,7 @@ impl Recipe for EdgeRand {
         sage::fit_along(trainer, &graph)
     }
 
-    fn audit(&self, target: &Target<'_>) -> Result<Vec<Trial>> {
+    fn audit(&self, target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
         attack::audit(target)
     }
 }

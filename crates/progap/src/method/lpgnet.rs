@@ -8,7 +8,7 @@ use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
 use super::trainer::{RowObjective, Trainer};
-use super::{Choice, Fitted, Method, Recipe, Target, architecture};
+use super::{AuditTarget, Choice, Fitted, Method, Recipe, architecture};
 use crate::audit::evidence::Trial;
 use crate::audit::votes as attack;
 use crate::model::{Model, Shape};
@@ -143,7 +143,7 @@ impl Recipe for LpgNet {
         Ok(Some(ballots))
     }
 
-    fn audit(&self, target: &Target<'_>) -> Result<Vec<Trial>> {
+    fn audit(&self, target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
         attack::audit(target)
     }
 }

@@ -19,7 +19,7 @@ use progap_graph::Dataset;
 
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Norm};
-pub(crate) use recipe::{Recipe, Target};
+pub(crate) use recipe::{AuditTarget, Recipe};
 pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
@@ -183,6 +183,7 @@ fn activation(settings: &Settings) -> Activation {
         Nonlinearity::Selu => Activation::Selu,
         Nonlinearity::Relu => Activation::Relu,
         Nonlinearity::Tanh => Activation::Tanh,
+        Nonlinearity::Elu => Activation::Elu,
     }
 }
 

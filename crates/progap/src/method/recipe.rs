@@ -20,7 +20,7 @@ use crate::settings::{Level, Settings};
 use crate::{Error, Result, units};
 
 /// What an audit attacks, and how hard.
-pub(crate) struct Target<'t> {
+pub(crate) struct AuditTarget<'t> {
     pub dataset: &'t Dataset,
     pub settings: &'t Settings,
     pub plan: &'t Plan,
@@ -169,7 +169,7 @@ pub(crate) trait Recipe: Sync {
     }
 
     /// Attacks the queries of a run with canaries.
-    fn audit(&self, target: &Target<'_>) -> Result<Vec<Trial>> {
+    fn audit(&self, target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
         mechanism::audit_sums(target)
     }
 

@@ -188,6 +188,8 @@ choices! { "activation",
         Relu = "relu",
         /// The hyperbolic tangent.
         Tanh = "tanh",
+        /// Exponential linear units.
+        Elu = "elu",
     }
 }
 

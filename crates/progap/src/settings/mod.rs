@@ -47,8 +47,8 @@ impl Settings {
     /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published guarantee.
     pub fn paper(method: Method, level: Level) -> Settings {
         let settings = method.recipe().published(level);
-        let (accounting, bounding, calibration) = (Accounting::Rdp, Bounding::Sample, Calibration::Off);
-        Settings { accounting, bounding, calibration, ..settings }.with_published_guarantee()
+        let (bounding, calibration, accounting) = (Bounding::Sample, Calibration::Off, Accounting::Rdp);
+        Settings { bounding, calibration, accounting, ..settings }.with_published_guarantee()
     }
 
     /// The same with the published unit, the directed edge, and the published rule for delta: for whoever compares with

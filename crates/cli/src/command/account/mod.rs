@@ -22,6 +22,11 @@ use question::{Planned, Question};
 type Failure = Box<dyn std::error::Error>;
 
 /// Show the noise that a privacy target needs, or the epsilon that noise gives, by every accountant
+fn names_of_accountants() -> impl Iterator<Item = &'static str> {
+    std::iter::once("best")
+        .chain(progap_privacy::accountant::all().map(progap_privacy::accountant::Accountant::name))
+}
+
 #[derive(Args)]
 #[command(
     group = ArgGroup::new("question").required(true).args(["level", "events"]),
@@ -84,7 +89,7 @@ pub struct Account {
     events: Option<PathBuf>,
     /// The accountant whose answer counts
     #[arg(long, value_name = "NAME", default_value = "best",
-          value_parser = PossibleValuesParser::new(["best", "gdp", "pld", "rdp", "theorem"]))]
+          value_parser = PossibleValuesParser::new(names_of_accountants()))]
     accountant: String,
     /// Draw epsilon against delta, as .svg or .png
     #[arg(long, value_name = "FILE")]

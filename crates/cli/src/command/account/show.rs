@@ -14,7 +14,7 @@ use crate::ui;
 
 /// The result as JSON.
 #[derive(Serialize)]
-pub struct Report<'a> {
+pub struct AccountJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<Unit>,
     /// What the number called sigma is.
@@ -58,7 +58,7 @@ struct Query<'a> {
 }
 
 /// The result as JSON has it.
-pub fn report<'a>(question: &Question, answers: &'a Answers, chosen: Chosen<'a>) -> Report<'a> {
+pub fn report<'a>(question: &Question, answers: &'a Answers, chosen: Chosen<'a>) -> AccountJson<'a> {
     let (accountant, answer) = chosen;
     let mut notes = BTreeMap::new();
     let mut accountants = BTreeMap::new();
@@ -78,9 +78,9 @@ pub fn report<'a>(question: &Question, answers: &'a Answers, chosen: Chosen<'a>)
         }
     }
     let queries: Vec<Query<'_>> =
-        answer.queries.iter().flat_map(|queries| queries.iter()).filter_map(row).collect();
-    let sigma = question.planned.as_ref().and_then(|planned| planned.sigma());
-    Report {
+        answer.queries.iter().flat_map(progap::query::Queries::iter).filter_map(row).collect();
+    let sigma = question.planned.as_ref().and_then(super::question::Planned::sigma);
+    AccountJson {
         unit: question.unit,
         sigma_means: match (&question.planned, sigma) {
             (_, Some(sigma)) => sigma.means,
@@ -120,7 +120,7 @@ fn row((query, count): (&progap::query::Query, u64)) -> Option<Query<'_>> {
 }
 
 /// The result as a table.
-pub fn show(question: &Question, answers: &Answers, chosen: Chosen<'_>, report: &Report<'_>) -> String {
+pub fn show(question: &Question, answers: &Answers, chosen: Chosen<'_>, report: &AccountJson<'_>) -> String {
     let mut facts = Vec::new();
     if let Some(unit) = question.unit {
         facts.push(("protects", format!("{} ({unit})", unit.neighbours())));

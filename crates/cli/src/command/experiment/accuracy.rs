@@ -61,7 +61,7 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
         }
     }
     let mut columns: Vec<String> = ["method", "level", "epsilon"].map(String::from).into();
-    columns.extend(variants.iter().map(|name| name.to_string()));
+    columns.extend(variants.iter().map(std::string::ToString::to_string));
     let fixed = columns.len();
     let mut body: Vec<Vec<Cell>> = rows
         .iter()

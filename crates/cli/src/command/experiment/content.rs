@@ -7,7 +7,7 @@ use progap_graph::summary::Summary;
 use super::accuracy::accuracies;
 use super::figures::{convergence, depth, tradeoff};
 use super::findings::findings;
-use super::plan::tuning_warning;
+use super::schedule::tuning_warning;
 use crate::report::{Block, Cell, Figure, Report, Section, Table, Tone};
 use crate::ui;
 

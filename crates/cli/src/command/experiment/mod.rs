@@ -7,8 +7,8 @@ mod figures;
 mod findings;
 mod folder;
 mod jobs;
-mod plan;
 mod run;
+mod schedule;
 mod sources;
 mod watch;
 
@@ -29,7 +29,7 @@ use self::run::Common;
 use self::sources::{short_names, spec};
 use super::Outcome;
 use crate::output::{Force, refuse_releases};
-use crate::source::{DataFolder, Source};
+use crate::source::{DataFolder, DataSource};
 use crate::ui;
 
 /// Run an experiment of the paper, or a comparison of your own
@@ -231,15 +231,15 @@ impl Run {
     }
 
     /// The options, with data sets and runs of a file where none are given as arguments.
-    fn options(&self, from_file: Vec<Source>, runs: Option<u64>) -> Result<Options> {
-        let sources: Vec<Source> = match (self.data_sets.is_empty(), from_file.is_empty()) {
-            (false, _) => self.data_sets.iter().map(|name| Source::of(name)).collect(),
+    fn options(&self, from_file: Vec<DataSource>, runs: Option<u64>) -> Result<Options> {
+        let sources: Vec<DataSource> = match (self.data_sets.is_empty(), from_file.is_empty()) {
+            (false, _) => self.data_sets.iter().map(|name| DataSource::of(name)).collect(),
             (true, false) => from_file,
-            (true, true) => vec![Source::default()],
+            (true, true) => vec![DataSource::default()],
         };
-        let demo = sources.iter().all(|source| source.name() == Source::default().name());
+        let demo = sources.iter().all(|source| source.name() == DataSource::default().name());
         let names = short_names(&sources);
-        let spec = |(source, name): (Source, String)| spec(&source.in_folder(&self.folder), name);
+        let spec = |(source, name): (DataSource, String)| spec(&source.in_folder(&self.folder), name);
         let data = sources.into_iter().zip(names).map(spec).collect::<Result<Vec<DataSpec>>>()?;
         Ok(Options {
             data,
@@ -269,9 +269,9 @@ impl Custom {
             );
         }
         let file = CustomFile::read(&self.file)?;
-        let source = |value: &Value| -> Result<Source> {
+        let source = |value: &Value| -> Result<DataSource> {
             match value {
-                Value::String(name) => Ok(Source::of(name)),
+                Value::String(name) => Ok(DataSource::of(name)),
                 table => serde_json::from_value(table.clone())
                     .map_err(|e| format!("{}: a data set: {e}", self.file.display()).into()),
             }
@@ -294,8 +294,8 @@ impl Table1 {
     fn run(self) -> Outcome {
         claim(&self.out, self.force)?;
         let names = if self.data_sets.is_empty() { vec!["demo".to_string()] } else { self.data_sets };
-        let sources: Vec<Source> =
-            names.iter().map(|name| Source::of(name).in_folder(&self.folder)).collect();
+        let sources: Vec<DataSource> =
+            names.iter().map(|name| DataSource::of(name).in_folder(&self.folder)).collect();
         let mut summaries = Vec::new();
         for (source, name) in sources.iter().zip(short_names(&sources)) {
             let _spinner = ui::spinner(format!("loading {}", source.name()));

@@ -10,7 +10,7 @@ use progap::experiment::{
 use progap::run::StageCache;
 
 use super::folder::{RESULTS, claim, write_report};
-use super::plan::Plan;
+use super::schedule::Schedule;
 use super::watch::{self, Watch};
 use super::{content, jobs, sources};
 use crate::command::Outcome;
@@ -63,7 +63,7 @@ impl Common {
         let left: Vec<Job> = jobs.into_iter().filter(|job| !is_done(job)).collect();
         let workers = self.workers();
         let mut watch = Watch::new(experiment, &results, all, left.len(), workers, self.json, self.quiet);
-        let plan = Plan { title, experiment, all, left: &left, workers, clock: watch.clock() };
+        let plan = Schedule { title, experiment, all, left: &left, workers, clock: watch.clock() };
         if self.json {
             ui::print(&plan.json().to_string())?;
         } else if !self.quiet {
@@ -76,7 +76,7 @@ impl Common {
             return Ok(());
         }
         if !left.is_empty() {
-            self.run_jobs(&left, &mut store, workers, &mut watch, stop)?;
+            Self::run_jobs(&left, &mut store, workers, &mut watch, stop)?;
         }
         let results = store.all()?;
         let outcomes: Vec<(_, CellOutcome)> = experiment
@@ -94,7 +94,6 @@ impl Common {
     }
 
     fn run_jobs(
-        &self,
         left: &[Job],
         store: &mut Store,
         workers: usize,

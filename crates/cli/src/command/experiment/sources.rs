@@ -6,11 +6,11 @@ use progap::experiment::DataSpec;
 use serde_json::Value;
 
 use super::Result;
-use crate::source::Source;
+use crate::source::DataSource;
 
 /// What data sets are called in tables: files by their names, without folder and ending, unless two would be the same.
-pub fn short_names(sources: &[Source]) -> Vec<String> {
-    let short = |source: &Source| {
+pub fn short_names(sources: &[DataSource]) -> Vec<String> {
+    let short = |source: &DataSource| {
         let path = Path::new(source.name());
         let is_path = path.components().count() > 1 || path.extension().is_some();
         let stem = path.file_stem().filter(|_| is_path).and_then(|stem| stem.to_str());
@@ -18,14 +18,14 @@ pub fn short_names(sources: &[Source]) -> Vec<String> {
     };
     let names: Vec<String> = sources.iter().map(short).collect();
     let is_unique = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
-    let one = |(source, name): (&Source, &String)| {
+    let one = |(source, name): (&DataSource, &String)| {
         if is_unique(name) { name.clone() } else { source.name().to_string() }
     };
     sources.iter().zip(&names).map(one).collect()
 }
 
 /// A data set as jobs name it: what decides its content, and where it lies here.
-pub fn spec(source: &Source, name: String) -> Result<DataSpec> {
+pub fn spec(source: &DataSource, name: String) -> Result<DataSpec> {
     let mut content = serde_json::to_value(source)?;
     let place = content.as_object_mut().and_then(|fields| fields.remove("folder")).unwrap_or(Value::Null);
     Ok(DataSpec { name, content, place })
@@ -37,7 +37,7 @@ pub fn load(spec: &DataSpec, split: u64) -> progap::Result<progap_graph::Dataset
     if let Some(fields) = all.as_object_mut().filter(|_| !spec.place.is_null()) {
         fields.insert("folder".into(), spec.place.clone());
     }
-    let source: Source = serde_json::from_value(all)
+    let source: DataSource = serde_json::from_value(all)
         .map_err(|e| progap::Error::Unsuitable(format!("the data set {}: {e}", spec.name)))?;
     Ok(source.with_seed(split).load_split()?)
 }

@@ -8,13 +8,13 @@ use progap::release::Config;
 use progap::settings::{Checked, Request};
 
 use crate::flags::Given;
-use crate::source::Source;
+use crate::source::DataSource;
 
 /// What to train on and how.
 #[derive(Args)]
 pub struct Choices {
     #[command(flatten)]
-    pub source: Source,
+    pub source: DataSource,
     #[command(flatten)]
     given: Given,
     /// Settings to start from
@@ -39,12 +39,12 @@ enum Preset {
 
 impl Choices {
     /// The settings by preset or file, changed by flags; and the data set.
-    pub fn settings(&self) -> Result<(Checked, Source), Box<dyn std::error::Error>> {
+    pub fn settings(&self) -> Result<(Checked, DataSource), Box<dyn std::error::Error>> {
         let mut source = self.source.clone();
         let mut request = match (&self.config, self.preset) {
             (Some(file), _) => {
                 let config = read(file)?;
-                source = source.or_published(Source::kept(&config.source)?);
+                source = source.or_published(DataSource::kept(&config.source)?);
                 Request::from(config.settings)
             }
             (None, Some(Preset::Paper)) => Request::published(),

@@ -16,7 +16,7 @@ use crate::ui::{self, percent};
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report {
+struct TrainJson {
     #[serde(flatten)]
     run: RunReport,
     /// What all runs cost together; null without a guarantee.
@@ -130,7 +130,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     if json {
         let runs = if reports.len() > 1 { reports } else { vec![] };
         let (epsilon_all_runs, delta_all_runs) = together.unzip();
-        let report = Report { run, epsilon_all_runs, delta_all_runs, varied, runs };
+        let report = TrainJson { run, epsilon_all_runs, delta_all_runs, varied, runs };
         return ui::print(&serde_json::to_string_pretty(&report)?);
     }
     let release = Release::open(&run.release)?;

@@ -4,7 +4,8 @@ use std::io::{Read, Seek};
 
 use super::archive::Archive;
 use super::{read_offsets, read_shape};
-use crate::graph::{GraphBuilder, check_offsets};
+use crate::GraphBuilder;
+use crate::graph::check_offsets;
 use crate::{Graph, Place, Problem, Result, room};
 
 pub(super) fn check_square([rows, columns]: [u64; 2], key: &str, nodes: Option<u64>) -> Result<u64> {

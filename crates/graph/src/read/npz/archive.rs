@@ -43,7 +43,7 @@ impl<R: Read + Seek> Archive<R> {
 
     /// The names of the arrays, in the archive's order.
     pub(in crate::read) fn keys(&self) -> Vec<String> {
-        let names = self.zip.file_names().filter_map(|name| name.ok());
+        let names = self.zip.file_names().filter_map(std::result::Result::ok);
         names.map(|name| name.strip_suffix(".npy").unwrap_or(&name).to_string()).collect()
     }
 

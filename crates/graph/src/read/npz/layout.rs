@@ -61,13 +61,14 @@ impl Layout {
             // The name may be that of sparse rows: what their arrays begin with.
             Some(name) if archive.has(&format!("{name}indptr")) => Ok(None),
             Some(name) => Err(archive.missing(&format!("array {name:?} ({role})"))),
-            None => Ok(usual.iter().find(|name| archive.has(name)).map(|name| name.to_string())),
+            None => Ok(usual.iter().find(|name| archive.has(name)).map(std::string::ToString::to_string)),
         };
         let sparse = |role: &str, usual: &[&str]| match names.get(role) {
             Some(name) => Some(name.to_string()).filter(|name| archive.has(&format!("{name}indptr"))),
-            None => {
-                usual.iter().find(|name| archive.has(&format!("{name}indptr"))).map(|name| name.to_string())
-            }
+            None => usual
+                .iter()
+                .find(|name| archive.has(&format!("{name}indptr")))
+                .map(std::string::ToString::to_string),
         };
         let heterophilous = ["node_features", "node_labels", "edges"].iter().all(|name| archive.has(name))
             && names.is_empty();

@@ -26,7 +26,7 @@ pub(super) fn read_nodes<'a>(
     separator: u8,
     options: &LoadOptions,
 ) -> Result<Nodes> {
-    let mut rows = Rows::new(open()?, separator)?;
+    let mut rows = CsvRows::new(open()?, separator)?;
     let names = rows.header()?;
     let decimal_comma = rows.separator == b';';
     let mut table = NodeTable::new(names, RowNumbers::from(2), options, decimal_comma)?;
@@ -39,11 +39,11 @@ pub(super) fn read_nodes<'a>(
             }
         }
     }
-    table.finish(|column, again| read_column(Rows::new(open()?, separator)?, column, again))
+    table.finish(|column, again| read_column(CsvRows::new(open()?, separator)?, column, again))
 }
 
 /// Reads one column of a table that was read before.
-fn read_column(mut rows: Rows, column: usize, into: &mut Column) -> Result<()> {
+fn read_column(mut rows: CsvRows, column: usize, into: &mut Column) -> Result<()> {
     let names = rows.header()?;
     while rows.advance()? {
         let bytes = rows.record.get(column).unwrap_or_default();
@@ -74,7 +74,7 @@ pub(super) fn read_edges(
     options: &LoadOptions,
     index: &NodeIndex,
 ) -> Result<(Vec<u32>, Vec<u32>)> {
-    let mut rows = Rows::new(bytes, separator)?;
+    let mut rows = CsvRows::new(bytes, separator)?;
     let names = rows.header()?;
     let (source, target) = edge_columns(&names, options)?;
     let (mut sources, mut targets) = (Vec::new(), Vec::new());
@@ -98,7 +98,7 @@ pub(super) fn read_edges(
 }
 
 /// The rows of a text table, one after the other.
-struct Rows<'a> {
+struct CsvRows<'a> {
     reader: Reader<Bounded<'a>>,
     record: ByteRecord,
     separator: u8,
@@ -109,7 +109,7 @@ struct Rows<'a> {
     ends_in_line_feed: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> CsvRows<'a> {
     fn new(mut bytes: Box<dyn Read + 'a>, usual: u8) -> Result<Self> {
         let since_row = Rc::new(Counter::new(0));
         let start = first_line(&mut bytes)?;
@@ -118,7 +118,7 @@ impl<'a> Rows<'a> {
         let bounded = Bounded { inner: whole, since_row: since_row.clone() };
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).delimiter(separator).buffer_capacity(1 << 18);
-        Ok(Rows {
+        Ok(CsvRows {
             reader: builder.from_reader(bounded),
             record: ByteRecord::new(),
             separator,

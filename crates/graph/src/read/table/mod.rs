@@ -66,7 +66,7 @@ pub fn read_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Da
 
 /// As [`read_pair`], with what became of each column.
 pub(super) fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Described> {
-    let source = |path| Format::of(path).map(|format| Source { origin: Origin::File(path), format });
+    let source = |path| Format::of(path).map(|format| TableInput { origin: Origin::File(path), format });
     let node_source = source(nodes)?;
     let edge_source = source(edges)?;
     let table = node_source.read_nodes(options).in_file(nodes)?;
@@ -81,7 +81,7 @@ pub(super) fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -
 /// Reads tables that lie in memory; the format of each is told by a file name, such as `nodes.csv.gz`.
 pub fn read_bytes(nodes: (&str, &[u8]), edges: (&str, &[u8]), options: &LoadOptions) -> Result<Dataset> {
     let source = |(name, bytes)| {
-        Format::of(Path::new(name)).map(|format| Source { origin: Origin::Bytes(bytes), format })
+        Format::of(Path::new(name)).map(|format| TableInput { origin: Origin::Bytes(bytes), format })
     };
     let node_source = source(nodes)?;
     let edge_source = source(edges)?;
@@ -105,7 +105,7 @@ pub(super) fn text<'a>(names: &[&str], rows: impl Iterator<Item = Vec<&'a str>>)
 /// Reads tables that were made of another format: places are nodes and columns, as there are no rows to look up.
 pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Described> {
     let format = Format::Text { separator: b',', packing: Packing::None };
-    let source = |bytes| Source { origin: Origin::Bytes(bytes), format };
+    let source = |bytes| TableInput { origin: Origin::Bytes(bytes), format };
     let (node_source, edge_source) = (source(nodes), source(edges));
     let read = node_source.read_nodes(options).and_then(|table| {
         assemble(table, |index, count| edge_source.read_edges(&LoadOptions::default(), index, count))
@@ -232,7 +232,7 @@ fn required_table(folder: &Path, stem: &str) -> Result<PathBuf> {
 }
 
 /// A table that can be read, more than once.
-struct Source<'a> {
+struct TableInput<'a> {
     origin: Origin<'a>,
     format: Format,
 }
@@ -242,7 +242,7 @@ enum Origin<'a> {
     Bytes(&'a [u8]),
 }
 
-impl Source<'_> {
+impl TableInput<'_> {
     fn read_nodes(&self, options: &LoadOptions) -> Result<Nodes> {
         match self.format {
             Format::Text { separator, .. } => csv::read_nodes(&|| self.open(), separator, options),

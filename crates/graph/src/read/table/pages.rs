@@ -159,7 +159,7 @@ impl CheckedPages {
                 let levels = u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len);
                 check_delta(buf, levels, *num_values, *encoding)
             }
-            _ => Ok(()),
+            Page::DictionaryPage { .. } => Ok(()),
         }
     }
 }

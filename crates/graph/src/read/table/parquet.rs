@@ -207,7 +207,7 @@ impl Kind {
         }
         let signed = match logical {
             Some(LogicalType::Integer(integer)) => integer.is_signed,
-            Some(LogicalType::Unknown) | Some(LogicalType::String) | Some(LogicalType::Enum) | None => {
+            Some(LogicalType::Unknown | LogicalType::String | LogicalType::Enum) | None => {
                 !matches!(converted, C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64)
             }
             Some(LogicalType::Json) => true,

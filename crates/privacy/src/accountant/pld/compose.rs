@@ -27,7 +27,7 @@ const NOISY: &str =
 
 /// What is given, and so what is looked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Target {
+pub(super) enum Given {
     /// Find epsilon at this delta.
     Delta(f64),
     /// Find delta at this epsilon.
@@ -49,12 +49,12 @@ struct Sketched<'a> {
 
 impl Composition<'_> {
     /// The value looked for, how far the grid may have moved it up, and a caveat if it is larger than it had to be.
-    pub fn solve(&self, target: Target, tolerance: f64) -> (f64, f64, Option<&'static str>) {
+    pub fn solve(&self, target: Given, tolerance: f64) -> (f64, f64, Option<&'static str>) {
         let total: f64 = self.parts.iter().map(|(_, count)| *count as f64).sum();
         // Each truncation counts as lost once per repetition; together they must stay far below delta.
         let log_tail = match target {
-            Target::Delta(delta) => delta.ln(),
-            Target::Epsilon(_) => -60.0,
+            Given::Delta(delta) => delta.ln(),
+            Given::Epsilon(_) => -60.0,
         } - 18.0
             - total.max(1.0).ln();
         let sketches: Vec<Sketched> = self
@@ -82,9 +82,9 @@ impl Composition<'_> {
         // What the sketch leaves out counts as certain disclosure from the start.
         let lost: f64 = sketches.iter().map(|part| part.count * part.sketch.lost).sum();
         let target = match target {
-            Target::Delta(delta) if lost < delta => Target::Delta(delta - lost),
-            Target::Delta(_) => return (f64::INFINITY, 0.0, Some(DISCLOSED)),
-            Target::Epsilon(epsilon) => Target::Epsilon(epsilon),
+            Given::Delta(delta) if lost < delta => Given::Delta(delta - lost),
+            Given::Delta(_) => return (f64::INFINITY, 0.0, Some(DISCLOSED)),
+            Given::Epsilon(epsilon) => Given::Epsilon(epsilon),
         };
         let saddle = Saddle::find(target, &log_moment, spread);
         // Two bounds that need no grid: the moments' own, and the largest loss there is.
@@ -92,7 +92,7 @@ impl Composition<'_> {
         let largest: f64 =
             sketches.iter().map(|part| part.count * part.sketch.points[part.sketch.points.len() - 1]).sum();
         let ceiling = (saddle.epsilon + doubt).min(largest).max(0.0) * (1.0 + 1e-12);
-        if let (Target::Delta(_), true) = (target, ceiling == 0.0) {
+        if let (Given::Delta(_), true) = (target, ceiling == 0.0) {
             return (0.0, 0.0, None);
         }
 
@@ -108,12 +108,12 @@ impl Composition<'_> {
             let step = step.min(0.5 / (slope + 1.0)).max((saddle.high - low) / MAX_POINTS);
             let tilted = Tilted::compose(&sketches, &saddle, low, step);
             let (answer, found, caveat) = match target {
-                Target::Delta(delta) => {
+                Given::Delta(delta) => {
                     // The grid counts what it loses itself.
                     let (epsilon, caveat) = tilted.epsilon(delta + lost);
                     (epsilon, epsilon, caveat)
                 }
-                Target::Epsilon(epsilon) => (tilted.delta(epsilon), epsilon, None),
+                Given::Epsilon(epsilon) => (tilted.delta(epsilon), epsilon, None),
             };
             pass += 1;
             if caveat == Some(BELOW) && low > 0.0 && pass < 4 {
@@ -140,9 +140,9 @@ impl Composition<'_> {
             let caveat = caveat.or(tilted.is_noisy(found).then_some(NOISY));
             let error = total * (steeper + 1.0) * tilted.step * tilted.step / 8.0;
             return match target {
-                Target::Delta(_) if answer >= ceiling => (ceiling, error.min(ceiling), None),
-                Target::Delta(_) => (answer, error.min(answer) + 1e-9 * answer, caveat),
-                Target::Epsilon(_) => (answer, answer * (steeper * error).min(1.0), caveat),
+                Given::Delta(_) if answer >= ceiling => (ceiling, error.min(ceiling), None),
+                Given::Delta(_) => (answer, error.min(answer) + 1e-9 * answer, caveat),
+                Given::Epsilon(_) => (answer, answer * (steeper * error).min(1.0), caveat),
             };
         }
     }
@@ -180,12 +180,12 @@ struct Saddle {
 }
 
 impl Saddle {
-    fn find(target: Target, log_moment: &impl Fn(f64) -> f64, spread: f64) -> Saddle {
+    fn find(target: Given, log_moment: &impl Fn(f64) -> f64, spread: f64) -> Saddle {
         // sup over x of (1 - e^-x) e^(-lambda x), the factor between the moment bound and delta.
         let log_factor = |lambda: f64| lambda * (lambda / (1.0 + lambda)).ln() - lambda.ln_1p();
         let (low, high) = ((1e-3 / spread).ln(), (1e3 / spread).ln());
         let (lambda, epsilon) = match target {
-            Target::Delta(delta) => {
+            Given::Delta(delta) => {
                 let (x, epsilon) = minimise(low, high, 28, 12, |x| {
                     let lambda = x.exp();
                     (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
@@ -199,7 +199,7 @@ impl Saddle {
                     if x > high - 0.5 { minimise(high, high + 12.0, 12, 20, beyond).1 } else { epsilon };
                 (x.exp(), epsilon.min(far))
             }
-            Target::Epsilon(epsilon) => {
+            Given::Epsilon(epsilon) => {
                 let (x, _) = minimise(low, high, 28, 12, |x| {
                     let lambda = x.exp();
                     log_moment(lambda) + log_factor(lambda) - lambda * epsilon

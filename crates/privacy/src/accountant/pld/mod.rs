@@ -14,7 +14,7 @@
 mod compose;
 mod loss;
 
-use self::compose::{Composition, Target};
+use self::compose::{Composition, Given};
 use self::loss::{Direction, Loss, Mechanism, Pair};
 use super::gdp::squared_mu;
 use super::{Accountant, Bound, Obstacle};
@@ -65,11 +65,11 @@ impl PldAccountant {
         }
     }
 
-    fn worst(&self, event: &Event, target: Target) -> Bound {
+    fn worst(&self, event: &Event, target: Given) -> Bound {
         let worthless = Bound {
             value: match target {
-                Target::Delta(_) => f64::INFINITY,
-                Target::Epsilon(_) => 1.0,
+                Given::Delta(_) => f64::INFINITY,
+                Given::Epsilon(_) => 1.0,
             },
             error: 0.0,
             accountant: "pld",
@@ -115,11 +115,11 @@ impl Accountant for PldAccountant {
     }
 
     fn epsilon_unchecked(&self, event: &Event, delta: f64) -> Bound {
-        self.worst(event, Target::Delta(delta))
+        self.worst(event, Given::Delta(delta))
     }
 
     fn delta_unchecked(&self, event: &Event, epsilon: f64) -> Bound {
-        self.worst(event, Target::Epsilon(epsilon))
+        self.worst(event, Given::Epsilon(epsilon))
     }
 }
 

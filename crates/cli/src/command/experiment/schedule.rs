@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::ui;
 
 /// How much there is to do.
-pub struct Plan<'p> {
+pub struct Schedule<'p> {
     pub title: &'p str,
     pub experiment: &'p Experiment,
     /// All jobs, those that are done included.
@@ -38,7 +38,7 @@ pub fn tuning_warning(experiment: &Experiment) -> Option<&'static str> {
     }
 }
 
-impl Plan<'_> {
+impl Schedule<'_> {
     /// The seconds that are left on so many cores, if anything is known about it.
     fn seconds(&self) -> Option<f64> {
         let (seconds, _) = self.clock.seconds(self.left)?;

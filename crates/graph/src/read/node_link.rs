@@ -1,0 +1,77 @@
+//! Node-link JSON, as NetworkX (`node_link_data`), D3 and many web tools write it.
+//!
+//! The values of a node become the columns of a node table: all that is said of tables holds for them. Edges stand under `edges` or
+//! `links`; unless `"directed": true`, each edge gets its edge back.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Described, LoadOptions, table};
+use crate::error::InFile;
+use crate::{Place, Problem, Result, transform};
+
+/// Reads a file.
+pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
+    let mut text = String::new();
+    std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).in_file(path)?;
+    read_text(&text, options).in_file(path)
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    directed: bool,
+    nodes: Vec<Map<String, Value>>,
+    #[serde(alias = "links")]
+    edges: Vec<Map<String, Value>>,
+}
+
+/// Reads a file's content.
+pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
+    let document: Document = serde_json::from_str(text).map_err(|error| {
+        let message =
+            format!("it is not a graph in node-link JSON, with lists \"nodes\" and \"edges\": {error}");
+        crate::Error::from(Problem::Invalid(message))
+    })?;
+    let names: BTreeSet<&str> =
+        document.nodes.iter().flat_map(|node| node.keys().map(String::as_str)).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let nodes = cells("nodes", &document.nodes, &names, false)?;
+    let edges = cells("edges", &document.edges, &["source", "target"], true)?;
+    let node_table = table::text(&names, nodes.iter().map(|row| borrowed(row)))?;
+    let edge_table = table::text(&["source", "target"], edges.iter().map(|row| borrowed(row)))?;
+    let described = table::describe_text(&node_table, &edge_table, options)?;
+    if document.directed {
+        return Ok(described);
+    }
+    let Described { dataset, columns } = described;
+    Ok(Described { dataset: transform::map_graph(dataset, transform::symmetrise)?, columns })
+}
+
+/// The values of some keys, row by row, as a table has them.
+fn cells(
+    list: &str,
+    rows: &[Map<String, Value>],
+    names: &[&str],
+    required: bool,
+) -> Result<Vec<Vec<String>>> {
+    let cell = |row: usize, name: &str| match rows[row].get(name) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
+        None | Some(Value::Null) if !required => Ok(String::new()),
+        found => {
+            let found = found.map_or("no value", |_| "a value that is neither text nor a number");
+            let place = Place::Element { key: list.to_string(), index: row as u64 };
+            Err(Problem::Missing { what: format!("{name:?}"), found: found.into() }.at(place))
+        }
+    };
+    (0..rows.len()).map(|row| names.iter().map(|name| cell(row, name)).collect()).collect()
+}
+
+fn borrowed(row: &[String]) -> Vec<&str> {
+    row.iter().map(String::as_str).collect()
+}
