@@ -62,6 +62,7 @@ impl Baselines {
                 decay: 1.0 / train.len() as f64,
                 towards: &[],
                 iterations: STEPS,
+                tolerance: 1e-4,
                 seed: 0,
             };
             let (model, _) = Design::new(&inputs, &train)?.fit(&task, None)?;
