@@ -3,6 +3,7 @@
 
 pub mod assessment;
 pub mod audit;
+mod calibration;
 pub mod cost;
 pub mod delta;
 mod error;
