@@ -152,7 +152,6 @@ impl Train {
             Some(settings) => findings(&dataset, settings, &self.choices.given()),
             None => findings(&dataset, &run::interrupted(folder)?.settings, &[]),
         };
-        let majority = progap_graph::summary::majority_baseline(&dataset);
         laps.lap("checking");
         let (start, cpu) = (Instant::now(), ui::cpu_seconds());
         let view = Training::new(!self.quiet && !self.json);
@@ -173,11 +172,11 @@ impl Train {
             None => progap::resume(&dataset, folder, &mut observer),
         };
         let release = release.map_err(|error| resumable(error, folder))?;
-        drop(view);
         let (seconds, cpu_seconds) = (start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu);
+        drop(view);
         let trained = release.cost()?.map(|cost| cost.stages).unwrap_or_default();
         laps.lap_with(trained, "planning");
-        Ok(report(&release, remarks, majority, Times { seconds, cpu_seconds, stages: laps.stages() }))
+        report(&release, &dataset, remarks, Times { seconds, cpu_seconds, stages: laps.stages() })
     }
 
     /// The budget that is charged; what the owner must know about it is said before anything is.
