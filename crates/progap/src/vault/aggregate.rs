@@ -43,7 +43,7 @@ impl Vault {
         let width = message.width(aggregates, (self.columns(), self.rows.classes));
         if self.settings.level == Level::None {
             let mut sums = vec![0f32; messages.len()];
-            aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
+            aggregate::wide_sum(&self.graph, width, &messages, &mut sums)?;
             self.record(self.aggregation(plan)?);
             return Ok(sums);
         }
@@ -109,7 +109,7 @@ impl Vault {
         quantiser.rows(messages, width, &budgets, &mut integers)?;
         // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
         let mut sums = vec![N::default(); messages.len()];
-        aggregate::sum(&self.graph, width, &integers, None, &mut sums)?;
+        aggregate::wide_sum(&self.graph, width, &integers, &mut sums)?;
         Ok((sums, quantiser.scale()))
     }
 }
