@@ -16,6 +16,7 @@ pub mod lint;
 mod memory;
 pub mod method;
 mod model;
+mod onnx;
 pub mod plan;
 mod predictor;
 mod propagate;

@@ -22,6 +22,7 @@
 mod export;
 mod guarantee;
 mod manifest;
+mod packaged;
 mod signed;
 mod statement;
 mod verify;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use guarantee::Guarantee;
+pub use packaged::Form;
 pub use signed::{Signed, signed};
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_guarantee};

@@ -3,6 +3,7 @@
 //! `declared.rs` lists the settings. A [`Request`] asks for some of them by name; [`Request::settings`] turns it into [`Checked`]
 //! settings, which everything after it takes as they are.
 
+mod batches;
 mod check;
 mod choices;
 mod declaration;
@@ -85,8 +86,9 @@ impl Settings {
         Settings { depth_from_data, ..self }
     }
 
-    /// The settings with all that follows from the data decided: the unit, the depth, what [sizes](Settings::for_sizes) decide,
-    /// and, where there are no validation nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and validation nodes.
+    /// The settings with all that follows from the data decided: the unit, depth, width, learning rate and batches, and, where there
+    /// are no validation nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and
+    /// validation nodes.
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Settings {
         let count = |part| dataset.split().map_or(0, |split| split.count(part));

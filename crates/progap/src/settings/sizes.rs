@@ -30,11 +30,6 @@ impl SettingType for FromSizes {
 const FEW_CLASSES: usize = 16;
 /// The widest hidden layer.
 const WIDEST: usize = 64;
-/// The share of the training nodes that is a batch, as one over it, and the smallest batch. Larger batches than this make so few steps of
-/// a small data set that nothing is learnt.
-const BATCHES: usize = 16;
-const SMALLEST_BATCH: usize = 16;
-
 impl FromSizes {
     /// What can follow from sizes in such a run, but for what was given.
     pub(super) fn unless_given(settings: &Settings, given: &[&str]) -> FromSizes {
@@ -60,29 +55,21 @@ impl Settings {
     /// The settings with all that follows from public sizes decided.
     #[must_use]
     pub fn for_sizes(&self, sizes: PublicSizes) -> Settings {
-        let mut settings = Settings { from_sizes: FromSizes::default(), ..self.clone() };
+        let from_sizes = FromSizes { batch_size: self.from_sizes.batch_size, ..FromSizes::default() };
+        let mut settings = Settings { from_sizes, ..self.clone() };
         if self.from_sizes.hidden {
             settings.hidden = width(self.hidden, sizes.classes);
         }
         if self.from_sizes.learning_rate && sizes.classes > FEW_CLASSES {
             settings.learning_rate = if self.level == Level::Node { 0.05 } else { 0.03 };
         }
-        if self.from_sizes.batch_size {
-            settings.batch_size = batch(self.batch_size, sizes.train_nodes);
-        }
-        settings
+        settings.with_batches_for(sizes.train_nodes)
     }
 }
 
 /// Half as wide again as there are classes, where they are many.
 fn width(usual: usize, classes: usize) -> usize {
     if classes > FEW_CLASSES { (3 * classes / 2).next_multiple_of(8).clamp(usual, WIDEST) } else { usual }
-}
-
-/// The usual batch, or a sixteenth of few training nodes. A batch is smaller than all of them.
-fn batch(usual: usize, train_nodes: usize) -> usize {
-    let few = (train_nodes / BATCHES).max(SMALLEST_BATCH).min((train_nodes / 2).max(1));
-    if train_nodes == 0 { usual } else { usual.min(few) }
 }
 
 #[cfg(test)]
@@ -99,7 +86,7 @@ mod tests {
     fn what_nobody_gave_follows_from_sizes() {
         let node = || Request::default().with("level", "node");
         let batch = |nodes: usize| decided(node(), nodes, 6).batch_size;
-        assert_eq!([450, 153, 20, 3, 8192, 1_000_000].map(batch), [28, 16, 10, 1, 512, 512]);
+        assert_eq!([450, 153, 20, 3, 8192, 50_000].map(batch), [28, 16, 10, 1, 512, 512]);
         let wide = |classes: usize| {
             let settings = decided(Request::default(), 5000, classes);
             (settings.hidden, settings.learning_rate)
