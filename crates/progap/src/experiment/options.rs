@@ -23,6 +23,8 @@ pub enum Name {
     Layerwise,
     /// Additions to the paper on and off.
     Ablation,
+    /// Accuracy against the share of labelled nodes.
+    Labels,
     /// A comparison of the user's own.
     Custom,
 }
@@ -60,6 +62,8 @@ pub struct Options {
     pub preset: Preset,
     /// Settings for all runs.
     pub changes: Vec<Change>,
+    /// In [`Name::Labels`]: the share of training nodes in each of the data sets, by position.
+    pub shares: Vec<f64>,
 }
 
 impl Options {
@@ -75,6 +79,7 @@ impl Options {
             tuning: Tuning::None,
             preset: Preset::Default,
             changes: vec![],
+            shares: vec![],
         }
     }
 }
