@@ -149,7 +149,6 @@ impl Train {
             Some(settings) => findings(&dataset, settings, &self.choices.given()),
             None => findings(&dataset, &run::interrupted(folder)?.settings, &[]),
         };
-        let majority = progap_graph::summary::majority_baseline(&dataset);
         let (start, cpu) = (Instant::now(), ui::cpu_seconds());
         let view = Training::new(!self.quiet && !self.json);
         let mut observer = |progress: &Progress| {
@@ -169,8 +168,9 @@ impl Train {
             None => progap::resume(&dataset, folder, &mut observer),
         };
         let release = release.map_err(|error| resumable(error, folder))?;
+        let (seconds, cpu_seconds) = (start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu);
         drop(view);
-        Ok(report(&release, remarks, majority, start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu))
+        report(&release, &dataset, remarks, seconds, cpu_seconds)
     }
 
     /// The budget that is charged; what the owner must know about it is said before anything is.

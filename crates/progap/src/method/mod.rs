@@ -16,6 +16,8 @@ mod views;
 
 use std::ops::ControlFlow;
 
+use progap_graph::Dataset;
+
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Norm};
 pub(crate) use recipe::{AuditTarget, Recipe};
@@ -23,6 +25,7 @@ pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
 use crate::Result;
+use crate::calibration;
 use crate::ledger::Warning;
 use crate::model::Shape;
 use crate::predictor::{Link, Predictor, Reads};
@@ -102,6 +105,12 @@ impl Fitted {
         let predictor = Predictor::new(links, stage, aggregates);
         let (stage_accuracies, history) = (state.stage_accuracies, state.history);
         Ok(Fitted { vault, predictor, accuracies, choice, stage_accuracies, history })
+    }
+
+    /// The same with probabilities that can be believed, where the settings ask for it.
+    pub fn calibrated(mut self, dataset: &Dataset, settings: &Settings) -> Result<Self> {
+        self.predictor.temperature = calibration::temperature(&self.predictor, dataset, settings)?;
+        Ok(self)
     }
 }
 

@@ -29,7 +29,7 @@ use progap_privacy::noise::{AnySource, Randomness};
 pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
 use folder::RunFolder;
-pub use memory::{StageCache, fit_in_memory};
+pub use memory::{Measured, StageCache, fit_in_memory};
 pub use training::{Trained, Training};
 
 use crate::cost::Stopwatch;
@@ -177,8 +177,8 @@ fn run_with(
     let state = folder.state(shape)?;
     let vault = Vault::new(dataset.clone(), &settings, randomness)?;
     let seed = folder.run.model_seed;
-    let fitted =
-        method::fit(Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer))?;
+    let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer);
+    let fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
     let metrics = metrics(&fitted, &settings);
     release::write(&folder.path, &dataset, &folder.run, &plan, &fitted, &metrics)?;
     stopwatch.stop().write(&folder.path)?;

@@ -14,7 +14,10 @@ mod request;
 use progap_graph::{Dataset, Graph, Part, Preparation};
 
 pub use check::Checked;
-pub use choices::{Accounting, Bounding, Combination, DeltaRule, Level, Messages, Nonlinearity, Selection};
+pub use choices::{
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Level, Messages, Metric,
+    Nonlinearity, Selection,
+};
 pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};
 pub use declared::Settings;
@@ -45,8 +48,8 @@ impl Settings {
     /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published guarantee.
     pub fn paper(method: Method, level: Level) -> Settings {
         let settings = method.recipe().published(level);
-        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..settings }
-            .with_published_guarantee()
+        let (bounding, calibration, accounting) = (Bounding::Sample, Calibration::Off, Accounting::Rdp);
+        Settings { bounding, calibration, accounting, ..settings }.with_published_guarantee()
     }
 
     /// The same with the published unit, the directed edge, and the published rule for delta: for whoever compares with

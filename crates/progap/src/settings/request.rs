@@ -166,6 +166,7 @@ impl Settings {
                 epsilon: fresh.epsilon,
                 epochs: fresh.epochs,
                 selection: fresh.selection,
+                calibration: if level == Level::Node { fresh.calibration } else { settings.calibration },
                 ..settings
             };
             for declaration in Settings::declarations() {
