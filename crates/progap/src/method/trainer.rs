@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Choice, Observer, Progress};
 use crate::assessment::{Assessment, Metric};
+use crate::cost::{Laps, StageCost};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::query::{Queries, Query};
@@ -210,6 +211,7 @@ pub(crate) struct Trainer<'r> {
     state: State,
     store: &'r mut dyn CheckpointStore,
     observer: &'r mut dyn Observer,
+    laps: Laps,
 }
 
 impl<'r> Trainer<'r> {
@@ -225,7 +227,18 @@ impl<'r> Trainer<'r> {
         observer: &'r mut dyn Observer,
     ) -> Self {
         vault.resume(std::mem::take(&mut state.asked));
-        Trainer { vault, settings, plan, shape, seed, grid: None, state, store, observer }
+        Trainer {
+            vault,
+            settings,
+            plan,
+            shape,
+            seed,
+            grid: None,
+            state,
+            store,
+            observer,
+            laps: Laps::start(),
+        }
     }
 
     /// A seed for the initial values of a stage.
@@ -278,6 +291,7 @@ impl<'r> Trainer<'r> {
             }
         };
         aggregates.push(Aggregate { values, width });
+        self.laps.lap("aggregation");
         Ok(())
     }
 
@@ -290,6 +304,7 @@ impl<'r> Trainer<'r> {
         let graph = self.vault.noisy_graph(self.plan, available)?;
         self.vault.forget();
         self.store.keep_graph(&graph, self.vault.key())?;
+        self.laps.lap("noisy graph");
         Ok(graph)
     }
 
@@ -393,7 +408,9 @@ impl<'r> Trainer<'r> {
         self.state.epoch = 0;
         self.state.finished.push(kept);
         self.state.asked = self.vault.asked().clone();
-        self.store.save(&self.state, self.vault.key())
+        self.store.save(&self.state, self.vault.key())?;
+        self.laps.lap("training");
+        Ok(())
     }
 
     /// Fits the model of a stage at once, without epochs; a stage that is done is not fitted again.
@@ -475,9 +492,10 @@ impl<'r> Trainer<'r> {
             .collect()
     }
 
-    /// What remains when all is done: the vault, the models of all stages, and what happened.
-    pub fn finish(self) -> (Vault, State) {
-        (self.vault, self.state)
+    /// What remains when all is done: the vault, the models of all stages and what happened, and where the time went.
+    pub fn finish(mut self) -> (Vault, State, Vec<StageCost>) {
+        self.laps.lap("evaluation");
+        (self.vault, self.state, self.laps.stages())
     }
 }
 

@@ -82,8 +82,12 @@ pub(crate) fn file(
             }
         });
     }
-    let logits =
+    let mut logits =
         given.pop().and_then(|given| given.logits).ok_or(Error::Contradiction("a release has a model"))?;
+    if let Some(factor) = predictor.temperature {
+        let factor = graph.number(factor);
+        logits = graph.add("Mul", &[&logits, &factor]);
+    }
     let probabilities = graph.add_with("Softmax", &[&logits], &[Attribute::Int("axis", 1)]);
     graph.output("probabilities", classes, &probabilities);
     let facts: Vec<(&str, String)> = about.facts.clone();

@@ -90,6 +90,10 @@ settings! { for level:
     /// Expected batch size; at other levels a batch is the whole training set
     node batch_size: usize = 256, TRAINING.within(1.0, 1e9);
 
+    /// `batch_size` and `epochs` follow from the number of training nodes, see [`Settings::for_data`]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    plain batches_from_data: bool = false, TRAINING.not_offered();
+
     /// Norm to which gradients are clipped
     node clip: f64 = 1.0, TRAINING.within(1e-9, 1e9);
 

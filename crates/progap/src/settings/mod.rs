@@ -3,6 +3,7 @@
 //! `declared.rs` lists the settings. A [`Request`] asks for some of them by name; [`Request::settings`] turns it into [`Checked`]
 //! settings, which everything after it takes as they are.
 
+mod batches;
 mod check;
 mod choices;
 mod declaration;
@@ -83,8 +84,8 @@ impl Settings {
         Settings { depth_from_data, ..self }
     }
 
-    /// The settings with all that follows from the data decided: the unit, the depth, and, where there are no validation nodes to
-    /// choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and validation nodes.
+    /// The settings with all that follows from the data decided: the unit, depth and batches, and, where there are no validation
+    /// nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and validation nodes.
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Settings {
         let count = |part| dataset.split().map_or(0, |split| split.count(part));
@@ -98,7 +99,9 @@ impl Settings {
         };
         let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
         let depth = suggested.unwrap_or(self.depth);
-        Settings { depth, depth_from_data: false, selection, ..self.for_graph(dataset.graph()) }
+        let decided =
+            Settings { depth, depth_from_data: false, selection, ..self.for_graph(dataset.graph()) };
+        decided.with_batches_for(sizes.train_nodes)
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed

@@ -46,7 +46,7 @@ pub(crate) use gradient::gradient_sum;
 use progap_graph::{Dataset, DatasetParts, Graph, Part};
 use progap_nn::Network;
 use progap_privacy::noise::{
-    AnySource, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
+    AnySource, PoissonSample, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
 };
 pub(crate) use response::{edge_count, edge_response};
 pub(crate) use subgraph::subgraph_sum;
@@ -72,6 +72,8 @@ pub struct Vault {
     asked: Queries,
     /// Values of noise drawn from tables.
     drawn: u64,
+    /// How the last batch was drawn: most often as the next is.
+    sample: Option<PoissonSample>,
     /// The noise of the last aggregation: most often that of the next, too.
     table: Option<RoundedGaussian>,
 }
@@ -109,6 +111,7 @@ impl Vault {
             randomness,
             asked: Queries::default(),
             drawn: 0,
+            sample: None,
             table: None,
         })
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use progap::assessment::{Assessment, Baselines, Metric, Scores, wilson_interval};
+use progap::cost::StageCost;
 use progap::experiment::mean_interval;
 use progap::lint::Remark;
 use progap::settings::{Level, Method};
@@ -90,11 +91,19 @@ struct OwnerReport {
     /// Where labels are private.
     #[serde(flatten)]
     accuracies: Option<AccuracyReport>,
-    seconds: f64,
-    cpu_seconds: f64,
+    #[serde(flatten)]
+    times: Times,
     peak_rss_bytes: u64,
     /// What was found in the data before the run.
     findings: Vec<Remark>,
+}
+
+/// How long a run took once the data was there, and how long each part of it, loading and checking the data too.
+#[derive(Serialize, Clone)]
+pub(super) struct Times {
+    pub seconds: f64,
+    pub cpu_seconds: f64,
+    pub stages: Vec<StageCost>,
 }
 
 impl RunReport {
@@ -181,7 +190,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
     rows.extend(check::rows(&run.owner.findings));
     rows.extend(what_lies_open(&release).map(|text| ("caution", ui::wrap(text, 100, 16))));
-    let time = format!("{:.1} s ({:.1} s CPU)", run.owner.seconds, run.owner.cpu_seconds);
+    let time = format!("{:.1} s ({:.1} s CPU)", run.owner.times.seconds, run.owner.times.cpu_seconds);
     let depends = if release.statement.unit.is_some() { format!(", {OWNER}") } else { String::new() };
     rows.push(("time", time + &depends));
     rows.push(("release", run.release.display().to_string()));
@@ -294,8 +303,7 @@ pub(super) fn report(
     release: &Release,
     dataset: &Dataset,
     findings: Vec<Remark>,
-    seconds: f64,
-    cpu_seconds: f64,
+    times: Times,
 ) -> Result<RunReport, Box<dyn std::error::Error>> {
     let (metrics, statement) = (&release.metrics, &release.statement);
     let found = release.assess(dataset, Part::Test)?;
@@ -340,13 +348,7 @@ pub(super) fn report(
         epsilon_friendship: statement.epsilon_friendship,
         epsilon_directed: statement.epsilon_directed,
         release: release.folder.clone(),
-        owner: OwnerReport {
-            accuracies: owners,
-            seconds,
-            cpu_seconds,
-            peak_rss_bytes: ui::peak_memory(),
-            findings,
-        },
+        owner: OwnerReport { accuracies: owners, times, peak_rss_bytes: ui::peak_memory(), findings },
         event: statement.event.clone(),
         // Where it cannot be known, runs are not composed but added up.
         noise_values: release.noise_values().unwrap_or(u64::MAX),
