@@ -5,12 +5,13 @@ use super::{Level, Settings};
 /// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
 const MOST_STEPS: usize = 1000;
 
+/// The share of few training nodes that is a batch, as one over it, and the smallest batch. With larger ones a stage would have too few
+/// steps to learn anything.
+const FEW_NODES: usize = 16;
+const SMALLEST_BATCH: usize = 16;
+
 /// The fewest epochs: each training node is in so many batches of a stage on average.
 const LEAST_EPOCHS: usize = 3;
-
-/// The fewest batches that make up the training nodes, and how many times as many epochs few training nodes can have.
-const LEAST_BATCHES: usize = 6;
-const MOST_LONGER: usize = 3;
 
 impl Settings {
     /// The same with batches and epochs that follow from the number of training nodes, once it is known.
@@ -21,18 +22,18 @@ impl Settings {
 
     /// The settings with batches and epochs decided for so many training nodes, which are public.
     ///
-    /// As many as the settings say, up to the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
+    /// Where batches were not given, they are a sixteenth of few training nodes. Else as many as the settings say, up to the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
     /// both with the square root of the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size
     /// and the number of steps stays (docs/method.md#batches).
     #[must_use]
-    pub(crate) fn with_batches_for(self, train_nodes: usize) -> Settings {
+    pub(crate) fn with_batches_for(mut self, train_nodes: usize) -> Settings {
+        if std::mem::take(&mut self.from_sizes.batch_size) {
+            self.batch_size = small_batch(self.batch_size, train_nodes);
+        }
         if !self.batches_from_data {
             return self;
         }
         let settled = Settings { batches_from_data: false, ..self };
-        if let Some((batch_size, epochs)) = few(&settled, train_nodes) {
-            return Settings { epochs, batch_size, ..settled };
-        }
         let largest = MOST_STEPS * settled.batch_size / settled.epochs.max(1);
         if train_nodes <= largest {
             return settled;
@@ -44,16 +45,10 @@ impl Settings {
     }
 }
 
-/// Batches and epochs where training nodes are few: a batch is a sixth of them at most, and there are up to three times as many epochs, so that a
-/// stage has steps enough to learn anything. Nothing where they are enough for the usual batches, or too few to be divided.
-fn few(settings: &Settings, train_nodes: usize) -> Option<(usize, usize)> {
-    let enough = LEAST_BATCHES * settings.batch_size;
-    if !(2 * LEAST_BATCHES..enough).contains(&train_nodes) {
-        return None;
-    }
-    let longer = settings.epochs as f64 * enough as f64 / train_nodes as f64;
-    let epochs = (longer.round() as usize).clamp(settings.epochs, MOST_LONGER * settings.epochs);
-    Some((train_nodes / LEAST_BATCHES, epochs))
+/// The usual batch, or a sixteenth of few training nodes; always fewer than all of them.
+fn small_batch(usual: usize, train_nodes: usize) -> usize {
+    let few = (train_nodes / FEW_NODES).max(SMALLEST_BATCH).min((train_nodes / 2).max(1));
+    if train_nodes == 0 { usual } else { usual.min(few) }
 }
 
 #[cfg(test)]
@@ -84,20 +79,6 @@ mod tests {
                 assert!(now.2 <= MOST_STEPS && now.2 > MOST_STEPS * 99 / 100, "{method} {now:?}");
                 before = now;
             }
-        }
-    }
-
-    #[test]
-    fn few_training_nodes_have_smaller_batches_and_more_steps() {
-        assert_eq!(batches(Method::Progap, 790), (131, 30, 180));
-        assert_eq!(batches(Method::Progap, 158), (26, 30, 182));
-        assert_eq!(batches(Method::Progap, 2_000), (333, 15, 90));
-        assert_eq!(batches(Method::Progap, 3_072), (512, 10, 60));
-        let mut before = batches(Method::Progap, 100).2;
-        for nodes in (200..3_072).step_by(50) {
-            let now = batches(Method::Progap, nodes);
-            assert!(now.0 * LEAST_BATCHES <= nodes && now.2 <= before + 30, "{nodes}: {now:?}");
-            before = now.2;
         }
     }
 

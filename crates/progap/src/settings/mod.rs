@@ -11,6 +11,7 @@ mod declared;
 mod defaults;
 mod effect;
 mod request;
+mod sizes;
 
 use progap_graph::{Dataset, Graph, Part, Preparation};
 
@@ -23,6 +24,7 @@ pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};
 pub use declared::Settings;
 pub use request::{Change, Edge, Node, Request, Unprotected};
+pub use sizes::FromSizes;
 
 pub use crate::method::Method;
 use crate::method::catalogue::default_method;
@@ -84,8 +86,9 @@ impl Settings {
         Settings { depth_from_data, ..self }
     }
 
-    /// The settings with all that follows from the data decided: the unit, depth and batches, and, where there are no validation
-    /// nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and validation nodes.
+    /// The settings with all that follows from the data decided: the unit, depth, width, learning rate and batches, and, where there
+    /// are no validation nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and
+    /// validation nodes.
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Settings {
         let count = |part| dataset.split().map_or(0, |split| split.count(part));
@@ -99,9 +102,8 @@ impl Settings {
         };
         let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
         let depth = suggested.unwrap_or(self.depth);
-        let decided =
-            Settings { depth, depth_from_data: false, selection, ..self.for_graph(dataset.graph()) };
-        decided.with_batches_for(sizes.train_nodes)
+        let decided = self.for_graph(dataset.graph()).for_sizes(sizes);
+        Settings { depth, depth_from_data: false, selection, ..decided }
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::declaration::Declaration;
-use super::{Checked, Level, Messages, Method, Settings};
+use super::{Checked, ClassWeights, FromSizes, Level, Messages, Method, Metric, Settings};
 use crate::method::catalogue::{default_level, default_method, entry, method_for};
 use crate::{Error, Result};
 
@@ -133,6 +133,17 @@ impl Request {
             }
             if declaration.name == "undirected" {
                 settings.unit_from_data = false;
+            }
+        }
+        let given = self.names();
+        if matches!(self.start, Start::Usual) {
+            settings.from_sizes = FromSizes::unless_given(&settings, &given);
+        }
+        // Whoever makes rare classes count wants to see them in what chooses.
+        if given.contains(&"class_weights") && !given.contains(&"metric") {
+            let balanced = settings.class_weights == ClassWeights::Balanced;
+            if balanced && settings.without_effect("metric").is_none() {
+                settings.metric = Metric::BalancedAccuracy;
             }
         }
         Ok(settings)
