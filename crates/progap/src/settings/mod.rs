@@ -102,8 +102,8 @@ impl Settings {
         };
         let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
         let depth = suggested.unwrap_or(self.depth);
-        let settled = self.for_graph(dataset.graph()).for_sizes(sizes);
-        Settings { depth, depth_from_data: false, selection, ..settled }
+        let decided = self.for_graph(dataset.graph()).for_sizes(sizes);
+        Settings { depth, depth_from_data: false, selection, ..decided }
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed
