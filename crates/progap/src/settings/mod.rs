@@ -27,6 +27,7 @@ pub use request::{Change, Edge, Node, Request, Unprotected};
 pub use sizes::FromSizes;
 
 pub use crate::method::Method;
+use crate::method::catalogue::default_method;
 use crate::plan::PublicSizes;
 
 /// The epsilons that a run may be asked for, and a ledger may hold.
@@ -35,12 +36,11 @@ pub(crate) const EPSILONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
 pub(crate) const DELTAS: std::ops::RangeInclusive<f64> = 1e-30..=0.1;
 
 impl Settings {
-    /// The recommended settings of a level: tight and provable, with label messages.
+    /// The recommended settings of a level: two views where rows are public, ProGAP with label messages where they are private.
     ///
-    /// They are the same for every graph (docs/method.md): one aggregation at node level, where gradients cost budget too
-    /// and need it less than the aggregate does.
+    /// They are the same for every graph (docs/method.md), but for the depth, which [`Request`]s leave to public sizes.
     pub fn new(level: Level) -> Settings {
-        Settings::of(Method::Progap, level)
+        Settings::of(default_method(level), level)
     }
 
     /// The defaults of a method at a level.
@@ -102,7 +102,8 @@ impl Settings {
         };
         let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
         let depth = suggested.unwrap_or(self.depth);
-        Settings { depth, selection, ..self.for_graph(dataset.graph()).for_sizes(sizes) }
+        let settled = self.for_graph(dataset.graph()).for_sizes(sizes);
+        Settings { depth, depth_from_data: false, selection, ..settled }
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed
