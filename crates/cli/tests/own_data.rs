@@ -142,7 +142,8 @@ fn nodes_receive_along_the_edges_that_are_asked_for() {
     let place = folder();
     // Every later node points to an earlier one of its class, and its own feature says nothing: only what it points to does.
     let class = |node: usize| ["a", "b"][node % 2];
-    let part = |node: usize| ["train", "train", "val", "test"][node / 2 % 4];
+    let part =
+        |node: usize| if node < 40 { "train" } else { ["train", "train", "val", "test"][node / 2 % 4] };
     let nodes: String =
         (0..400).map(|node| format!("{node},{},{},{}\n", class(node), node % 7, part(node))).collect();
     let edges: String = (40..400)

@@ -22,7 +22,8 @@ impl Settings {
 
     /// The settings with batches and epochs decided for so many training nodes, which are public.
     ///
-    /// Where batches were not given, they are a sixteenth of few training nodes. Else as many as the settings say, up to the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
+    /// A sixteenth of few training nodes, where batches were not given. Else as many as the settings say, up to the size at which a
+    /// stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
     /// both with the square root of the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size
     /// and the number of steps stays (docs/method.md#batches).
     #[must_use]

@@ -30,6 +30,7 @@ impl SettingType for FromSizes {
 const FEW_CLASSES: usize = 16;
 /// The widest hidden layer.
 const WIDEST: usize = 64;
+
 impl FromSizes {
     /// What can follow from sizes in such a run, but for what was given.
     pub(super) fn unless_given(settings: &Settings, given: &[&str]) -> FromSizes {
@@ -88,7 +89,7 @@ mod tests {
         let batch = |nodes: usize| decided(node(), nodes, 6).batch_size;
         assert_eq!([450, 153, 20, 3, 8192, 50_000].map(batch), [28, 16, 10, 1, 512, 512]);
         let wide = |classes: usize| {
-            let settings = decided(Request::default(), 5000, classes);
+            let settings = decided(Request::default().with("method", "progap"), 5000, classes);
             (settings.hidden, settings.learning_rate)
         };
         assert_eq!(
