@@ -46,7 +46,7 @@ impl Vault {
         if self.settings.level == Level::None {
             let messages = self.rows.messages(message, aggregates)?;
             let mut sums = vec![0f32; messages.len()];
-            aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
+            aggregate::wide_sum(&self.graph, width, &messages, &mut sums)?;
             self.record(self.aggregation(plan)?);
             return Ok(sums);
         }
@@ -124,7 +124,7 @@ impl Vault {
         }
         // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
         let mut sums = vec![N::default(); nodes * width];
-        aggregate::sum(&self.graph, width, &integers, None, &mut sums)?;
+        aggregate::wide_sum(&self.graph, width, &integers, &mut sums)?;
         Ok((sums, quantiser.scale()))
     }
 }
