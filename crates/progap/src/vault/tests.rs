@@ -232,3 +232,29 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
     let short = Message::Made { values: &[1.0; 30], width: 3 };
     assert!(vault.aggregate("first", short, &vec![], &plan).is_err(), "one message for each node");
 }
+
+/// Messages are computed block by block: whatever the blocks, they are the same to the last bit.
+#[test]
+fn messages_do_not_depend_on_the_block_that_computes_them() {
+    let dataset = data();
+    let network =
+        Network::new(Architecture::new(vec![dataset.features().columns()], 3), 1).expect("a network");
+    let vault = Vault::new(dataset, &Settings::new(Level::Edge), Randomness::from_seed(3)).expect("a vault");
+    let encoded = vault.rows.encoded(&network).expect("encoded rows");
+    let made: Vec<f32> = (0..600).map(|value| (value as f32).sin()).collect();
+    let cases = [
+        (&vault.rows, Message::Class { network: &network }),
+        (&vault.rows, Message::Embedding { network: &network, branch: 0 }),
+        (&vault.rows, Message::Made { values: &made, width: 2 }),
+        (&encoded, Message::Input(0)),
+    ];
+    for (rows, message) in cases {
+        let whole = rows.messages(message, &vec![]).expect("messages");
+        for size in [1, 7, 64, 299] {
+            let blocks = (0..300).step_by(size).map(|first| first..(first + size).min(300));
+            let parts: Vec<Vec<f32>> =
+                blocks.map(|block| rows.messages_of(block, message, &vec![]).expect("messages")).collect();
+            assert!(parts.concat() == whole, "{size} {message:?}");
+        }
+    }
+}
