@@ -199,7 +199,7 @@ def logistic_regression(progap, folder, name, parts):
     y = arrays["y"]
     # Columns in a unit of their own are standardised, as progap does.
     units = arrays["number_columns"] if "number_columns" in arrays else []
-    for column in map(int, units):
+    for column in (json.loads(str(unit))["column"] for unit in units):
         x[:, column] = (x[:, column] - x[:, column].mean()) / (x[:, column].std() + 1e-12)
     train, test = parts == "train", parts == "test"
     if x.shape[1] == 0 or np.ptp(x) == 0:
@@ -308,7 +308,7 @@ def main():
     args = parser.parse_args()
     results = {name: measure(args.progap, name, args.seeds) for name in args.tables.split(",")}
     text = document(results, args.seeds)
-    if set(results) == set(TABLES) :
+    if set(results) == set(TABLES):
         (ROOT / "docs/own-data.md").write_text(text)
     else:
         print(text)
