@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use progap::settings::{Declaration, Kind, Scope, Settings};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use progap::settings::{Declaration, Kind, Request, Scope, Settings};
 use serde_json::Value;
 
 /// The settings that were given by flags.
@@ -12,14 +12,40 @@ use serde_json::Value;
 pub struct Given(Vec<(&'static Declaration, Value)>);
 
 impl Given {
-    /// Each of them, with its value.
-    pub fn iter(&self) -> impl Iterator<Item = &(&'static Declaration, Value)> {
-        self.0.iter()
-    }
-
     /// Their names in config.toml; not of what was left to the program all the same.
     pub fn names(&self) -> Vec<&'static str> {
         self.0.iter().filter(|(_, value)| !value.is_null()).map(|(setting, _)| setting.name).collect()
+    }
+}
+
+/// The settings to start from.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Preset {
+    /// Tight and provable.
+    Default,
+    /// The published accounting, sampling and settings; the directed edge as unit, and the published rule for delta.
+    Paper,
+}
+
+impl Given {
+    /// A number that was given; what is given and no finite number is not a number here either.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        let value = &self.0.iter().find(|(setting, _)| setting.name == name)?.1;
+        (!value.is_null()).then(|| value.as_f64().unwrap_or(f64::NAN))
+    }
+
+    /// What is asked for, over a preset.
+    pub fn request(&self, preset: Option<Preset>) -> Request {
+        let start = match preset {
+            Some(Preset::Paper) => Request::published(),
+            Some(Preset::Default) | None => Request::default(),
+        };
+        self.over(start)
+    }
+
+    /// Other settings, changed by these.
+    pub fn over(&self, request: Request) -> Request {
+        self.0.iter().fold(request, |request, (setting, value)| request.with(setting.name, value.clone()))
     }
 }
 
@@ -209,7 +235,7 @@ mod tests {
             command.get_matches_from(["train", "--learning-rate", "0.5", "--layerwise", "--delta", "auto"]);
         let given = Given::from_arg_matches(&matches).expect("settings");
         let values: Vec<(&str, Value)> =
-            given.iter().map(|(setting, value)| (setting.name, value.clone())).collect();
+            given.0.iter().map(|(setting, value)| (setting.name, value.clone())).collect();
         assert_eq!(
             values,
             [("delta", Value::Null), ("layerwise", true.into()), ("learning_rate", 0.5.into())]

@@ -187,22 +187,25 @@ fn bad_flags_are_refused() {
         refused(
             &format!("--level edge --depth 1 --delta 1e-6 --epsilon {epsilon}"),
             "",
-            &["epsilon", "above 0"],
+            &["epsilon", "0.001 to 1000"],
         );
     }
+    let tree = r#"{"type": "gaussian", "sigma": 1, "sensitivity": 1}"#;
+    refused("--events - --delta 1e-6 --depth 2", tree, &["--depth", "--events"]);
     for delta in ["0", "1", "-0.1", "nan", "2"] {
         refused(
             &format!("--level edge --depth 1 --epsilon 1 --delta {delta}"),
             "",
-            &["delta", "between 0 and 1"],
+            &["delta", "1e-30 to 0.1"],
         );
+        refused(&format!("--events - --delta {delta}"), tree, &["delta", "between 0 and 1"]);
     }
     for sigma in ["0", "-3", "nan", "inf"] {
         refused(&format!("--level edge --depth 1 --delta 1e-6 --sigma {sigma}"), "", &["sigma", "above 0"]);
         refused(&format!("{NODE} --depth 1 --sigma {sigma}"), "", &["sigma", "above 0"]);
     }
     refused("--level edge --depth 9999 --epsilon 1 --delta 1e-6", "", &["depth", "9999", "0 to 50"]);
-    refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "edge level"]);
+    refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "--level node"]);
     refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
     let node = "--level node --depth 1 --epsilon 1 --delta 1e-6";

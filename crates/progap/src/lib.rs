@@ -27,6 +27,7 @@ pub mod signature;
 mod sqlite;
 pub mod units;
 mod vault;
+mod views;
 
 pub use error::{Error, Result};
 pub use front::{Accounted, account, load, load_with, looks_like_a_path, resume, train};

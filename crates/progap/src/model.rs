@@ -4,6 +4,7 @@ use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, Sage
 use serde::{Deserialize, Serialize};
 
 use crate::files::Tensors;
+use crate::views::{Views, ViewsShape};
 use crate::{Error, Result};
 
 /// The shape of a model, known from the settings and public sizes alone.
@@ -13,6 +14,8 @@ pub enum Shape {
     Network(Architecture),
     /// GraphSAGE: rows that are mixed with their neighbours', layer by layer.
     Sage(SageArchitecture),
+    /// Two views: features, and noisy sums.
+    Views(ViewsShape),
 }
 
 /// A model.
@@ -22,10 +25,13 @@ pub enum Model {
     Network(Network),
     /// GraphSAGE.
     Sage(Sage),
+    /// Two views: features, and noisy sums.
+    Views(Views),
 }
 
 const NOT_A_NETWORK: Error = Error::Contradiction("the model is no network over rows");
 const NOT_A_SAGE: Error = Error::Contradiction("the model is no GraphSAGE");
+const NOT_VIEWS: Error = Error::Contradiction("the model is none of two views");
 
 impl Model {
     /// A model with initial values drawn from a seed.
@@ -33,6 +39,7 @@ impl Model {
         match shape {
             Shape::Network(architecture) => Ok(Model::Network(Network::new(architecture, seed)?)),
             Shape::Sage(architecture) => Ok(Model::Sage(Sage::new(architecture, seed)?)),
+            Shape::Views(_) => Err(Error::Contradiction("a model of two views is fitted, not begun")),
         }
     }
 
@@ -40,7 +47,7 @@ impl Model {
     pub fn network(&self) -> Result<&Network> {
         match self {
             Model::Network(network) => Ok(network),
-            Model::Sage(_) => Err(NOT_A_NETWORK),
+            _ => Err(NOT_A_NETWORK),
         }
     }
 
@@ -48,7 +55,7 @@ impl Model {
     pub fn network_mut(&mut self) -> Result<&mut Network> {
         match self {
             Model::Network(network) => Ok(network),
-            Model::Sage(_) => Err(NOT_A_NETWORK),
+            _ => Err(NOT_A_NETWORK),
         }
     }
 
@@ -56,7 +63,7 @@ impl Model {
     pub fn sage(&self) -> Result<&Sage> {
         match self {
             Model::Sage(sage) => Ok(sage),
-            Model::Network(_) => Err(NOT_A_SAGE),
+            _ => Err(NOT_A_SAGE),
         }
     }
 
@@ -64,13 +71,22 @@ impl Model {
     pub fn sage_mut(&mut self) -> Result<&mut Sage> {
         match self {
             Model::Sage(sage) => Ok(sage),
-            Model::Network(_) => Err(NOT_A_SAGE),
+            _ => Err(NOT_A_SAGE),
+        }
+    }
+
+    /// The model as one of two views.
+    pub fn views(&self) -> Result<&Views> {
+        match self {
+            Model::Views(views) => Ok(views),
+            _ => Err(NOT_VIEWS),
         }
     }
 
     /// The number of parameters.
     pub fn parameter_count(&self) -> usize {
         match self {
+            Model::Views(views) => views.parameter_count(),
             Model::Network(network) => network.parameter_count(),
             Model::Sage(sage) => sage.parameter_count(),
         }
@@ -81,6 +97,7 @@ impl Model {
         let state = match self {
             Model::Network(network) => network.state(),
             Model::Sage(sage) => sage.state(),
+            Model::Views(views) => return views.is_finite(),
         };
         state.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite()))
     }
@@ -89,6 +106,7 @@ impl Model {
         match self {
             Model::Network(network) => tensors.add(prefix, network.state()),
             Model::Sage(sage) => tensors.add(prefix, sage.state()),
+            Model::Views(views) => views.add_to(tensors, prefix),
         }
     }
 
@@ -111,6 +129,7 @@ impl Model {
             Shape::Sage(architecture) => {
                 Ok(Model::Sage(Sage::from_state(architecture, tensors.under(prefix))?))
             }
+            Shape::Views(shape) => Ok(Model::Views(Views::from(tensors, prefix, shape)?)),
         }
     }
 
@@ -119,6 +138,7 @@ impl Model {
         match self {
             Model::Network(network) => Shape::Network(network.architecture().clone()),
             Model::Sage(sage) => Shape::Sage(sage.architecture().clone()),
+            Model::Views(views) => Shape::Views(views.shape().clone()),
         }
     }
 }
@@ -132,6 +152,7 @@ impl Shape {
         Ok(match self {
             Shape::Network(architecture) => architecture.parameter_count()?,
             Shape::Sage(architecture) => architecture.parameter_count()?,
+            Shape::Views(shape) => shape.parameter_count()?,
         })
     }
 }
@@ -167,6 +188,8 @@ pub(crate) enum WrittenShape {
         normalise: bool,
         classes: usize,
     },
+    /// Two views.
+    Views { columns: usize, classes: usize, hidden: usize, aggregates: usize, directions: bool },
 }
 
 const ACTIVATIONS: [(&str, Activation); 4] = [
@@ -229,6 +252,9 @@ impl WrittenShape {
                 normalise: a.normalise,
                 classes: a.classes,
             },
+            &Shape::Views(ViewsShape { columns, classes, hidden, aggregates, directions }) => {
+                WrittenShape::Views { columns, classes, hidden, aggregates, directions }
+            }
         }
     }
 
@@ -284,6 +310,9 @@ impl WrittenShape {
                 normalise: *normalise,
                 ..SageArchitecture::new(*inputs, *classes)
             }),
+            &WrittenShape::Views { columns, classes, hidden, aggregates, directions } => {
+                Shape::Views(ViewsShape { columns, classes, hidden, aggregates, directions })
+            }
         })
     }
 }
@@ -295,7 +324,12 @@ mod tests {
     #[test]
     fn a_shape_is_read_as_it_was_written_and_a_hostile_one_takes_no_memory() {
         let network = Architecture { jk: Jk::Attention { heads: 1 }, ..Architecture::new(vec![7, 5], 3) };
-        for shape in [Shape::Network(network.clone()), Shape::Sage(SageArchitecture::new(9, 2))] {
+        let views = ViewsShape { columns: 9, classes: 3, hidden: 8, aggregates: 2, directions: true };
+        for shape in [
+            Shape::Network(network.clone()),
+            Shape::Sage(SageArchitecture::new(9, 2)),
+            Shape::Views(views.clone()),
+        ] {
             let text = serde_json::to_string(&WrittenShape::of(&shape)).expect("JSON");
             let read: WrittenShape = serde_json::from_str(&text).expect("a shape");
             assert_eq!(read.shape().expect("known"), shape);
@@ -304,6 +338,14 @@ mod tests {
         let hostile = Architecture { inputs: vec![1 << 24; 64], hidden: 1024, ..network };
         let refused = Model::from(&Tensors::default(), "", Shape::Network(hostile)).expect_err("refused");
         assert!(refused.to_string().contains("damaged"), "{refused}");
+        for hostile in [
+            ViewsShape { columns: usize::MAX, ..views.clone() },
+            ViewsShape { classes: 0, ..views.clone() },
+            ViewsShape { aggregates: usize::MAX / 2, ..views.clone() },
+            ViewsShape { classes: 1 << 16, ..views },
+        ] {
+            assert!(Model::from(&Tensors::default(), "", Shape::Views(hostile)).is_err());
+        }
         let unknown = serde_json::json!({ "kind": "sage", "inputs": 1, "hidden": 1, "base_layers": 1, "convolutions": 1,
             "head_layers": 1, "activation": "?", "norm": "none", "dropout": 0.0, "jk": "cat", "normalise": true, "classes": 2 });
         let unknown: WrittenShape = serde_json::from_value(unknown).expect("a shape");

@@ -367,7 +367,7 @@ pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u6
         Level::Node => Batches::new(settings, sizes)?.steps() * method::stages(settings) as u64,
         _ => 0,
     };
-    let widest = settings.hidden.max(sizes.classes);
+    let widest = settings.method.recipe().widest(settings, sizes.classes);
     let nodes = method::aggregations(settings).saturating_mul(sizes.nodes);
     let aggregates = nodes.saturating_mul(widest);
     let parameters = most_parameters(settings, sizes);
@@ -376,6 +376,11 @@ pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u6
 
 /// More parameters than any model of these settings has.
 pub(crate) fn most_parameters(settings: &Settings, sizes: PublicSizes) -> u64 {
+    settings.method.recipe().most_parameters(settings, sizes)
+}
+
+/// As [`most_parameters`], of networks.
+pub(crate) fn parameters_of_networks(settings: &Settings, sizes: PublicSizes) -> u64 {
     // Every branch may read the widest input, have all layers, and twice over, as convolutions do.
     let number = |value: usize| value as u64;
     let (branches, hidden) = (number(settings.depth) + 1, number(settings.hidden));

@@ -104,6 +104,7 @@ impl Predictor {
                 let near: Vec<&[f32]> = self.aggregates.iter().map(|a| &a.values[..]).collect();
                 Ok(sage.probabilities(&own, &near, nodes)?)
             }
+            Model::Views(views) => views.probabilities(inputs, nodes),
         })
     }
 
@@ -261,11 +262,11 @@ impl Record {
             Reads::Embedding(earlier) | Reads::Logits(earlier) if earlier >= at => None,
             Reads::Embedding(earlier) => match &shapes[earlier] {
                 Shape::Network(architecture) => Some(architecture.hidden),
-                Shape::Sage(_) => None,
+                Shape::Sage(_) | Shape::Views(_) => None,
             },
             Reads::Logits(earlier) => match &shapes[earlier] {
                 Shape::Network(architecture) => Some(architecture.classes),
-                Shape::Sage(_) => None,
+                Shape::Sage(_) | Shape::Views(_) => None,
             },
         };
         let widths: Option<Vec<usize>> = self.models[at]
@@ -281,6 +282,15 @@ impl Record {
             (_, None) => false,
             (Shape::Network(architecture), Some(widths)) => {
                 architecture.inputs == widths && architecture.classes == classes
+            }
+            // Its rows, and some aggregates.
+            (Shape::Views(shape), Some(widths)) => {
+                shape.columns == columns
+                    && shape.classes == classes
+                    && self.models[at].reads.first() == Some(&vec![Reads::Rows])
+                    && widths.get(1..).is_some_and(|near| {
+                        near.len() == shape.aggregates && near.iter().all(|&width| width == classes + 1)
+                    })
             }
             // Its rows, and the aggregates in their order.
             (Shape::Sage(architecture), Some(widths)) => {

@@ -49,6 +49,14 @@ pub enum Message<'a> {
         /// The network that knows the inputs so far.
         network: &'a Network,
     },
+    /// What a method made of public rows and of what left the vault before, row after row. Not at node level, where rows are
+    /// private.
+    Made {
+        /// The values of all nodes.
+        values: &'a [f32],
+        /// The values of each.
+        width: usize,
+    },
 }
 
 impl Message<'_> {
@@ -59,6 +67,7 @@ impl Message<'_> {
             Message::Input(0) => columns,
             Message::Input(number) => aggregates.get(number - 1).map_or(0, |aggregate| aggregate.width),
             Message::Class { .. } => classes,
+            Message::Made { width, .. } => width,
         }
     }
 }
@@ -79,7 +88,7 @@ impl Rows {
     }
 
     /// The inputs of a stage: the features, then every aggregate.
-    pub fn inputs<'a>(&'a self, aggregates: &'a Aggregates) -> Result<Inputs<'a>> {
+    pub fn inputs<'a>(&'a self, aggregates: &'a [Aggregate]) -> Result<Inputs<'a>> {
         Ok(Inputs::checked_before(self.views(aggregates))?)
     }
 
@@ -136,8 +145,18 @@ impl Rows {
         Ok(Rows { features, ..self.clone() })
     }
 
-    /// What every node says: of length one, or zero.
+    /// What every node says: of length one, or zero; what a method made may be shorter.
     pub(crate) fn messages(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<Vec<f32>> {
+        if let Message::Made { values, width } = message {
+            if values.len() != self.labels.len() * width {
+                return Err(Error::Contradiction("every node sends one message"));
+            }
+            let mut values = values.to_vec();
+            // Shorter ones stay as they are.
+            let long = |row: &&mut [f32]| row.iter().map(|v| v * v).sum::<f32>() > 1.0;
+            values.chunks_exact_mut(width.max(1)).filter(long).for_each(normalise);
+            return Ok(values);
+        }
         let inputs = self.inputs(aggregates)?;
         let input = |number: usize| {
             let found = inputs.as_slice().get(number).copied();
@@ -156,6 +175,7 @@ impl Rows {
                     ));
                 }
             },
+            Message::Made { .. } => return Err(Error::Contradiction("what was made is sent as it is")),
         };
         messages.chunks_exact_mut(width.max(1)).for_each(normalise);
         Ok(messages)

@@ -49,7 +49,10 @@ fn what_a_method_does_not_have_is_refused_by_name() {
     };
     let sage = settings(Method::Sage, Level::None);
     let message = refused(settings(Method::Sage, Level::Edge));
-    assert!(message.contains("sage has no level edge") && message.contains("progap, gap, mlp"), "{message}");
+    assert!(
+        message.contains("sage has no level edge") && message.contains("progap, views, gap, mlp"),
+        "{message}"
+    );
     assert!(refused(Settings { depth: 6, ..sage.clone() }).contains("1 to 5"));
     assert!(refused(Settings { depth: 0, ..sage.clone() }).contains("1 to 5"));
     let message = refused(settings(Method::EdgeRand, Level::Node));

@@ -419,6 +419,7 @@ mod tests {
             loss: None,
             train_accuracy: None,
             val_accuracy,
+            judged: None,
         };
         let history = [record(0, 1, 0.4), record(0, 2, f64::NAN), record(1, 1, 0.6)];
         let section = training(&history).expect("a section");

@@ -6,10 +6,8 @@ const MEMORY: usize = 10;
 /// Sufficient decrease, and how much flatter the function must be at the end of a step.
 const DECREASE: f64 = 1e-4;
 const CURVATURE: f64 = 0.9;
-/// The search ends where a step takes away less than this share of the value,
+/// The search ends where a step takes away less than this share of the value.
 const LEAST_GAIN: f64 = 1e-8;
-/// or where no partial derivative is larger than this.
-const FLAT: f64 = 1e-6;
 /// Evaluations in one line search.
 const TRIES: usize = 20;
 
@@ -27,19 +25,20 @@ struct Pair {
     inverse: f64,
 }
 
-/// The minimum found from `start` in at most `iterations` steps. `function` writes the gradient and returns the value; it
-/// must be finite at the start.
+/// The minimum found from `start` in at most `iterations` steps, or a point where no partial derivative is larger than `tolerance`.
+/// `function` writes the gradient and returns the value; it must be finite at the start.
 pub(super) fn minimise(
     mut function: impl FnMut(&[f64], &mut [f64]) -> f64,
     start: Vec<f64>,
     iterations: usize,
+    tolerance: f64,
 ) -> Vec<f64> {
     let mut gradient = vec![0.0; start.len()];
     let value = function(&start, &mut gradient);
     let mut here = Point { at: start, value, gradient };
     let mut pairs: Vec<Pair> = vec![];
     for _ in 0..iterations {
-        if here.gradient.iter().all(|slope| slope.abs() <= FLAT) {
+        if here.gradient.iter().all(|slope| slope.abs() <= tolerance) {
             break;
         }
         let mut direction = downhill(&here.gradient, &pairs);
@@ -169,7 +168,7 @@ mod tests {
             gradient.copy_from_slice(&[-2.0 * a - 400.0 * x[0] * b, 200.0 * b]);
             a * a + 100.0 * b * b
         };
-        let found = minimise(rosenbrock, vec![-1.2, 1.0], 200);
+        let found = minimise(rosenbrock, vec![-1.2, 1.0], 200, 1e-6);
         assert!((found[0] - 1.0).abs() < 1e-3 && (found[1] - 1.0).abs() < 1e-3, "{found:?}");
     }
 
@@ -184,7 +183,7 @@ mod tests {
             }
             value
         };
-        let found = minimise(bowl, vec![0.0; 30], 500);
+        let found = minimise(bowl, vec![0.0; 30], 500, 1e-6);
         let left: f64 = found.iter().zip(&scales).map(|(x, scale)| scale * (x - 3.0).powi(2)).sum();
         // Of a value of 3,000 at the start.
         assert!(left < 1e-3, "{left}");
@@ -200,7 +199,7 @@ mod tests {
             values.push(value);
             value
         };
-        let found = minimise(wall, vec![-5.0], 100);
+        let found = minimise(wall, vec![-5.0], 100, 1e-6);
         assert!((found[0] - 0.9).abs() < 1e-3, "{found:?}");
     }
 }

@@ -15,6 +15,7 @@
 //!     decay: 0.01,
 //!     towards: &[],
 //!     iterations: 50,
+//!     tolerance: 1e-6,
 //!     seed: 0,
 //! };
 //! let (model, _) = Design::new(&inputs, &rows)?.fit(&task, None)?;

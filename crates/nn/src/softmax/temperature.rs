@@ -10,7 +10,8 @@ pub fn best_temperature(logits: &[f32], labels: &[u32], classes: usize) -> (f32,
     let (mut low, mut high) = (0.1f64.ln(), 10f64.ln());
     let mut inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)];
     let mut values = inner.map(loss);
-    for _ in 0..30 {
+    // To a thousandth.
+    for _ in 0..18 {
         if values[0] <= values[1] {
             high = inner[1];
             inner = [high - GOLDEN * (high - low), inner[0]];

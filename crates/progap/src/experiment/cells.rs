@@ -212,11 +212,12 @@ impl Maker<'_> {
         let usual = if variant.paper { Settings::paper(method, level) } else { Settings::of(method, level) };
         // Figures stand beside published ones, which are for directed edges.
         let usual = usual.with_published_guarantee();
+        let usual = if variant.paper { usual } else { usual.depth_by_sizes() };
         let usual = if level == Level::Node { with_published_sizes(usual, &data.name) } else { usual };
         let mut base = Settings { epsilon, ..changed_where_it_matters(&usual, &self.options.changes)? };
         base = changed(&base, &variant.changes)?;
         if let Some(depth) = variant.depth {
-            base.depth = depth;
+            (base.depth, base.depth_from_data) = (depth, false);
         }
         let mut label = epsilon;
         if level == Level::Edge && touches_no_edge(&base) {
@@ -235,7 +236,7 @@ impl Maker<'_> {
             match self.options.depths.as_deref() {
                 _ if depth_is_fixed || !has_depth => {}
                 None => {}
-                Some([depth]) => settings.depth = *depth,
+                Some([depth]) => (settings.depth, settings.depth_from_data) = (*depth, false),
                 Some(_) => {
                     return Err(Error::Contradiction(
                         "several `depths` need a way to choose one: give `tuning grid` or `tuning private`",

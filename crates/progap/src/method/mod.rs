@@ -12,6 +12,7 @@ mod recipe;
 mod registry;
 mod sage;
 pub mod trainer;
+mod views;
 
 use std::ops::ControlFlow;
 

@@ -55,6 +55,11 @@ impl Recipe for ProGap {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
+        if settings.messages == Messages::Structure {
+            return Err(Error::Contradiction(
+                "`messages structure` belongs to `method views`: use `messages auto`, `labels` or `embeddings`",
+            ));
+        }
         match settings.level == Level::Node && settings.messages == Messages::Auto {
             false => Ok(()),
             true => Err(Error::Contradiction(
@@ -119,7 +124,9 @@ impl Recipe for ProGap {
                 let network = predictor.last()?.model.network()?;
                 rows.messages(Message::Class { network }, &predictor.aggregates).map(Some)
             }
-            Messages::Embeddings | Messages::Auto => embeddings_sent(predictor, rows, index),
+            Messages::Embeddings | Messages::Auto | Messages::Structure => {
+                embeddings_sent(predictor, rows, index)
+            }
         }
     }
 
@@ -137,7 +144,7 @@ impl Recipe for ProGap {
                 let (network, branch) = (before.network()?, stage - 1);
                 let message = match sent(settings, choice.as_ref(), stage - 1) {
                     Messages::Embeddings => Message::Embedding { network, branch },
-                    Messages::Labels | Messages::Auto => Message::Class { network },
+                    Messages::Labels | Messages::Auto | Messages::Structure => Message::Class { network },
                 };
                 trainer.aggregate(&mut aggregates, message, |_, _| ())?;
             }
@@ -222,7 +229,7 @@ fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages 
 fn width(settings: &Settings, classes: usize, choice: Option<&Choice>, index: usize) -> usize {
     match sent(settings, choice, index) {
         Messages::Embeddings => settings.hidden,
-        Messages::Labels | Messages::Auto => classes,
+        Messages::Labels | Messages::Auto | Messages::Structure => classes,
     }
 }
 
@@ -239,6 +246,7 @@ mod tests {
             loss: None,
             train_accuracy: None,
             val_accuracy,
+            judged: None,
         };
         let history: Vec<EpochRecord> = accuracies.iter().map(record).collect();
         let choice = choose(&settings, &history, val_nodes).expect("the default leaves it to the run");

@@ -59,6 +59,21 @@ pub(crate) trait Recipe: Sync {
         vec![]
     }
 
+    /// Which settings of the model and its training it does not read.
+    fn ignored_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The aggregations that public sizes suggest; nothing where they have no say.
+    fn depth_for(&self, _settings: &Settings, _sizes: PublicSizes) -> Option<usize> {
+        None
+    }
+
+    /// The epochs of each stage.
+    fn epochs(&self, settings: &Settings) -> usize {
+        settings.epochs
+    }
+
     // Queries.
 
     /// The number of stages: models that are trained one after the other.
@@ -121,6 +136,16 @@ pub(crate) trait Recipe: Sync {
         _choice: Option<&Choice>,
     ) -> Vec<usize> {
         vec![settings.hidden; settings.depth]
+    }
+
+    /// The width of the widest message.
+    fn widest(&self, settings: &Settings, classes: usize) -> usize {
+        settings.hidden.max(classes)
+    }
+
+    /// More parameters than the model of any stage has.
+    fn most_parameters(&self, settings: &Settings, sizes: PublicSizes) -> u64 {
+        plan::parameters_of_networks(settings, sizes)
     }
 
     /// What the run decided by what happened so far and the number of validation nodes, where its settings leave that to it.

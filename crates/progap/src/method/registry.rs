@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::recipe::Recipe;
-use super::{dp_gnn, edge_rand, gap, lpgnet, mlp, progap, sage};
+use super::{dp_gnn, edge_rand, gap, lpgnet, mlp, progap, sage, views};
 use crate::{Error, Result};
 
 macro_rules! registry {
@@ -31,6 +31,7 @@ macro_rules! registry {
 
 registry! {
     "progap" Progap => progap::ProGap,
+    "views" Views => views::TwoViews,
     "gap" Gap => gap::Gap,
     "mlp" Mlp => mlp::Mlp,
     "sage" Sage => sage::GraphSage,

@@ -33,6 +33,26 @@ pub struct EpochRecord {
     /// The accuracy on the validation nodes; not a number where there are none.
     #[serde(deserialize_with = "crate::files::number_or_nan")]
     pub val_accuracy: f64,
+    /// In the method views: what later stages and the release are chosen by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Judged>,
+}
+
+/// How good a stage of two views is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judged {
+    /// The mean log loss on nodes held out: validation nodes, or a fifth of the training nodes where there are none.
+    pub log_loss: f64,
+    /// How alike the classes of neighbours are at most, from 0 for not at all to 1, as the first noisy sums tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alike: Option<f64>,
+}
+
+/// A stage that was fitted at once.
+pub(crate) struct FittedStage {
+    pub model: Model,
+    pub judged: Judged,
 }
 
 /// A run between two epochs: all that is needed to go on.
@@ -287,7 +307,14 @@ impl<'r> Trainer<'r> {
             let val_accuracy = objective.accuracy(&self.vault, &model, Part::Val)?;
             self.vault.forget();
             self.state.epoch = done;
-            self.state.history.push(EpochRecord { stage, epoch: done, loss, train_accuracy, val_accuracy });
+            self.state.history.push(EpochRecord {
+                stage,
+                epoch: done,
+                loss,
+                train_accuracy,
+                val_accuracy,
+                judged: None,
+            });
             // NaN (no validation nodes) never is the best: then the last epoch is kept.
             if settings.selection == Selection::BestValidation
                 && self.state.best.as_ref().is_none_or(|(best, _)| val_accuracy > *best)
@@ -333,6 +360,45 @@ impl<'r> Trainer<'r> {
         self.store.save(&self.state, self.vault.key())
     }
 
+    /// Fits the model of a stage at once, without epochs; a stage that is done is not fitted again.
+    pub fn fit(
+        &mut self,
+        stage: usize,
+        accuracy: &dyn Fn(&Model, Part) -> Result<f64>,
+        fit: impl FnOnce(&Self) -> Result<FittedStage>,
+    ) -> Result<()> {
+        if stage < self.state.finished.len() {
+            return Ok(());
+        }
+        let FittedStage { model, judged } = fit(self)?;
+        if !model.is_finite() || !judged.log_loss.is_finite() {
+            return Err(Error::Unsuitable(format!(
+                "the fit went astray in stage {stage}: parameters are no longer finite; scale the features, or use `method progap`"
+            )));
+        }
+        let train_accuracy = Some(accuracy(&model, Part::Train)?);
+        let (val_accuracy, test) = (accuracy(&model, Part::Val)?, accuracy(&model, Part::Test)?);
+        self.vault.forget();
+        let (loss, judged) = (None, Some(judged));
+        self.state.history.push(EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, judged });
+        self.state.stage_accuracies.push(test);
+        self.state.finished.push(model);
+        self.state.asked = self.vault.asked().clone();
+        self.store.save(&self.state, self.vault.key())?;
+        let stages = super::stages(self.settings);
+        let progress = Progress { stage, stages, epoch: 1, epochs: 1, loss, train_accuracy, val_accuracy };
+        match self.observer.epoch(&progress).is_break() {
+            true => Err(self.store.interrupted()),
+            false => Ok(()),
+        }
+    }
+
+    /// How good a stage that is done was found to be.
+    pub fn judged(&self, stage: usize) -> Result<Judged> {
+        let record = self.state.history.iter().find(|record| record.stage == stage);
+        record.and_then(|record| record.judged).ok_or(Error::Contradiction("the stage is not judged yet"))
+    }
+
     /// The model of a stage that is done.
     pub fn model(&self, stage: usize) -> Result<&Model> {
         self.state.finished.get(stage).ok_or(Error::Contradiction("the stage is not trained yet"))
@@ -351,8 +417,13 @@ impl<'r> Trainer<'r> {
 
     /// The accuracies of the last model.
     pub fn evaluate(&self, objective: &dyn Objective) -> Result<Accuracies> {
+        self.accuracies(&|model, part| objective.accuracy(&self.vault, model, part))
+    }
+
+    /// As [`Trainer::evaluate`], by a measure of the caller's.
+    pub fn accuracies(&self, accuracy: &dyn Fn(&Model, Part) -> Result<f64>) -> Result<Accuracies> {
         let model = self.model(self.state.finished.len().wrapping_sub(1))?;
-        let part = |part| objective.accuracy(&self.vault, model, part);
+        let part = |part| accuracy(model, part);
         Ok(Accuracies { train: part(Part::Train)?, val: part(Part::Val)?, test: part(Part::Test)? })
     }
 

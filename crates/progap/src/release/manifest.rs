@@ -233,8 +233,9 @@ impl Bounds {
         // Of a node: where its edges begin, its label, its part and its id; of a feature a number and a column, and where a sparse
         // row begins.
         let row = (64 + LONGEST_NAME).saturating_add(columns.saturating_mul(8));
-        let widest = settings.hidden.max(sizes.classes) as u64;
-        let epochs = (settings.epochs as u64).saturating_mul(method::stages(settings) as u64);
+        let recipe = settings.method.recipe();
+        let widest = recipe.widest(settings, sizes.classes) as u64;
+        let epochs = (recipe.epochs(settings) as u64).saturating_mul(method::stages(settings) as u64);
         Bounds {
             rows: NAMES
                 .saturating_add(nodes.saturating_mul(row))

@@ -167,6 +167,9 @@ fn given_the_same_answers_no_public_byte_tells_the_edges() {
         ("progap with labels", messages(Messages::Labels)),
         ("progap with embeddings", messages(Messages::Embeddings)),
         ("progap, friendships", Settings { undirected: true, ..edge(Method::Progap) }),
+        ("views", edge(Method::Views)),
+        ("views, friendships", Settings { undirected: true, ..edge(Method::Views) }),
+        ("views with structure", Settings { messages: Messages::Structure, ..edge(Method::Views) }),
         ("gap", edge(Method::Gap)),
         ("edge-rand", edge(Method::EdgeRand)),
         ("lpgnet", edge(Method::Lpgnet)),
@@ -210,6 +213,7 @@ fn a_query_more_than_was_planned_leaves_no_release() {
     let [data, _] = twins();
     for (method, level) in [
         (Method::Progap, Level::Edge),
+        (Method::Views, Level::Edge),
         (Method::EdgeRand, Level::Edge),
         (Method::Lpgnet, Level::Edge),
         (Method::Mlp, Level::Node),

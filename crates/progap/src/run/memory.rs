@@ -302,7 +302,7 @@ mod tests {
     fn the_accuracies_are_those_of_a_release() {
         let network = SocialNetwork::new(600).edges(6_000).classes(3).seed(2).generate().expect("a network");
         let dataset = network.or_random_split(Ratios::default(), 3).expect("a split");
-        for method in [Method::Progap, Method::Gap, Method::Mlp, Method::Lpgnet] {
+        for method in [Method::Progap, Method::Views, Method::Gap, Method::Mlp, Method::Lpgnet] {
             let settings = Settings { epochs: 4, seed: Some(3), ..Settings::of(method, Level::Edge) };
             let folder = tempfile::tempdir().expect("a folder");
             let folder = folder.path().join("release");

@@ -60,16 +60,18 @@ choices! { "level",
 }
 
 choices! { "messages",
-    /// What a node sends to its receivers, in the method progap.
+    /// What a node sends to its receivers, in the methods progap and views.
     Messages {
         /// What the newest base network makes of the node, as published.
         Embeddings = "embeddings",
         /// What is known about the node's class: its label if it is a training node, else the probabilities that the stage
         /// before gives.
         Labels = "labels",
-        /// Labels first. If they did not help, embeddings of what came of them; not at node level, where the validation
-        /// labels that tell are private.
+        /// Labels first. If they did not help, in the method progap embeddings of what came of them, in the method views
+        /// structure; not at node level, where the labels that tell are private.
         Auto = "auto",
+        /// Labels first, then whom a node knows: what came of the messages before. In the method views.
+        Structure = "structure",
     }
 }
 

@@ -227,6 +227,9 @@ impl Declaration {
             other => other,
         };
         // JSON that was read from text has whole numbers where a number may be meant, which serde takes for either.
+        if self.name == "depth" {
+            settings.depth_from_data = false;
+        }
         (self.write)(settings, value.clone()).map_err(|_| {
             let name = self.name;
             // JSON has no such numbers: they come as text.

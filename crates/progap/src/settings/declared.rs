@@ -48,8 +48,12 @@ settings! { for level:
     /// Number of aggregations over the graph
     everywhere depth: usize = 2, MODEL.short('k').within(0.0, 50.0);
 
-    /// What a node sends, in the method progap: auto is labels, or embeddings where labels do not help; embeddings come with the
-    /// defaults of the method gap
+    /// `depth` follows from public sizes, see [`Settings::for_data`]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    plain depth_from_data: bool = false, MODEL.not_offered();
+
+    /// What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings
+    /// come with the defaults of the method gap
     everywhere messages: Messages = Messages::Embeddings, MODEL.needs(&[SOME_DEPTH]);
 
     /// Width of hidden layers
@@ -96,7 +100,7 @@ settings! { for level:
     node max_degree: u32 = 100, PRIVACY.within(1.0, 1e9).needs(&[SENDERS]);
 
     /// Noise of gradients relative to that of aggregations
-    node gradient_noise_ratio: f64 = 1.0, PRIVACY.within(1e-3, 1e3).needs(&[AGGREGATES]);
+    node gradient_noise_ratio: f64 = 1.0, PRIVACY.alias("ratio").within(1e-3, 1e3).needs(&[AGGREGATES]);
 
     /// Which epoch of a stage is kept
     everywhere selection: Selection =

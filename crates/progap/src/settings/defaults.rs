@@ -106,9 +106,9 @@ mod tests {
         assert_eq!(of("level"), "edge; none for sage; node for dp-gnn");
         assert_eq!(of("epsilon"), "1; 8 at level node");
         assert_eq!(of("delta"), "auto");
-        assert_eq!(of("messages"), "auto; labels at level node");
+        assert_eq!(of("messages"), "auto; labels for progap at level node");
         assert_eq!(of("batch_size"), "256; 512 for progap; 2048 for dp-gnn");
-        assert_eq!(of("hidden"), "16");
+        assert_eq!(of("hidden"), "16; 8 for views at level edge");
         assert_eq!(of("encoder_layers"), "2");
         assert_eq!(of("layerwise"), "off");
         // What the method and the level are by default says nothing of the others.

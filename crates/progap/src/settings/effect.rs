@@ -21,6 +21,9 @@ impl Settings {
         if let Some(owner) = owner(self.method, declaration.name) {
             return Some(format!("it belongs to `method {owner}`").into());
         }
+        if self.method.recipe().ignored_settings().contains(&declaration.name) {
+            return Some(format!("`method {}` is fitted without it", self.method).into());
+        }
         let why = out_of_scope(self, declaration.scope)
             .or_else(|| declaration.about.needs.iter().find_map(|need| need(self)));
         why.map(Cow::Borrowed)

@@ -21,6 +21,7 @@ pub use declared::Settings;
 pub use request::{Change, Edge, Node, Request, Unprotected};
 
 pub use crate::method::Method;
+use crate::plan::PublicSizes;
 
 /// The epsilons that a run may be asked for, and a ledger may hold.
 pub(crate) const EPSILONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
@@ -72,13 +73,29 @@ impl Settings {
         }
     }
 
-    /// The settings with all that follows from the data decided: the unit, and, where there are no validation nodes to choose
-    /// by, that the last epoch is taken. Which nodes are validation nodes is public.
+    /// The same with the number of aggregations that public sizes suggest, where the method has a rule for it.
+    #[must_use]
+    pub fn depth_by_sizes(self) -> Settings {
+        let depth_from_data = self.method.recipe().depth_for(&self, PublicSizes::default()).is_some();
+        Settings { depth_from_data, ..self }
+    }
+
+    /// The settings with all that follows from the data decided: the unit, the depth, and, where there are no validation nodes to
+    /// choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and validation nodes.
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Settings {
-        let chooses = dataset.split().is_some_and(|split| split.count(Part::Val) > 0);
-        let selection = if chooses { self.selection } else { Selection::LastEpoch };
-        Settings { selection, ..self.for_graph(dataset.graph()) }
+        let count = |part| dataset.split().map_or(0, |split| split.count(part));
+        let selection = if count(Part::Val) > 0 { self.selection } else { Selection::LastEpoch };
+        let sizes = PublicSizes {
+            train_nodes: count(Part::Train),
+            nodes: dataset.nodes(),
+            columns: dataset.features().columns(),
+            classes: dataset.classes(),
+            edges: 0,
+        };
+        let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
+        let depth = suggested.unwrap_or(self.depth);
+        Settings { depth, selection, ..self.for_graph(dataset.graph()) }
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed

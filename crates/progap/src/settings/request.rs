@@ -117,7 +117,7 @@ impl Request {
             Start::Usual if embeddings && method.is_none_or(|method| method == Method::Progap) => {
                 usual(|_, level| Settings::plain(level)).unit_by_graph()
             }
-            Start::Usual => usual(Settings::of).unit_by_graph(),
+            Start::Usual => usual(Settings::of).unit_by_graph().depth_by_sizes(),
             Start::Published => usual(Settings::paper),
             Start::From(settings) => settings.moved_to(method, level),
         };

@@ -7,11 +7,11 @@ use progap_privacy::Event;
 use progap_privacy::noise::{MessageInt, MessageType, Quantiser, RoundedGaussian, SenderBound, choose_scale};
 
 use super::Vault;
-use crate::Result;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::rows::{Aggregates, Message};
 use crate::settings::Level;
+use crate::{Error, Result};
 
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {
@@ -36,6 +36,9 @@ impl Vault {
         aggregates: &Aggregates,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
+        if matches!(message, Message::Made { .. }) && self.public_rows().is_none() {
+            return Err(Error::Contradiction("rows are private at node level"));
+        }
         let messages = self.rows.messages(message, aggregates)?;
         let width = message.width(aggregates, (self.columns(), self.rows.classes));
         if self.settings.level == Level::None {

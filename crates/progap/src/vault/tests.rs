@@ -194,3 +194,36 @@ fn votes_are_recorded_with_the_noise_that_is_drawn() {
         assert!((spread / 900.0 / scale - 1.0).abs() < 0.2, "{spread} {scale}");
     }
 }
+
+/// What a method made is sent as long as it is, and never longer than one; at node level, where it could be made of private rows, it
+/// is not sent at all.
+#[test]
+fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
+    let made = |level: Level, length: f32| {
+        let settings = Settings { batch_size: 50, ..Settings::new(level) };
+        let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
+        let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
+        let values: Vec<f32> = (0..300).flat_map(|_| [0.6 * length, 0.0, 0.8 * length]).collect();
+        vault.aggregate("first", Message::Made { values: &values, width: 3 }, &vec![], &plan)
+    };
+    let graph = data().into_parts().graph;
+    let degrees: Vec<usize> = (0..300).map(|node| graph.in_degree(node)).collect();
+    for (length, sent) in [(0.5, 0.5), (1.0, 1.0), (30.0, 1.0)] {
+        let sums = made(Level::None, length).expect("sums");
+        for (row, &degree) in sums.chunks_exact(3).zip(&degrees) {
+            let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt();
+            assert!((norm - sent * degree as f32).abs() < 1e-3 * (1.0 + degree as f32), "{norm} {degree}");
+        }
+    }
+    assert_ne!(
+        made(Level::Edge, 1.0).expect("sums"),
+        made(Level::None, 1.0).expect("sums"),
+        "noise is added"
+    );
+    assert!(made(Level::Node, 1.0).expect_err("private rows").to_string().contains("private"));
+    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
+    let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
+    let short = Message::Made { values: &[1.0; 30], width: 3 };
+    assert!(vault.aggregate("first", short, &vec![], &plan).is_err(), "one message for each node");
+}

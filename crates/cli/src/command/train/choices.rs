@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use progap::Level;
 use progap::release::Config;
 use progap::settings::{Checked, Request};
 
-use crate::flags::Given;
+use crate::flags::{Given, Preset};
 use crate::source::DataSource;
 
 /// What to train on and how.
@@ -29,30 +29,18 @@ pub struct Choices {
     directed: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Preset {
-    /// Tight and provable.
-    Default,
-    /// The published accounting, sampling and settings; the directed edge as unit, and the published rule for delta.
-    Paper,
-}
-
 impl Choices {
     /// The settings by preset or file, changed by flags; and the data set.
     pub fn settings(&self) -> Result<(Checked, DataSource), Box<dyn std::error::Error>> {
         let mut source = self.source.clone();
-        let mut request = match (&self.config, self.preset) {
-            (Some(file), _) => {
+        let mut request = match &self.config {
+            Some(file) => {
                 let config = read(file)?;
                 source = source.or_published(DataSource::kept(&config.source)?);
-                Request::from(config.settings)
+                self.given.over(Request::from(config.settings))
             }
-            (None, Some(Preset::Paper)) => Request::published(),
-            (None, _) => Request::default(),
+            None => self.given.request(self.preset),
         };
-        for (setting, value) in self.given.iter() {
-            request = request.with(setting.name, value.clone());
-        }
         let edges = request.level()? == Level::Edge;
         // Where an edge of the data is two in the graph, friendships are protected, not one direction of them.
         if self.directed && !edges {

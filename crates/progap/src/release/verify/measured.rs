@@ -115,16 +115,19 @@ fn is_tie(row: &[f32]) -> bool {
 
 /// The history against the settings, and the accuracies against it.
 pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -> Finding {
-    let stages = method::stages(settings);
-    let counted = metrics.history.len() as u64 == (stages as u64).saturating_mul(settings.epochs as u64);
-    let order = metrics.history.iter().enumerate().all(|(index, record)| {
-        (record.stage, record.epoch) == (index / settings.epochs, index % settings.epochs + 1)
-    });
+    let (stages, epochs) = (method::stages(settings), settings.method.recipe().epochs(settings));
+    let counted = metrics.history.len() as u64 == (stages as u64).saturating_mul(epochs as u64);
+    let order = metrics
+        .history
+        .iter()
+        .enumerate()
+        .all(|(index, record)| (record.stage, record.epoch) == (index / epochs, index % epochs + 1));
     let share = |value: f64| value.is_nan() || (0.0..=1.0).contains(&value);
     let in_range = metrics.history.iter().all(|record| {
         share(record.val_accuracy)
             && record.train_accuracy.is_none_or(share)
             && record.loss.is_none_or(|loss| loss >= 0.0)
+            && record.judged.is_none_or(|judged| judged.log_loss >= 0.0)
     }) && metrics.stage_test_accuracies.iter().copied().all(share)
         && [metrics.test_accuracy, metrics.val_accuracy, metrics.train_accuracy].into_iter().all(share);
     let mut of_stage = metrics.history.iter().filter(|record| record.stage == released);
@@ -145,8 +148,7 @@ pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -
         && metrics.features_only_accuracy == first
         && metrics.unprotected == (settings.level == Level::Node);
     let detail = format!(
-        "{} epochs in each of {stages} stages, and the accuracies are those of stage {released}",
-        settings.epochs
+        "{epochs} epochs in each of {stages} stages, and the accuracies are those of stage {released}"
     );
     Finding::checked("history", detail, counted && order && in_range && fits)
 }

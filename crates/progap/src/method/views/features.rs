@@ -1,0 +1,140 @@
+//! The first view: multinomial logistic regression on the features, never trusted on rows that it was fitted to.
+
+use progap_nn::{Design, Evidence, Input, RowScaling, Softmax, Task, best_temperature, cross_entropy};
+use rayon::prelude::*;
+
+use super::{FOLDS, Roles, rows_of};
+use crate::Result;
+use crate::rows::Rows;
+use crate::views::log_softmax;
+
+/// Strengths that are tried, as the inverse of a penalty: in units of the rows' own size.
+const STRENGTHS: [f64; 9] = [0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5];
+/// A scaling is given up after so many strengths in a row without a gain.
+const PATIENCE: usize = 2;
+/// Rows that a choice is made on: more would choose the same and take longer.
+const MOST_ROWS: usize = 4096;
+/// Fits end early: from zeros, that is a regulariser of its own.
+const TOLERANCE: f64 = 1e-4;
+const ITERATIONS: usize = 100;
+
+/// What the features say.
+pub(super) struct Features {
+    /// The model of all training nodes.
+    pub model: Softmax,
+    /// The logarithms of the probabilities of every node's classes: of a training node by a model that did not see it.
+    pub known: Vec<f32>,
+}
+
+impl Features {
+    /// The mean log loss on nodes held out, with the best temperature, as stages are judged.
+    pub fn log_loss(&self, rows: &Rows, roles: &Roles) -> f64 {
+        let known = rows_of(&self.known, rows.classes(), &roles.held_out);
+        best_temperature(&known, &Roles::labels(rows, &roles.held_out), rows.classes()).1
+    }
+}
+
+/// A way to scale rows, with the factor that brings them back to their usual length.
+struct Scaling {
+    scaling: RowScaling,
+    weights: Vec<f32>,
+    scale: f32,
+}
+
+/// Fits the features model; what it says of training nodes is said out of fold.
+pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
+    let (inputs, classes) = (&rows.own()?, rows.classes());
+    let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
+    let square = Design::new(inputs, &everyone)?.mean_square().max(1e-12);
+    let fitted = |nodes: &[u32], way: &Scaling, strength: f64| -> Result<Softmax> {
+        let design = Design::scaled(inputs, nodes, &[way.scale], way.scaling, &way.weights)?;
+        let task = Task {
+            evidence: Evidence::Labels(&Roles::labels(rows, nodes)),
+            classes,
+            row_weights: &[],
+            hidden: 0,
+            decay: square / (strength * nodes.len() as f64),
+            towards: &[],
+            iterations: ITERATIONS,
+            tolerance: TOLERANCE,
+            seed: 0,
+        };
+        Ok(design.fit(&task, None)?.0)
+    };
+    let folds = FOLDS.min(roles.train.len());
+    let fold = |out: usize, inside: bool| -> Vec<u32> {
+        let places = (0..roles.train.len()).filter(|place| (place % folds == out) == inside);
+        places.map(|place| roles.train[place]).collect()
+    };
+    let (mut teach, mut judge) = (fold(0, false), fold(0, true));
+    if teach.is_empty() {
+        teach.clone_from(&judge);
+    }
+    judge.extend(&roles.held_out);
+    teach.truncate(MOST_ROWS);
+    judge.truncate(MOST_ROWS);
+    let judged = Roles::labels(rows, &judge);
+    let mut best: Option<(f64, Scaling, f64)> = None;
+    for way in scalings(inputs.as_slice()[0], rows.labels().len(), square) {
+        let mut least: Option<(f64, f64)> = None;
+        let mut patience = PATIENCE;
+        for strength in STRENGTHS {
+            let logits = fitted(&teach, &way, strength)?.logits(inputs, &judge)?;
+            let loss = best_temperature(&logits, &judged, classes).1;
+            if least.is_none_or(|(least, _)| loss < least) {
+                (least, patience) = (Some((loss, strength)), PATIENCE);
+            } else {
+                patience -= 1;
+                if patience == 0 {
+                    break;
+                }
+            }
+        }
+        if let Some((loss, strength)) = least.filter(|(loss, _)| best.as_ref().is_none_or(|b| *loss < b.0)) {
+            best = Some((loss, way, strength));
+        }
+    }
+    let (_, way, strength) = best.ok_or(crate::Error::Contradiction("no scaling was tried"))?;
+    let mut model = fitted(&roles.train, &way, strength)?;
+    let mut known = model.logits(inputs, &everyone)?;
+    let out_of_fold = |out: usize| -> Result<(Vec<u32>, Vec<f32>)> {
+        let (teach, told) = (fold(out, false), fold(out, true));
+        let logits = match teach.is_empty() {
+            true => vec![0.0; told.len() * classes],
+            false => fitted(&teach, &way, strength)?.logits(inputs, &told)?,
+        };
+        Ok((told, logits))
+    };
+    for (told, logits) in (0..folds).into_par_iter().map(out_of_fold).collect::<Result<Vec<_>>>()? {
+        for (&node, logits) in told.iter().zip(logits.chunks_exact(classes)) {
+            known[node as usize * classes..][..classes].copy_from_slice(logits);
+        }
+    }
+    let honest = rows_of(&known, classes, &roles.train);
+    let labels = Roles::labels(rows, &roles.train);
+    let (temperature, loss) = best_temperature(&honest, &labels, classes);
+    // Of very few rows no temperature can be told.
+    if loss < cross_entropy(&honest, &labels, classes, 1.0) {
+        model.scale_logits(temperature);
+        known.iter_mut().for_each(|value| *value *= temperature);
+    }
+    log_softmax(&mut known, classes);
+    Ok(Features { model, known })
+}
+
+/// Rows as they are; of one length; and, where they are sparse, of one length with rare columns in front.
+fn scalings(input: Input<'_>, rows: usize, square: f64) -> Vec<Scaling> {
+    let (columns, scale) = (input.columns(), square.sqrt() as f32);
+    let unit = |weights| Scaling { scaling: RowScaling::WeightedUnit, weights, scale };
+    let mut all =
+        vec![Scaling { scaling: RowScaling::None, weights: vec![], scale: 1.0 }, unit(vec![1.0; columns])];
+    if let Input::Sparse { indices, values, .. } = input {
+        let mut found = vec![1f64; columns];
+        for (at, &column) in indices.iter().enumerate() {
+            found[column as usize] += f64::from(u8::from(values.is_none_or(|values| values[at] != 0.0)));
+        }
+        let rare = |found: f64| (rows as f64 / found).ln().max(0.0) as f32;
+        all.push(unit(found.into_iter().map(rare).collect()));
+    }
+    all
+}

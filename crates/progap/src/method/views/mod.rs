@@ -1,0 +1,306 @@
+//! Two views (docs/method.md): what the features say of a class is learnt on the labelled nodes, what the noisy sums say on **all**
+//! nodes with the features as a teacher, and a small combination weighs one against the other. Its probabilities are the messages of
+//! the next aggregation.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `features.rs` | the features alone: regularised, out of fold on training nodes |
+//! | `stage.rs` | the view of the sums, and the combination |
+//! | `messages.rs` | what nodes send, and whether labels tell anything |
+//! | `depth.rs` | how often, by public sizes |
+
+mod depth;
+mod features;
+mod messages;
+mod stage;
+
+use progap_graph::Part;
+
+use super::catalogue::Entry;
+use super::trainer::{EpochRecord, FittedStage, Judged, Trainer};
+use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
+use crate::model::{Model, Shape};
+use crate::plan::PublicSizes;
+use crate::release::Release;
+use crate::rows::Rows;
+use crate::settings::{Level, Messages, Settings};
+use crate::vault::{Aggregates, Message};
+use crate::views::{Views, ViewsShape};
+use crate::{Error, Result};
+
+/// The method.
+pub(super) struct TwoViews;
+
+const ENTRY: Entry = Entry {
+    method: Method::Views,
+    levels: &[Level::None, Level::Edge],
+    what: "features and noisy sums as two views of a node, fitted stage by stage; made for few labels",
+    protects: "training and predictions: edges from everyone",
+    paper: "Blum and Mitchell 1998, Combining labeled and unlabeled data with co-training",
+};
+
+/// Parts into which training nodes are divided, each of which is seen by a model that was fitted without it.
+const FOLDS: usize = 5;
+
+impl Recipe for TwoViews {
+    fn entry(&self) -> &'static Entry {
+        &ENTRY
+    }
+
+    fn defaults(&self, level: Level) -> Settings {
+        let plain = Settings { method: Method::Views, messages: Messages::Auto, ..Settings::plain(level) };
+        match level {
+            Level::Edge | Level::Node => Settings { depth: 3, hidden: 8, ..plain },
+            Level::None => Settings { depth: 5, hidden: 16, ..plain },
+        }
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        match settings.messages {
+            Messages::Embeddings => Err(Error::Contradiction(
+                "the method views has no embeddings to send: use `messages auto`, or `method progap`",
+            )),
+            Messages::Auto | Messages::Labels | Messages::Structure => Ok(()),
+        }
+    }
+
+    fn own_settings(&self) -> &'static [&'static str] {
+        &["messages"]
+    }
+
+    fn ignored_settings(&self) -> &'static [&'static str] {
+        &["layers", "activation", "jk", "dropout", "learning_rate", "weight_decay", "epochs", "selection"]
+    }
+
+    fn depth_for(&self, settings: &Settings, sizes: PublicSizes) -> Option<usize> {
+        Some(depth::by_sizes(settings.level, settings.epsilon, sizes))
+    }
+
+    /// Every fit goes to its optimum at once.
+    fn epochs(&self, _: &Settings) -> usize {
+        1
+    }
+
+    fn stages(&self, settings: &Settings) -> usize {
+        settings.depth + 1
+    }
+
+    fn aggregations(&self, settings: &Settings) -> usize {
+        settings.depth
+    }
+
+    fn shape(
+        &self,
+        settings: &Settings,
+        (columns, classes): (usize, usize),
+        stage: usize,
+        _: Option<&Choice>,
+    ) -> Shape {
+        Shape::Views(shape(settings, (columns, classes), stage))
+    }
+
+    /// A number for each class, and a constant.
+    fn aggregate_widths(
+        &self,
+        settings: &Settings,
+        (_, classes): (usize, usize),
+        _: Option<&Choice>,
+    ) -> Vec<usize> {
+        vec![classes + 1; settings.depth]
+    }
+
+    fn widest(&self, settings: &Settings, classes: usize) -> usize {
+        settings.hidden.max(classes + 1)
+    }
+
+    fn most_parameters(&self, settings: &Settings, sizes: PublicSizes) -> u64 {
+        let shape = shape(settings, (sizes.columns, sizes.classes.max(1)), settings.depth);
+        shape.parameter_count().map_or(u64::MAX, |count| count as u64)
+    }
+
+    fn choose(&self, settings: &Settings, history: &[EpochRecord], _: usize) -> Option<Choice> {
+        Some(choose(settings, history))
+    }
+
+    fn leaves_a_choice(&self, _: &Settings) -> bool {
+        true
+    }
+
+    fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
+        let predictor = release.predictor();
+        let choice = release.statement.choice.as_ref();
+        let structure = choice.and_then(|choice| choice.messages.get(index)) == Some(&Messages::Structure);
+        let before = index.checked_sub(1).and_then(|before| predictor.aggregates.get(before));
+        Ok(Some(match before.filter(|_| structure) {
+            Some(before) => messages::structure(before, rows.classes()),
+            // As the last model knows the classes; earlier stages knew them almost as well.
+            None => {
+                let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
+                let known = predictor.probabilities(rows, &everyone)?;
+                messages::labels(&known, rows.labels(), &rows.training_nodes(), rows.classes())
+            }
+        }))
+    }
+
+    fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
+        let settings = trainer.settings;
+        let rows = trainer.vault.public_rows().cloned();
+        let rows = &rows.ok_or(Error::Contradiction("rows are private at node level"))?;
+        let roles = Roles::new(rows, trainer.seed);
+        // Fitted again where a run is resumed: it is a function of public rows, to the last bit.
+        let features = features::fit(rows, &roles)?;
+        let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
+        let mut aggregates = Aggregates::new();
+        let mut best: Option<(f64, Vec<f32>)> = None;
+        for at in 0..=settings.depth {
+            if at > 0 {
+                let known = best.as_ref().map_or(&[][..], |(_, known)| known);
+                let values = match sent(settings, trainer.choice().as_ref(), at - 1) {
+                    Messages::Structure => messages::structure(&aggregates[at - 2], rows.classes()),
+                    _ => messages::labels(known, rows.labels(), &roles.is_train, rows.classes()),
+                };
+                let message = Message::Made { values: &values, width: rows.classes() + 1 };
+                trainer.aggregate(&mut aggregates, message, |_, _| ())?;
+            }
+            let accuracy =
+                |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at], part);
+            let shape = shape(settings, trainer.shape, at);
+            trainer.fit(at, &accuracy, |trainer| match at {
+                0 => Ok(FittedStage {
+                    model: Model::Views(Views::new(shape, features.model.clone(), None)),
+                    judged: Judged { log_loss: features.log_loss(rows, &roles), alike: None },
+                }),
+                _ => {
+                    let seed = trainer.stage_seed(at);
+                    let (graph, log_loss) = stage::fit(&shape, rows, &roles, &features, &aggregates, seed)?;
+                    let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
+                    let alike =
+                        (at == 1).then(|| messages::alike(&aggregates[0], rows, &roles, &features, noise));
+                    let model = Model::Views(Views::new(shape, features.model.clone(), Some(graph)));
+                    Ok(FittedStage { model, judged: Judged { log_loss, alike } })
+                }
+            })?;
+            let log_loss = trainer.judged(at)?.log_loss;
+            // What the last stage says is sent nowhere.
+            if at < settings.depth && best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
+                let model = trainer.model(at)?.views()?;
+                best = Some((log_loss, model.probabilities(&rows.inputs(&aggregates)?, &everyone)?));
+            }
+        }
+        let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
+        trainer.release_stage(released);
+        aggregates.truncate(released);
+        let accuracies =
+            trainer.accuracies(&|model, part| accuracy(model.views()?, rows, &aggregates, part))?;
+        Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
+    }
+}
+
+fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) -> ViewsShape {
+    ViewsShape {
+        columns,
+        classes,
+        hidden: settings.hidden,
+        aggregates: stage,
+        // Under noise the length of a row says how much of it is noise.
+        directions: settings.level == Level::None,
+    }
+}
+
+/// Below this the classes of neighbours are hardly more alike than chance would have it.
+const LEAST_ALIKE: f64 = 0.15;
+
+/// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the
+/// stage with the lowest log loss on nodes held out, the last of equals.
+///
+/// # Proof definition
+/// A function of noisy sums that left the vault before, and of features, labels and the split, which are public at the levels that have
+/// it: post-processing. Whatever is chosen, the next query is one aggregation of messages of length one at most with the noise of
+/// the plan, and their number is fixed before the first.
+fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
+    let judged =
+        |stage: usize| history.iter().find(|record| record.stage == stage).and_then(|record| record.judged);
+    let alike = judged(1).and_then(|judged| judged.alike);
+    let later = match settings.messages {
+        Messages::Auto if alike.is_some_and(|alike| alike < LEAST_ALIKE) => Messages::Structure,
+        Messages::Structure => Messages::Structure,
+        _ => Messages::Labels,
+    };
+    let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
+    let loss = |stage: usize| judged(stage).map_or(f64::INFINITY, |judged| judged.log_loss);
+    let better = |best: usize, stage: usize| if loss(stage) <= loss(best) { stage } else { best };
+    Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) }
+}
+
+/// What is sent for the aggregate of that index.
+fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages {
+    choice.and_then(|choice| choice.messages.get(index).copied()).unwrap_or(settings.messages)
+}
+
+/// Who teaches, who judges, and who is left out by which model.
+struct Roles {
+    /// Training nodes in a seeded order: the fold of one is its place modulo the number of folds.
+    train: Vec<u32>,
+    /// The same for every node.
+    is_train: Vec<bool>,
+    /// Nodes whose labels choose between models and are not learnt from.
+    held_out: Vec<u32>,
+}
+
+impl Roles {
+    fn new(rows: &Rows, seed: u64) -> Roles {
+        let mut train = rows.nodes(Part::Train);
+        train.sort_by_cached_key(|&node| (mixed(seed ^ mixed(u64::from(node))), node));
+        let mut held_out = rows.nodes(Part::Val);
+        if held_out.is_empty() {
+            held_out = train.split_off((train.len() * 4).div_ceil(5).max(1));
+        }
+        if held_out.is_empty() {
+            held_out.clone_from(&train);
+        }
+        let mut is_train = vec![false; rows.labels().len()];
+        train.iter().for_each(|&node| is_train[node as usize] = true);
+        Roles { train, is_train, held_out }
+    }
+
+    fn labels(rows: &Rows, nodes: &[u32]) -> Vec<u32> {
+        nodes.iter().map(|&node| rows.labels()[node as usize]).collect()
+    }
+
+    /// The share of each class among the training nodes, none of them zero.
+    fn priors(&self, rows: &Rows) -> Vec<f64> {
+        let mut counts = vec![1.0; rows.classes()];
+        self.train.iter().for_each(|&node| counts[rows.labels()[node as usize] as usize] += 1.0);
+        let total: f64 = counts.iter().sum();
+        counts.iter_mut().for_each(|count| *count /= total);
+        counts
+    }
+}
+
+/// A number that looks random (splitmix64): for orders, which protect nothing.
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The rows of some nodes.
+fn rows_of(values: &[f32], width: usize, nodes: &[u32]) -> Vec<f32> {
+    nodes.iter().flat_map(|&node| &values[node as usize * width..][..width]).copied().collect()
+}
+
+/// The accuracy on a part of the nodes, whose rows and labels are public; of no nodes it is not a number.
+fn accuracy(model: &Views, rows: &Rows, aggregates: &[crate::vault::Aggregate], part: Part) -> Result<f64> {
+    let nodes = rows.nodes(part);
+    if nodes.is_empty() {
+        return Ok(f64::NAN);
+    }
+    let known = model.probabilities(&rows.inputs(aggregates)?, &nodes)?;
+    let right = |(row, &node): (&[f32], &u32)| {
+        let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        row.iter().position(|&p| p == largest) == Some(rows.labels()[node as usize] as usize)
+    };
+    let hits = known.chunks_exact(rows.classes()).zip(&nodes).filter(|&pair| right(pair)).count();
+    Ok(hits as f64 / nodes.len() as f64)
+}

@@ -1,0 +1,127 @@
+//! The second view, and the combination of both.
+
+use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Task, best_temperature};
+
+use super::features::Features;
+use super::{Roles, rows_of};
+use crate::rows::Rows;
+use crate::vault::Aggregate;
+use crate::views::{Block, GraphView, Joined, ViewsShape, log_softmax, read};
+use crate::{Error, Result};
+
+/// Penalties of the view of the sums; both where there is no noise, which decides by itself how much can be told.
+const PENALTIES: [f64; 2] = [0.01, 0.001];
+/// How strongly the combination is held to the product of both views, which is right where they are independent.
+const TOWARDS_PRODUCT: [f64; 5] = [1.0, 0.1, 0.03, 0.01, 0.001];
+
+/// A stage with the mean log loss on nodes held out.
+pub(super) fn fit(
+    shape: &ViewsShape,
+    rows: &Rows,
+    roles: &Roles,
+    features: &Features,
+    aggregates: &[Aggregate],
+    seed: u64,
+) -> Result<(GraphView, f64)> {
+    let classes = shape.classes;
+    let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
+    let blocks: Vec<Block> = aggregates.iter().map(|a| Block::of(&a.values, classes)).collect();
+    let values: Vec<&[f32]> = aggregates.iter().map(|a| &a.values[..]).collect();
+    let sums = read(&blocks, &values, &everyone, shape);
+    let width = sums.len() / everyone.len().max(1);
+    let inputs = Inputs::checked_before(vec![Input::Dense { columns: width, values: &sums }])?;
+    let design = Design::new(&inputs, &everyone)?;
+    let likelihoods = likelihoods(rows, roles, features);
+    let (penalties, iterations) =
+        if shape.directions { (&PENALTIES[..], 100) } else { (&PENALTIES[..1], 60) };
+    let mut best: Option<(f64, GraphView)> = None;
+    for &decay in penalties {
+        let task = Task {
+            evidence: Evidence::Likelihoods(&likelihoods),
+            classes,
+            row_weights: &[],
+            hidden: shape.hidden,
+            decay,
+            towards: &[],
+            iterations,
+            tolerance: 1e-6,
+            seed,
+        };
+        let (view, _) = design.fit(&task, None)?;
+        let mut seen = view.logits(&inputs, &everyone)?;
+        log_softmax(&mut seen, classes);
+        let (combination, log_loss) = combine(shape, rows, roles, features, &seen, &sums)?;
+        if best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
+            best = Some((log_loss, GraphView { blocks: blocks.clone(), view, combination }));
+        }
+    }
+    let (log_loss, view) = best.ok_or(Error::Contradiction("no penalty was tried"))?;
+    Ok((view, log_loss))
+}
+
+/// How likely what is known of each node besides the sums would be in each class, up to a factor for each node.
+fn likelihoods(rows: &Rows, roles: &Roles, features: &Features) -> Vec<f32> {
+    let (classes, priors) = (rows.classes(), roles.priors(rows));
+    let mut values = vec![0f32; features.known.len()];
+    for (node, row) in values.chunks_exact_mut(classes).enumerate() {
+        if roles.is_train[node] {
+            let label = rows.labels()[node] as usize;
+            row[label] = (1.0 / priors[label]) as f32;
+            continue;
+        }
+        let known = &features.known[node * classes..][..classes];
+        row.iter_mut().zip(known).zip(&priors).for_each(|((to, known), prior)| {
+            *to = (f64::from(known.exp()) / prior) as f32;
+        });
+    }
+    values
+}
+
+/// The combination that nodes held out like best, its temperature included, and its log loss on them.
+fn combine(
+    shape: &ViewsShape,
+    rows: &Rows,
+    roles: &Roles,
+    features: &Features,
+    seen: &[f32],
+    sums: &[f32],
+) -> Result<(Softmax, f64)> {
+    let (classes, width) = (shape.classes, sums.len() / rows.labels().len().max(1));
+    let part = |nodes: &[u32]| {
+        (rows_of(&features.known, classes, nodes), rows_of(seen, classes, nodes), rows_of(sums, width, nodes))
+    };
+    let (taught, judged) = (part(&roles.train), part(&roles.held_out));
+    let labels = [&roles.train, &roles.held_out].map(|nodes| Roles::labels(rows, nodes));
+    let joined = Joined::new(&taught.0, &taught.1, &taught.2, shape);
+    let judged = Joined::new(&judged.0, &judged.1, &judged.2, shape);
+    let (inputs, judged) = (joined.inputs()?, judged.inputs()?);
+    let [taught, held_out] =
+        [&roles.train, &roles.held_out].map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
+    let design = Design::new(&inputs, &taught)?;
+    let mut product = vec![0f32; (2 * classes + width) * classes];
+    (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);
+    let (mut best, mut start): (Option<(f64, Softmax)>, _) = (None, None);
+    for decay in TOWARDS_PRODUCT {
+        let task = Task {
+            evidence: Evidence::Labels(&labels[0]),
+            classes,
+            row_weights: &[],
+            hidden: 0,
+            decay,
+            towards: &product,
+            iterations: 100,
+            tolerance: 1e-6,
+            seed: 0,
+        };
+        let (mut model, found) = design.fit(&task, start.as_ref())?;
+        start = Some(found);
+        let logits = model.logits(&judged, &held_out)?;
+        let (temperature, log_loss) = best_temperature(&logits, &labels[1], classes);
+        if best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
+            model.scale_logits(temperature);
+            best = Some((log_loss, model));
+        }
+    }
+    let (log_loss, model) = best.ok_or(Error::Contradiction("no combination was tried"))?;
+    Ok((model, log_loss))
+}

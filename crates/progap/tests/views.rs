@@ -1,0 +1,170 @@
+//! Two views: trained, stopped, resumed, verified; made for few labels, and never worse than the features alone.
+
+mod common;
+
+use common::*;
+use progap::method::Choice;
+use progap::settings::Messages::{self, Labels, Structure};
+use progap::settings::Method;
+use progap::{Edge, Level, Release, Settings, Unprotected};
+use progap_graph::synth::SocialNetwork;
+use progap_graph::{Dataset, DatasetParts, Features, Part, Ratios, Split};
+
+fn settings(level: Level) -> Settings {
+    Settings { seed: Some(7), ..Settings::of(Method::Views, level) }
+}
+
+/// The usual network with another division of its nodes.
+fn divided(ratios: Ratios) -> Dataset {
+    let network = SocialNetwork::new(2000).edges(60_000).classes(3).seed(1).generate().expect("a network");
+    network.or_random_split(ratios, 1).expect("a split")
+}
+
+fn few_labels() -> Dataset {
+    divided(Ratios { val: 0.05, test: 0.9 })
+}
+
+fn trained(data: &Dataset, settings: &Settings) -> Release {
+    let (_keep, folder) = folder();
+    train_on(data, settings, &folder).expect("trained")
+}
+
+#[test]
+fn a_release_is_whole_at_both_levels() {
+    for (level, undirected) in [(Level::None, false), (Level::Edge, false), (Level::Edge, true)] {
+        let (_keep, folder) = folder();
+        let settings = Settings { undirected, ..settings(level) };
+        let release = train(&settings, &folder).expect("trained");
+        assert_verified(&folder);
+        assert_predicts_as_measured(&release);
+        assert_eq!(release.metrics.history.len(), settings.depth + 1);
+        assert!(release.metrics.features_only_accuracy.is_some());
+        let widths: Vec<usize> = (1..=settings.depth)
+            .map(|number| {
+                let bytes = std::fs::read(folder.join(format!("aggregates/{number}.npy"))).expect("read");
+                (bytes.len() - 128) / 4 / 2000
+            })
+            .collect();
+        assert_eq!(widths, vec![4; settings.depth], "a number for each class, and a constant");
+        // A model is what its file says, or nothing.
+        if level == Level::Edge {
+            assert!(survives(&folder, &|_| ()), "nothing changed");
+            assert!(!survives(&folder, &|s| s["epsilon"] = 0.5.into()), "a smaller epsilon");
+            assert!(!survives(&folder, &|s| s["choice"]["stage"] = 0.into()), "another stage");
+            assert!(
+                !survives(&folder, &|s| s["choice"]["messages"][1] = "structure".into()),
+                "other messages"
+            );
+            let fewer = |s: &mut serde_json::Value| {
+                s["event"]["events"][0]["count"] = 1.into();
+                s["mechanisms"][0]["count"] = 1.into();
+            };
+            assert!(!survives(&folder, &fewer), "fewer aggregations");
+        }
+    }
+}
+
+#[test]
+fn stopped_and_resumed_ends_in_the_same_bits() {
+    for level in [Level::None, Level::Edge] {
+        stopped_and_resumed_ends_the_same(&Settings { depth: 2, ..settings(level) }, &[1, 2, 3]);
+    }
+    let structure = Settings { messages: Structure, depth: 3, ..settings(Level::Edge) };
+    stopped_and_resumed_on(&few_labels(), &structure, &[2, 3]);
+}
+
+/// With few labels the graph is learnt on all nodes: far better than from the labelled ones alone.
+#[test]
+fn few_labels_go_farther() {
+    let data = few_labels();
+    for level in [Level::None, Level::Edge] {
+        let accuracy = |method: Method| {
+            let settings = Settings { seed: Some(7), ..Settings::of(method, level) };
+            trained(&data, &settings).metrics.test_accuracy
+        };
+        let (views, progap) = (accuracy(Method::Views), accuracy(Method::Progap));
+        assert!(views > progap + 0.02, "{level}: {views} {progap}");
+    }
+}
+
+/// Where sums are noise the features remain, and they are as good as they would be alone.
+#[test]
+fn noise_leaves_the_features_as_they_are() {
+    for data in [few_labels(), network()] {
+        let drowned = Settings { epsilon: Some(0.01), ..settings(Level::Edge) };
+        let release = trained(&data, &drowned);
+        let features = release.metrics.features_only_accuracy.expect("a features stage");
+        let all = release.metrics.test_accuracy;
+        assert!(all > features - 0.02, "{all} {features}");
+        // Without any aggregation nothing is asked, and nothing is spent.
+        let alone = trained(&data, &Settings { depth: 0, ..settings(Level::Edge) });
+        assert_eq!((alone.statement.epsilon, alone.metrics.test_accuracy), (Some(0.0), features));
+    }
+}
+
+/// Whoever has no validation nodes, next to no training nodes, a class that nobody teaches, or rows in full.
+#[test]
+fn every_division_and_every_kind_of_row_is_worked_with() {
+    let check = |data: &Dataset, what: &str| {
+        for level in [Level::None, Level::Edge] {
+            let (_keep, folder) = folder();
+            let release = train_on(data, &Settings { depth: 2, ..settings(level) }, &folder);
+            let release = release.unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_verified(&folder);
+            assert_predicts_as_measured_on(data, &release);
+        }
+    };
+    check(&divided(Ratios { val: 0.0, test: 0.5 }), "no validation nodes");
+    let parts = network().into_parts();
+    let with =
+        |split: Split| Dataset::new(DatasetParts { split: Some(split), ..parts.clone() }).expect("data");
+    let split = |train: usize| {
+        with(Split::from_parts((0..2000).map(|node| if node < train { Part::Train } else { Part::Test })))
+    };
+    check(&split(2), "two training nodes");
+    check(&split(7), "seven training nodes");
+    let labels = parts.labels.clone();
+    let untaught =
+        |node: usize| if labels[node] == 0 { Part::Test } else { [Part::Train, Part::Val][node % 2] };
+    check(&with(Split::from_parts((0..2000).map(untaught))), "a class that nobody teaches");
+    let rows = (0..2000).flat_map(|node: usize| [(node % 13) as f32 - 6.0, labels[node] as f32, 1e6]);
+    let features = Features::dense(2000, 3, rows.collect::<Vec<_>>()).expect("features");
+    let dense = DatasetParts { features, feature_names: vec![], ..network().into_parts() };
+    check(&Dataset::new(dense).expect("data"), "rows in full");
+}
+
+#[test]
+fn messages_are_as_asked_for() {
+    for (messages, later) in [(Labels, Labels), (Structure, Structure)] {
+        let settings = Settings { messages, ..settings(Level::Edge) };
+        let choice = trained(&network(), &settings).statement.choice.expect("a choice");
+        assert_eq!(choice.messages, [Labels, later, later]);
+        assert!(choice.stage <= 3);
+    }
+    for (method, messages) in [(Method::Views, Messages::Embeddings), (Method::Progap, Structure)] {
+        let settings = Settings { messages, ..Settings::of(method, Level::Edge) };
+        assert!(settings.checked().is_err(), "{method} {messages}");
+    }
+    assert_eq!(
+        trained(&network(), &settings(Level::Edge)).statement.choice.map(|Choice { messages, .. }| messages),
+        Some(vec![Labels; 3]),
+        "friends are alike here"
+    );
+}
+
+/// Few labels travel farther; whoever says how far is heard.
+#[test]
+fn the_depth_follows_from_public_sizes_unless_it_is_given() {
+    let depth = |asked: progap::settings::Request, data: &Dataset| {
+        asked.settings().expect("settings").for_data(data).depth
+    };
+    let edge = || Edge::epsilon(1.0).method(Method::Views);
+    assert_eq!(depth(edge().into(), &network()), 3);
+    assert_eq!(depth(edge().into(), &few_labels()), 5);
+    assert_eq!(depth(edge().depth(1).into(), &few_labels()), 1);
+    assert_eq!(depth(Edge::epsilon(0.25).method(Method::Views).into(), &few_labels()), 3);
+    assert_eq!(depth(Unprotected::new().method(Method::Views).into(), &few_labels()), 5);
+    assert_eq!(depth(settings(Level::Edge).into(), &few_labels()), 3, "settings say what they say");
+    let ignored = edge().epochs(5).settings().expect_err("nothing has epochs here").to_string();
+    assert!(ignored.contains("`method views`"), "{ignored}");
+}
