@@ -198,7 +198,7 @@ impl Cost {
 impl From<accountant::Bound> for Cost {
     fn from(bound: accountant::Bound) -> Cost {
         let accountant::Bound { value, error, accountant, caveat } = bound;
-        Cost { value, error, accountant: accountant.into(), caveat: caveat.map(|caveat| caveat.to_string()) }
+        Cost { value, error, accountant: accountant.into(), caveat: caveat.map(String::from) }
     }
 }
 

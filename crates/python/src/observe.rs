@@ -112,7 +112,7 @@ pub fn watched<T: Send>(
                         said.map(|_| ())
                     }
                     Ok(Told::Warning(text)) => Python::attach(|py| warn(py, &text)),
-                    Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals()),
+                    Err(RecvTimeoutError::Timeout) => Python::attach(signals),
                     // The job panicked, which the scope passes on.
                     Err(RecvTimeoutError::Disconnected) => return (None, raised_here),
                 };
@@ -146,6 +146,11 @@ pub fn watched<T: Send>(
             Err(exception(py, "ProGAPError", "a thread of progap ended without a result; please report it"))
         }
     }
+}
+
+/// Hears Ctrl-C, where this is the thread that does.
+fn signals(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
 }
 
 /// Whether to go on.

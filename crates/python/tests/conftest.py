@@ -5,7 +5,8 @@ import pytest
 
 import progap
 
-FAST = {"epochs": 3}
+#: A quick model, of a method that is trained in epochs.
+FAST = {"method": "progap", "epochs": 3}
 
 
 def network(nodes: int = 300, classes: int = 3, seed: int = 0) -> dict:

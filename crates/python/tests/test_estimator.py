@@ -41,12 +41,19 @@ def test_a_private_model(graph, model):
 @pytest.mark.parametrize("level", ["none", "edge", "node"])
 @pytest.mark.parametrize("method", [name for name, _ in progap._estimator.SETTINGS["method"]["choices"]])
 def test_every_method_at_every_level(graph, method, level):
-    model = progap.ProGAP(method=method, level=level, random_state=1, epochs=2, batch_size=64 if level == "node" else None)
+    model = progap.ProGAP(method=method, level=level, random_state=1)
     try:
         model.settings()
     except progap.SettingsError as error:
         assert "level" in str(error), error
         return
+    for quicker in ({"epochs": 2}, {"batch_size": 64}):
+        try:
+            progap.ProGAP(**{**model.get_params(), **quicker}).settings()
+        except progap.SettingsError as error:
+            assert "no effect" in str(error), error
+        else:
+            model.set_params(**quicker)
     with pytest.warns(progap.NotPrivateWarning) if level != "none" else _nothing():
         model.fit(graph)
     assert model.predict().shape == (300,)
@@ -79,9 +86,9 @@ def test_settings_are_those_of_the_library():
         ({"epsilon": math.nan}, "the epsilon NaN is out of range"),
         ({"level": "nod"}, "none, edge, node"),
         ({"method": 3}, "cannot be 3"),
-        ({"clip": 0.5}, "`clip` has no effect: it belongs to `level node`; leave it out"),
-        ({"depth": 2.5}, "cannot be 2.5: give a whole number"),
-        ({"epochs": 0}, "the number of epochs 0 is out of range"),
+        ({"method": "progap", "clip": 0.5}, "`clip` has no effect: it belongs to `level node`; leave it out"),
+        ({"method": "progap", "depth": 2.5}, "cannot be 2.5: give a whole number"),
+        ({"method": "progap", "epochs": 0}, "the number of epochs 0 is out of range"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_before_any_work(graph, wrong, said):
@@ -129,14 +136,14 @@ def test_the_same_seed_gives_the_same_model_as_the_command(graph, tmp_path):
     graph.save(tmp_path / "small.progap")
     with pytest.warns(progap.NotPrivateWarning, match="no guarantee"):
         model = progap.ProGAP(random_state=3, **FAST).fit(graph)
-    command = [sys.executable, "-m", "progap", "train", str(tmp_path / "small.progap"), "--seed", "3", "--epochs", "3"]
+    command = [sys.executable, "-m", "progap", "train", str(tmp_path / "small.progap"), "--seed", "3", "--method", "progap", "--epochs", "3"]
     subprocess.run([*command, "--out", str(tmp_path / "release"), "--quiet"], check=True)
     np.testing.assert_array_equal(progap.Release(tmp_path / "release").predict_proba(), model.predict_proba())
 
 
 @pytest.mark.parametrize("level", ["edge", "node"])
 def test_save_verify_and_predict(graph, tmp_path, level):
-    model = progap.ProGAP(level=level, epochs=2, batch_size=64 if level == "node" else None).fit(graph)
+    model = progap.ProGAP(method="progap", level=level, epochs=2, batch_size=64 if level == "node" else None).fit(graph)
     saved = model.save(tmp_path / "release")
     release = progap.Release(tmp_path / "release").verify()
     np.testing.assert_array_equal(release.predict_proba(), model.predict_proba())
@@ -174,19 +181,19 @@ def test_frames_of_predictions(model):
 
 def test_a_callback_hears_every_epoch_and_can_stop(graph, tmp_path):
     heard = []
-    progap.ProGAP(depth=1, epochs=4, progress=heard.append).fit(graph)
+    progap.ProGAP(method="progap", depth=1, epochs=4, progress=heard.append).fit(graph)
     assert [(p.stage, p.epoch) for p in heard] == [(stage, epoch) for stage in range(heard[0].stages) for epoch in range(1, 5)]
     assert "stage 1 of" in repr(heard[0]) and threading.current_thread() is threading.main_thread()
     with pytest.raises(progap.Stopped, match="lost"):
-        progap.ProGAP(progress=lambda p: p.epoch < 2).fit(graph)
+        progap.ProGAP(method="progap", progress=lambda p: p.epoch < 2).fit(graph)
     folder = tmp_path / "release"
     with pytest.raises(progap.Stopped, match="resume"):
-        progap.ProGAP(progress=lambda p: p.epoch < 2, epochs=9).fit(graph, folder=folder)
+        progap.ProGAP(method="progap", progress=lambda p: p.epoch < 2, epochs=9).fit(graph, folder=folder)
     with pytest.raises(progap.ReleaseError):
         progap.Release(folder)
     assert progap.resume(graph, folder).verify().settings["epochs"] == 9
     with pytest.raises(ZeroDivisionError):
-        progap.ProGAP(progress=lambda p: 1 / 0).fit(graph)
+        progap.ProGAP(method="progap", progress=lambda p: 1 / 0).fit(graph)
 
 
 def test_a_bar_of_tqdm(graph, capsys):
@@ -205,7 +212,7 @@ def test_ctrl_c_stops_and_can_be_resumed(graph, tmp_path):
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt) as stopped:
-        progap.ProGAP(epochs=100_000, depth=1).fit(graph, folder=folder)
+        progap.ProGAP(method="progap", epochs=100_000, depth=1).fit(graph, folder=folder)
     if sys.version_info >= (3, 11):
         assert "progap.resume" in stopped.value.__notes__[0]
     with pytest.raises(progap.Stopped):
@@ -223,7 +230,7 @@ def test_other_threads_run_while_it_trains(graph):
     done = threading.Event()
     counter = threading.Thread(target=count)
     counter.start()
-    progap.ProGAP(level="none", epochs=300).fit(graph)
+    progap.ProGAP(method="progap", level="none", epochs=300).fit(graph)
     done.set()
     counter.join()
     assert len(ticks) > 5
@@ -233,7 +240,7 @@ def test_fits_at_once_from_threads(graph):
     models = {}
 
     def fit(seed):
-        models[seed] = progap.ProGAP(level="none", random_state=seed % 2, epochs=5).fit(graph).predict_proba()
+        models[seed] = progap.ProGAP(method="progap", level="none", random_state=seed % 2, epochs=5).fit(graph).predict_proba()
 
     threads = [threading.Thread(target=fit, args=(seed,)) for seed in range(6)]
     [thread.start() for thread in threads]
@@ -245,11 +252,11 @@ def test_fits_at_once_from_threads(graph):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_has_threads_of_its_own(graph):
-    expected = progap.ProGAP(level="none", random_state=1, epochs=2).fit(graph).predict_proba()
+    expected = progap.ProGAP(method="progap", level="none", random_state=1, epochs=2).fit(graph).predict_proba()
     child = os.fork()
     if child == 0:
         try:
-            found = progap.ProGAP(level="none", random_state=1, epochs=2).fit(graph).predict_proba()
+            found = progap.ProGAP(method="progap", level="none", random_state=1, epochs=2).fit(graph).predict_proba()
             os._exit(0 if (found == expected).all() else 3)
         except BaseException:
             os._exit(4)

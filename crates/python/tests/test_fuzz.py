@@ -67,7 +67,7 @@ def test_nearly_good_arrays(nodes, edge_index, data):
     assert good
     np.testing.assert_array_equal(graph.x, x.astype(np.float32).reshape(nodes, -1))
     try:
-        progap.ProGAP(level="none", epochs=1, random_state=0).fit(graph).predict()
+        progap.ProGAP(method="progap", level="none", epochs=1, random_state=0).fit(graph).predict()
     except progap.ProGAPError:
         pass
 

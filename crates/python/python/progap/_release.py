@@ -75,7 +75,7 @@ class Release:
 
     >>> import progap, tempfile
     >>> folder = tempfile.mkdtemp() + "/release"
-    >>> _ = progap.ProGAP(epsilon=1.0, epochs=2).fit(progap.load("demo"), folder=folder)
+    >>> _ = progap.ProGAP(epsilon=1.0).fit(progap.load("demo"), folder=folder)
     >>> release = progap.Release(folder).verify()
     >>> release.guarantee.unit
     'edge-undirected'
