@@ -17,6 +17,11 @@ fn train_predict_verify_and_inspect() {
     for key in ["seconds", "cpu_seconds", "peak_rss_bytes"] {
         assert!(report["owner"][key].is_number() && report.get(key).is_none(), "{key} in {report}");
     }
+    let stages = report["owner"]["stages"].as_array().expect("a list");
+    for name in ["loading", "checking", "preparation", "training", "aggregation", "writing", "planning"] {
+        let found = stages.iter().find(|stage| stage["name"] == name);
+        assert!(found.is_some_and(|stage| stage["seconds"].is_number()), "{name} in {report}");
+    }
     assert!(report["epsilon"].as_f64().is_some_and(|epsilon| epsilon <= 1.0 && epsilon > 0.99), "{report}");
     assert_eq!(report["release"], "r");
     progap_in(place.path(), &["verify", "r"]).ok();

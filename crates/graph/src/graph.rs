@@ -187,10 +187,7 @@ impl Graph {
 
     /// Whether every edge has an edge back, however often each of them is listed.
     pub fn is_symmetric(&self) -> bool {
-        *self.counted.symmetric.get_or_init(|| {
-            self.is_undirected()
-                || (self.repeated_edges() > 0 && crate::transform::deduplicate(self.clone()).is_undirected())
-        })
+        *self.counted.symmetric.get_or_init(|| crate::symmetry::is_symmetric(self))
     }
 
     /// How many edges are left once repeated ones are merged and loops are left out.

@@ -19,6 +19,7 @@ pub mod scale;
 mod split;
 pub mod store;
 pub mod summary;
+mod symmetry;
 pub mod synth;
 pub mod transform;
 pub mod write;

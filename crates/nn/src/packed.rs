@@ -97,6 +97,11 @@ impl Packed {
         Inputs::checked_before(self.inputs.iter().map(Copied::view).collect())
     }
 
+    /// The label of each row, in the order of [`Packed::inputs`].
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
     /// All rows, of [`Packed::inputs`].
     pub fn batch<'a>(&'a self, inputs: &'a Inputs<'a>, classes: usize) -> Result<Batch<'a>> {
         if self.classes > classes || inputs.rows() != self.rows.len() {

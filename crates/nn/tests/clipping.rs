@@ -156,11 +156,14 @@ fn an_empty_batch_gives_zeros_and_batch_norm_is_refused() {
 fn the_sum_has_the_same_bits_on_any_number_of_threads() {
     let data = Data::new(9_001, [30, 16, 16], 4, 4);
     let (inputs, rows) = (data.inputs(), data.rows());
-    let batch = Batch::new(&inputs, &data.labels, &rows, 4).unwrap();
     let network = network(architecture(&data, Jk::Cat, Norm::Group, 1), 6);
-    let run = |threads| with_threads(threads, || clipped_sum(&network, batch, 0.5).unwrap());
-    let one = run(1);
-    assert!(one == run(2) && one == run(3));
+    // One chunk, two of the smallest, and many.
+    for batch in [300, 700, 9_001] {
+        let batch = Batch::new(&inputs, &data.labels, &rows[..batch], 4).unwrap();
+        let run = |threads| with_threads(threads, || clipped_sum(&network, batch, 0.5).unwrap());
+        let one = run(1);
+        assert!(one == run(2) && one == run(3));
+    }
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use progap_privacy::noise::{
-    Bernoulli, Quantiser, Randomness, RoundedGaussian, RoundedLaplace, Scale, SenderBound,
+    Bernoulli, PoissonSample, Quantiser, Randomness, RoundedGaussian, RoundedLaplace, Scale, SenderBound,
 };
 use rand_distr::{Distribution, Normal, StandardNormal};
 
@@ -80,11 +80,14 @@ fn main() {
     contenders.push(contender("Bernoulli", BATCH, move || {
         black_box((0..BATCH).filter(|_| coin.sample(&mut stream)).count());
     }));
-    let coin = Bernoulli::new(0.018).expect("a valid probability");
-    let (mut stream, items) = (purpose.stream(), (0..BATCH as u32).collect::<Vec<_>>());
-    contenders.push(contender("Bernoulli, a batch chosen at rate 0.018", BATCH, move || {
-        black_box(coin.choose(&mut stream, &items));
-    }));
+    for rate in [0.018, 512.0 / 825_000.0] {
+        let sample = PoissonSample::new(rate).expect("a valid rate");
+        let records = (0..(BATCH as f64 / rate) as u32).collect::<Vec<_>>();
+        let mut stream = purpose.stream();
+        contenders.push(contender(format!("record of a batch, rate {rate:.1e}"), BATCH, move || {
+            black_box(sample.choose(&mut stream, &records));
+        }));
+    }
 
     let quantiser = Quantiser::<i16>::new(1000).expect("a valid scale");
     let rows = BATCH / 16;

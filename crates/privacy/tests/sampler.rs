@@ -8,8 +8,8 @@ use std::num::NonZeroU64;
 
 use common::*;
 use progap_privacy::noise::{
-    Bernoulli, RandomisedResponse, Randomness, Reproducible, RoundedGaussian, RoundedLaplace, Scale, Stream,
-    bernoulli,
+    Bernoulli, PoissonSample, RandomisedResponse, Randomness, Reproducible, RoundedGaussian, RoundedLaplace,
+    Scale, Stream, bernoulli,
 };
 
 const LIMIT: f64 = 5.0;
@@ -223,4 +223,138 @@ fn certain_and_impossible_coins() {
     assert!(Scale::new(1, 1 << 40).is_err());
     assert!(Scale::at_least(f64::NAN).is_err());
     assert!(Scale::at_least(0.3).unwrap().value() >= 0.3);
+}
+
+/// How often each subset of ten records is drawn, as the bits of its number.
+fn subsets(draws: u64, mut draw: impl FnMut(&[u32]) -> Vec<u32>) -> Vec<u64> {
+    let records: Vec<u32> = (0..10).collect();
+    let mut counts = vec![0; 1 << records.len()];
+    for _ in 0..draws {
+        counts[draw(&records).into_iter().fold(0, |subset, record| subset | 1 << record)] += 1;
+    }
+    counts
+}
+
+/// The whole law at once: of ten records every subset has the probability that ten coins give it.
+#[test]
+fn every_subset_of_a_poisson_sample_has_the_probability_of_its_coins() {
+    let draws = 2_000_000;
+    for rate in [0.03, 0.3, 0.5, 0.83] {
+        let (sample, mut stream) = (PoissonSample::new(rate).unwrap(), stream("subsets"));
+        let counts = subsets(draws, |records| sample.choose(&mut stream, records));
+        let deviate = |rate: f64| {
+            let mass = |subset: usize| {
+                let joined = subset.count_ones() as i32;
+                rate.powi(joined) * (1.0 - rate).powi(10 - joined)
+            };
+            // By probability, so that rare subsets are merged with each other.
+            let mut cells: Vec<(u64, f64)> =
+                counts.iter().enumerate().map(|(subset, &n)| (n, draws as f64 * mass(subset))).collect();
+            cells.sort_by(|a, b| a.1.total_cmp(&b.1));
+            chi_square_deviate(cells)
+        };
+        assert!(deviate(rate).abs() < LIMIT, "rate {rate}: {}", deviate(rate));
+        assert!(deviate(rate * 1.03) > LIMIT, "a rate wrong by three percent is seen");
+    }
+}
+
+/// Long lists beside as many coins: how often each record joins, each pair of neighbours, each pair at the distance of the mean gap,
+/// and how many join. The tables of both are compared with each other and with the law.
+#[test]
+fn poisson_samples_are_those_of_coins() {
+    for (rate, records, draws) in
+        [(0.018, 3_000_u32, 30_000_u64), (512.0 / 825_000.0, 20_000, 20_000), (2e-5, 100_000, 4_000)]
+    {
+        let (sample, coin) = (PoissonSample::new(rate).unwrap(), Bernoulli::new(rate).unwrap());
+        let all: Vec<u32> = (0..records).collect();
+        let (mut gaps, mut coins) = (stream("gaps"), stream("coins beside gaps"));
+        let from_gaps = tables(&all, draws, rate, |all| sample.choose(&mut gaps, all));
+        let from_coins = tables(&all, draws, rate, |all| {
+            all.iter().copied().filter(|_| coin.sample(&mut coins)).collect()
+        });
+        for (name, cells, (ours, theirs)) in [
+            ("inclusion", records as usize, (&from_gaps.inclusion, &from_coins.inclusion)),
+            ("sizes", from_gaps.sizes.len(), (&from_gaps.sizes, &from_coins.sizes)),
+        ] {
+            // Two samples of one law: each cell against the mean of both, which has half of the variance.
+            let pairs = ours.iter().zip(theirs).take(cells).filter(|(a, b)| *a + *b >= 80);
+            let statistic: f64 =
+                pairs.clone().map(|(&a, &b)| (a as f64 - b as f64).powi(2) / (a + b) as f64).sum();
+            let degrees = pairs.count().max(1) as f64;
+            let deviate = (statistic - degrees) / (2.0 * degrees).sqrt();
+            assert!(deviate.abs() < LIMIT + 1.0, "{name} at rate {rate}: {deviate}");
+        }
+        let trials = draws * u64::from(records);
+        for (name, found, p, trials) in [
+            ("joined", from_gaps.sizes_sum, rate, trials),
+            ("neighbours", from_gaps.neighbours, rate * rate, draws * u64::from(records - 1)),
+            ("a mean gap apart", from_gaps.apart, rate * rate, draws * u64::from(records - from_gaps.gap)),
+        ] {
+            let mean = trials as f64 * p;
+            // Pairs overlap, so their counts vary a little more than independent ones would: by 1 + 2 rate at most.
+            let deviate = count_deviate(found, trials, p) / (1.0 + 2.0 * rate).sqrt();
+            assert!(
+                deviate.abs() < LIMIT || (found as f64 - mean).abs() < 8.0,
+                "{name} at rate {rate}: {deviate}"
+            );
+        }
+    }
+}
+
+struct SampleTables {
+    inclusion: Vec<u64>,
+    sizes: Vec<u64>,
+    sizes_sum: u64,
+    neighbours: u64,
+    apart: u64,
+    gap: u32,
+}
+
+fn tables(all: &[u32], draws: u64, rate: f64, mut draw: impl FnMut(&[u32]) -> Vec<u32>) -> SampleTables {
+    let gap = ((1.0 / rate) as u32).min(all.len() as u32 / 2);
+    let mut tables = SampleTables {
+        inclusion: vec![0; all.len()],
+        sizes: vec![0; all.len() + 1],
+        sizes_sum: 0,
+        neighbours: 0,
+        apart: 0,
+        gap,
+    };
+    for _ in 0..draws {
+        let chosen = draw(all);
+        assert!(chosen.is_sorted_by(|a, b| a < b));
+        tables.sizes[chosen.len()] += 1;
+        tables.sizes_sum += chosen.len() as u64;
+        tables.neighbours += chosen.windows(2).filter(|pair| pair[1] - pair[0] == 1).count() as u64;
+        for &record in &chosen {
+            tables.inclusion[record as usize] += 1;
+            tables.apart += u64::from(chosen.binary_search(&(record + gap)).is_ok());
+        }
+    }
+    tables
+}
+
+/// Gaps of all lengths, those that go on behind the table too: 2e-5 has a mean gap of 50,000, and the longest table 32,768.
+#[test]
+fn gaps_are_geometric() {
+    let records: Vec<u32> = (0..4_000_000).collect();
+    for (rate, rounds) in [(0.4, 1), (0.018, 10), (2e-5, 1500)] {
+        let (sample, mut stream) = (PoissonSample::new(rate).unwrap(), stream("long gaps"));
+        let cell = (0.02 / rate).max(1.0);
+        let mut counts = vec![0; 1 + (25.0 / rate / cell) as usize];
+        let mut total = 0_u64;
+        for _ in 0..rounds {
+            let chosen = sample.choose(&mut stream, &records);
+            // Only gaps that begin early enough to end before the list does, whatever their length.
+            let until = records.len() as f64 - 25.0 / rate;
+            for pair in chosen.windows(2).filter(|pair| f64::from(pair[0]) < until) {
+                counts[(f64::from(pair[1] - pair[0] - 1) / cell) as usize] += 1;
+                total += 1;
+            }
+        }
+        let survival = |cells: f64| ((cells * cell).ceil() * (-rate).ln_1p()).exp();
+        let expected = |k: usize| total as f64 * (survival(k as f64) - survival(k as f64 + 1.0));
+        let deviate = chi_square_deviate(counts.iter().enumerate().map(|(k, &n)| (n, expected(k))));
+        assert!(deviate.abs() < LIMIT, "rate {rate}, {total} gaps: {deviate}");
+    }
 }

@@ -14,7 +14,7 @@ use crate::{Result, files};
 pub(crate) const COST: &str = "private/cost.json";
 
 /// The time and memory of a training run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
     /// Seconds from beginning to end, without loading the data.
@@ -27,6 +27,61 @@ pub struct Cost {
     pub threads: usize,
     /// Whether the run was interrupted: then the time is that since it went on.
     pub resumed: bool,
+    /// Where the time went, in the order in which each began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageCost>,
+}
+
+/// One kind of work of a run, and how long it took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageCost {
+    /// What was done.
+    pub name: String,
+    /// Seconds from beginning to end, all times together.
+    pub seconds: f64,
+}
+
+/// Divides time between kinds of work.
+#[derive(Debug)]
+pub struct Laps {
+    last: Instant,
+    stages: Vec<StageCost>,
+}
+
+impl Laps {
+    /// Time runs.
+    pub fn start() -> Laps {
+        Laps { last: Instant::now(), stages: vec![] }
+    }
+
+    /// The time since the last call went into this.
+    pub fn lap(&mut self, name: &str) {
+        let now = Instant::now();
+        self.add(StageCost { name: name.into(), seconds: (now - self.last).as_secs_f64() });
+        self.last = now;
+    }
+
+    /// The time since the last call went into these, and the rest of it into `name`.
+    pub fn lap_with(&mut self, parts: Vec<StageCost>, name: &str) {
+        let known: f64 = parts.iter().map(|part| part.seconds).sum();
+        parts.into_iter().for_each(|part| self.add(part));
+        let seconds = (self.last.elapsed().as_secs_f64() - known).max(0.0);
+        self.add(StageCost { name: name.into(), seconds });
+        self.last = Instant::now();
+    }
+
+    fn add(&mut self, part: StageCost) {
+        match self.stages.iter_mut().find(|stage| stage.name == part.name) {
+            Some(stage) => stage.seconds += part.seconds,
+            None => self.stages.push(part),
+        }
+    }
+
+    /// Where the time went.
+    pub fn stages(self) -> Vec<StageCost> {
+        self.stages
+    }
 }
 
 impl Cost {
@@ -55,8 +110,9 @@ impl Stopwatch {
         Stopwatch { start: Instant::now(), cpu: cpu_seconds(), resumed }
     }
 
-    pub fn stop(self) -> Cost {
+    pub fn stop(self, laps: Laps) -> Cost {
         Cost {
+            stages: laps.stages(),
             seconds: self.start.elapsed().as_secs_f64(),
             cpu_seconds: cpu_seconds() - self.cpu,
             peak_memory_bytes: peak_memory(),
@@ -81,4 +137,22 @@ pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laps_of_one_kind_add_up_and_nothing_is_lost() {
+        let mut inner = Laps::start();
+        inner.lap("training");
+        inner.lap("aggregation");
+        inner.lap("training");
+        let mut outer = Laps::start();
+        outer.lap("loading");
+        outer.lap_with(inner.stages(), "writing");
+        let names: Vec<String> = outer.stages().into_iter().map(|stage| stage.name).collect();
+        assert_eq!(names, ["loading", "training", "aggregation", "writing"]);
+    }
 }

@@ -3,6 +3,7 @@
 
 pub mod assessment;
 pub mod audit;
+mod calibration;
 pub mod cost;
 pub mod delta;
 mod error;
@@ -15,6 +16,7 @@ pub mod lint;
 mod memory;
 pub mod method;
 mod model;
+mod onnx;
 pub mod plan;
 mod predictor;
 mod propagate;

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use progap_nn::{Input, Inputs, Network, embed, logits, probabilities};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::{self, temper};
 use crate::error::InFile;
 use crate::files::{self, Tensors};
 use crate::model::{Model, Shape, WrittenShape};
@@ -50,6 +52,8 @@ pub(crate) struct Predictor {
     pub aggregates: Aggregates,
     /// The widths of all that are read.
     pub widths: Vec<usize>,
+    /// The factor on all logits of the last model, where it was calibrated.
+    pub temperature: Option<f32>,
 }
 
 /// What stands beside the parameters.
@@ -59,6 +63,8 @@ struct Record {
     models: Vec<LinkRecord>,
     aggregates: Vec<usize>,
     stage: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,7 +93,7 @@ impl Predictor {
     /// Models with what they read, for a method that kept these aggregates.
     pub fn new(links: Vec<Link>, stage: usize, aggregates: Aggregates) -> Self {
         let widths = aggregates.iter().map(|aggregate| aggregate.width).collect();
-        Predictor { links, stage, aggregates, widths }
+        Predictor { links, stage, aggregates, widths, temperature: None }
     }
 
     /// The model that classifies.
@@ -95,7 +101,14 @@ impl Predictor {
         self.links.last().ok_or(NO_MODEL)
     }
 
-    /// The probability of each class for some nodes, row after row.
+    /// Brings probabilities of the last model to its temperature, where it was calibrated.
+    pub fn calibrate(&self, probabilities: &mut [f32], classes: usize) {
+        if let Some(factor) = self.temperature {
+            probabilities.par_chunks_exact_mut(classes.max(1)).for_each(|row| temper(row, factor));
+        }
+    }
+
+    /// The probability of each class for some nodes, row after row, as the last model gives them.
     pub fn probabilities(&self, rows: &Rows, nodes: &[u32]) -> Result<Vec<f32>> {
         self.with_inputs(self.links.len().wrapping_sub(1), rows, |model, inputs| match model {
             Model::Network(network) => Ok(probabilities(network, inputs, nodes)?),
@@ -193,7 +206,8 @@ impl Predictor {
             reads: link.reads.clone(),
         };
         let models = self.links.iter().map(model).collect();
-        let record = Record { models, aggregates: self.widths.clone(), stage: self.stage };
+        let (aggregates, stage, temperature) = (self.widths.clone(), self.stage, self.temperature);
+        let record = Record { models, aggregates, stage, temperature };
         tensors.note = serde_json::to_string(&record).in_file(&file)?;
         tensors.write(&file)?;
         Ok(Predictor::files(settings))
@@ -233,13 +247,16 @@ impl Predictor {
             );
             return Err(Error::file(&file, problem));
         }
+        if record.temperature.is_some_and(|factor| !calibration::FACTORS.contains(&factor)) {
+            return Err(Error::file(&file, "its temperature is none that calibration finds: it was changed"));
+        }
         let (count, mut links) = (shapes.len(), vec![]);
-        for (at, (shape, model)) in shapes.into_iter().zip(record.models).enumerate() {
+        for (at, (shape, model)) in shapes.into_iter().zip(&record.models).enumerate() {
             let prefix = prefix(at, count);
             let own =
                 if prefix.is_empty() { std::mem::take(&mut tensors) } else { tensors.split_off(&prefix) };
             let loaded = Model::from(&own, &prefix, shape).map_err(|error| Error::file(&file, error))?;
-            links.push(Link { model: loaded, reads: model.reads });
+            links.push(Link { model: loaded, reads: model.reads.clone() });
         }
         let mut aggregates = Aggregates::new();
         for (index, &width) in record.aggregates.iter().enumerate() {
@@ -249,7 +266,8 @@ impl Predictor {
             let values = files::parse_matrix(&folder.join(&name), &bytes, nodes, width)?;
             aggregates.push(Aggregate { values: values.into(), width });
         }
-        Ok(Predictor { links, stage: record.stage, aggregates, widths: record.aggregates })
+        let Record { stage, temperature, aggregates: widths, .. } = record;
+        Ok(Predictor { links, stage, aggregates, widths, temperature })
     }
 }
 

@@ -102,7 +102,7 @@ impl Block {
         }
     }
 
-    fn numbers(self) -> [f32; Block::NUMBERS] {
+    pub fn numbers(self) -> [f32; Block::NUMBERS] {
         [self.scale, self.length, self.centre, self.constant_scale, self.constant_length]
     }
 
@@ -151,6 +151,11 @@ pub struct Views {
 impl Views {
     pub(crate) fn new(shape: ViewsShape, features: Softmax, graph: Option<GraphView>) -> Views {
         Views { shape, features, graph }
+    }
+
+    /// What the features say, and what the sums say with it.
+    pub(crate) fn parts(&self) -> (&Softmax, Option<&GraphView>) {
+        (&self.features, self.graph.as_ref())
     }
 
     /// The shape.

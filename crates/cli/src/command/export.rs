@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use progap::Level;
-use progap::release::{self, Date, Export as Made, Exported};
+use clap::builder::PossibleValuesParser;
+use progap::release::{self, Date, Export as Made, Exported, Form};
 use progap::signature::SecretKey;
+use progap::{Level, Release};
 
 use super::Outcome;
 use crate::output::refuse_releases;
@@ -19,6 +20,7 @@ Examples:
   progap export release/ for-others --with-rows           edge level: with everyone's features and labels, so that it predicts
   progap export release/ for-others --date 2026-01-31
   progap export release/ for-others --sign me.key         signed, with a key of `progap key new me`
+  progap export release/ model.onnx --to onnx             for ONNX Runtime; also safetensors, hf, mlflow
 
 An export is a release of its own, which `verify`, `inspect` and `report` read. Where the rows of the nodes are left \
 out, it makes no predictions. Whoever has the hash, or your public key and \
@@ -26,8 +28,12 @@ a signed export, from you can tell that it is yours.")]
 pub struct Export {
     /// The folder of a release
     release: PathBuf,
-    /// The folder to make; it must not exist
+    /// The folder (or file) to make; it must not exist
     out: PathBuf,
+    /// A form that other tools load instead: onnx and safetensors are files, hf (with a model card) and mlflow folders
+    #[arg(long, value_name = "FORM", value_parser = PossibleValuesParser::new(Form::ALL.map(|(name, _)| name)),
+          conflicts_with_all = ["with_rows", "date", "sign"])]
+    to: Option<String>,
     /// With the features and labels of all nodes in the clear; not at node level, where they are private
     #[arg(long)]
     with_rows: bool,
@@ -46,6 +52,9 @@ impl Export {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         refuse_releases(&self.out)?;
+        if let Some(form) = self.form() {
+            return self.package(form);
+        }
         let exported = Exported { date: self.date.unwrap_or_else(Date::today), rows: self.with_rows };
         let mut page = |release: &progap::Release| Ok(report::html(&report::public(release)?));
         // A key that cannot be used is found before anything is written.
@@ -75,6 +84,31 @@ impl Export {
         rows.extend(signer.as_ref().map(|signer| ("signed by", format!("key {signer}"))));
         let asked = if signer.is_some() { " --signer PUBLIC" } else { "" };
         rows.push(("next", format!("progap verify {}{asked}", self.out.display())));
+        ui::print(&ui::facts(&format!("export {}", self.out.display()), &rows))
+    }
+}
+
+impl Export {
+    fn form(&self) -> Option<Form> {
+        let name = self.to.as_deref()?;
+        Form::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, form)| form)
+    }
+
+    fn package(self, form: Form) -> Outcome {
+        let release = Release::open(&self.release)?;
+        let files = release.package(form, &self.out)?;
+        if self.json {
+            return ui::print(&serde_json::to_string_pretty(&serde_json::json!({
+                "export": self.out,
+                "form": self.to,
+                "files": files,
+                "guarantee": release.guarantee().to_string(),
+            }))?);
+        }
+        let rows = [
+            ("guarantee", ui::wrap(&release.statement.in_words, 100, 12)),
+            ("files", ui::wrap(&files.join(", "), 100, 12)),
+        ];
         ui::print(&ui::facts(&format!("export {}", self.out.display()), &rows))
     }
 }

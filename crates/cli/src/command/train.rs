@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::Args;
+use progap::cost::Laps;
 use progap::method::Progress;
 use progap::run::Account;
 use progap::settings::{Checked, Level, Settings};
@@ -17,7 +18,7 @@ use progap_graph::Dataset;
 
 pub use choices::Choices;
 pub use summary::other_unit;
-use summary::{RunReport, report};
+use summary::{RunReport, Times, report};
 
 use super::Outcome;
 use super::check::findings;
@@ -135,10 +136,12 @@ impl Train {
         account: &mut Option<Account>,
         stop: &AtomicBool,
     ) -> Result<RunReport, Box<dyn std::error::Error>> {
+        let mut laps = Laps::start();
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
+        laps.lap("loading");
         // The unit is decided here, so that the budget, the findings and the run mean the same one.
         let settings = settings.map(|settings| settings.for_data(&dataset));
         let settings = settings.as_ref();
@@ -149,7 +152,7 @@ impl Train {
             Some(settings) => findings(&dataset, settings, &self.choices.given()),
             None => findings(&dataset, &run::interrupted(folder)?.settings, &[]),
         };
-        let majority = progap_graph::summary::majority_baseline(&dataset);
+        laps.lap("checking");
         let (start, cpu) = (Instant::now(), ui::cpu_seconds());
         let view = Training::new(!self.quiet && !self.json);
         let mut observer = |progress: &Progress| {
@@ -169,8 +172,11 @@ impl Train {
             None => progap::resume(&dataset, folder, &mut observer),
         };
         let release = release.map_err(|error| resumable(error, folder))?;
+        let (seconds, cpu_seconds) = (start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu);
         drop(view);
-        Ok(report(&release, remarks, majority, start.elapsed().as_secs_f64(), ui::cpu_seconds() - cpu))
+        let trained = release.cost()?.map(|cost| cost.stages).unwrap_or_default();
+        laps.lap_with(trained, "planning");
+        report(&release, &dataset, remarks, Times { seconds, cpu_seconds, stages: laps.stages() })
     }
 
     /// The budget that is charged; what the owner must know about it is said before anything is.

@@ -1,7 +1,7 @@
 //! What a report says class by class.
 
 use progap::Release;
-use progap::assessment::{Assessment, ClassScore, wilson_interval};
+use progap::assessment::{Assessment, ClassScore, Metric, Scores, wilson_interval};
 use progap_graph::{Dataset, Part};
 
 use super::content::{Bin, Block, Calibration, Cell, Figure, Matrix, Plot, Section, Table, Tone};
@@ -13,19 +13,15 @@ const MANY_CLASSES: usize = 8;
 
 /// Class by class, on the test nodes.
 pub(super) fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Section>> {
-    let Some(split) = release.nodes().split() else { return Ok(None) };
-    let nodes: Vec<u32> = split.nodes(Part::Test).map(|node| node as u32).collect();
-    if nodes.is_empty() {
-        return Ok(None);
-    }
-    let predictions = release.predict_nodes(&nodes)?;
-    let truth: Vec<u32> = nodes.iter().map(|&node| labelled.labels()[node as usize]).collect();
+    let Some(found) = release.assess(labelled, Part::Test)? else { return Ok(None) };
     let names = release.nodes().class_names();
-    let found = Assessment::new(&truth, &predictions.classes, &predictions.probabilities, names.len());
     let mut blocks = vec![];
     if release.metrics.unprotected {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
+    blocks.extend(
+        found.scores().map(|scores| Block::Table(metric_table(&scores, release.config.settings.metric))),
+    );
     blocks.push(Block::Table(class_table(&found, names)));
     let (confusion, calibration) = (confusion(&found, names), calibration(&found));
     if names.len() > MANY_CLASSES {
@@ -34,6 +30,29 @@ pub(super) fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Se
         blocks.push(Block::Panels(vec![confusion, calibration]));
     }
     Ok(Some(section("classes", "Class by class", blocks)))
+}
+
+fn metric_table(scores: &Scores, chosen_by: Metric) -> Table {
+    let row = |&metric: &Metric| {
+        let value = scores.get(metric);
+        let cell = match metric {
+            _ if !value.is_finite() => Cell::missing(),
+            Metric::LogLoss => Cell::number(value, format!("{value:.4}")),
+            _ => Cell::percent(value),
+        };
+        let cells = vec![Cell::text(metric.words()), cell];
+        if metric == chosen_by { cells.into_iter().map(Cell::bold).collect() } else { cells }
+    };
+    Table {
+        id: "metrics".into(),
+        caption: "Metrics on the test nodes. Balanced accuracy and macro F1: means over the classes, each counting the same. \
+                  AUROC and average precision: each class against all others, and their mean; of two classes, the average \
+                  precision of the rarer one. Of log loss and calibration error less is better. In bold, the one that chooses \
+                  epochs where validation nodes do."
+            .into(),
+        columns: ["metric", "test nodes"].map(String::from).to_vec(),
+        rows: Metric::ALL.iter().map(row).collect(),
+    }
 }
 
 fn class_table(found: &Assessment, names: &[String]) -> Table {
@@ -45,6 +64,8 @@ fn class_table(found: &Assessment, names: &[String]) -> Table {
             score(class.precision),
             score(class.recall),
             score(class.f1),
+            score(class.auroc),
+            score(class.average_precision),
         ]
     };
     let mut rows: Vec<_> = names.iter().zip(&found.classes).map(row).collect();
@@ -55,6 +76,8 @@ fn class_table(found: &Assessment, names: &[String]) -> Table {
             score(found.mean(|class| class.precision)),
             score(found.mean(|class| class.recall)),
             score(found.mean(|class| class.f1)),
+            score(found.mean(|class| class.auroc)),
+            score(found.mean(|class| class.average_precision)),
         ]
         .map(Cell::bold)
         .to_vec(),
@@ -62,10 +85,11 @@ fn class_table(found: &Assessment, names: &[String]) -> Table {
     Table {
         id: "classes".into(),
         caption: "Test nodes by class. Precision: of those predicted to be in the class, the share that is. Recall: of \
-                  those in the class, the share that is found. F1: their harmonic mean. A dash is a share of nothing, and \
+                  those in the class, the share that is found. F1: their harmonic mean. AUROC: the probability that a \
+                  node of the class is given a larger probability of it than another. A dash is a share of nothing, and \
                   no part of the mean."
             .into(),
-        columns: ["class", "test nodes", "precision", "recall", "F1"].map(String::from).to_vec(),
+        columns: ["class", "test nodes", "precision", "recall", "F1", "AUROC", "average precision"].map(String::from).to_vec(),
         rows,
     }
 }

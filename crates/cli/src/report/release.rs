@@ -324,6 +324,14 @@ fn cost_section(release: &Release, cost: Option<Cost>) -> Section {
             if cost.cpu_seconds > 0.0 {
                 facts.push(fact("processor time", format!("{:.1} s{since}", cost.cpu_seconds)));
             }
+            if !cost.stages.is_empty() {
+                let stages: Vec<String> = cost
+                    .stages
+                    .iter()
+                    .map(|stage| format!("{} {:.2} s", stage.name, stage.seconds))
+                    .collect();
+                facts.push(fact("of it", stages.join(", ")));
+            }
             if cost.peak_memory_bytes > 0 {
                 let memory = ui::bytes(cost.peak_memory_bytes as usize);
                 facts.push(fact("peak memory", format!("{memory}, data included")));
@@ -419,6 +427,7 @@ mod tests {
             loss: None,
             train_accuracy: None,
             val_accuracy,
+            val_score: None,
             judged: None,
         };
         let history = [record(0, 1, 0.4), record(0, 2, f64::NAN), record(1, 1, 0.6)];

@@ -118,7 +118,7 @@ fn per_sample<T: Default + Send>(
         return Err(Error::BatchNormPerSample);
     }
     let ready = Ready::per_sample(network);
-    let mut passes = Passes::single(network, batch.inputs, batch.rows);
+    let mut passes = Passes::single_of_samples(network, batch.inputs, batch.rows);
     let mut parts = passes.parts(|| (T::default(), Kept::new(&network.values.layout)));
     passes.run(&ready, &mut parts, |block, (part, kept)| {
         kept.rows = block.rows.len();

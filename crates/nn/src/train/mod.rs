@@ -17,12 +17,19 @@ use crate::pool::Lent;
 
 /// Rows in the smallest chunk worth a thread's attention.
 const CHUNK: usize = 2048;
+/// The same where every row's gradient is looked at by itself, which takes about ten times as long.
+const SAMPLE_CHUNK: usize = 384;
 /// The most chunks: each has gradient sums of its own.
 const CHUNKS: usize = 64;
 
 /// Cuts rows into a power of two of chunks of about the same size; only the number of rows decides how.
 pub(crate) fn chunks(rows: &[u32]) -> Vec<&[u32]> {
-    let count = rows.len().div_ceil(CHUNK).next_power_of_two().min(CHUNKS);
+    chunks_of(rows, CHUNK)
+}
+
+/// As [`chunks`], where a chunk of `least` rows is worth a thread's attention.
+fn chunks_of(rows: &[u32], least: usize) -> Vec<&[u32]> {
+    let count = rows.len().div_ceil(least).next_power_of_two().min(CHUNKS);
     let size = rows.len().div_ceil(count).next_multiple_of(BLOCK);
     rows.chunks(size.max(1)).collect()
 }
@@ -33,6 +40,8 @@ pub(crate) struct Passes<'n, 'a> {
     network: &'n Network,
     inputs: &'a Inputs<'a>,
     rows: &'a [u32],
+    /// Rows in the smallest chunk worth a thread's attention.
+    least: usize,
     kept: Option<Vec<Lent<'n, Trace>>>,
     /// Every second pass over kept traces goes backwards: it starts with what the one before left in cache.
     backwards: bool,
@@ -44,12 +53,17 @@ impl<'n, 'a> Passes<'n, 'a> {
         let blocks = rows.len().div_ceil(BLOCK);
         let fits = blocks * Trace::values(network) <= most;
         let kept = fits.then(|| (0..blocks).map(|_| network.trace()).collect());
-        Passes { network, inputs, rows, kept, backwards: false }
+        Passes { network, inputs, rows, least: CHUNK, kept, backwards: false }
     }
 
     /// For a single pass.
     pub fn single(network: &'n Network, inputs: &'a Inputs<'a>, rows: &'a [u32]) -> Self {
-        Passes { network, inputs, rows, kept: None, backwards: false }
+        Passes { network, inputs, rows, least: CHUNK, kept: None, backwards: false }
+    }
+
+    /// For a single pass that takes long for each row: smaller chunks are worth a thread's attention.
+    pub fn single_of_samples(network: &'n Network, inputs: &'a Inputs<'a>, rows: &'a [u32]) -> Self {
+        Passes { least: SAMPLE_CHUNK, ..Passes::single(network, inputs, rows) }
     }
 
     pub fn are_kept(&self) -> bool {
@@ -58,7 +72,7 @@ impl<'n, 'a> Passes<'n, 'a> {
 
     /// One value for each chunk of rows.
     pub fn parts<P>(&self, new: impl Fn() -> P) -> Vec<P> {
-        chunks(self.rows).iter().map(|_| new()).collect()
+        chunks_of(self.rows, self.least).iter().map(|_| new()).collect()
     }
 
     /// Does `work` on every block, chunks of them in parallel; each chunk has a part of its own.
@@ -68,7 +82,7 @@ impl<'n, 'a> Passes<'n, 'a> {
         parts: &mut [P],
         work: impl Fn(&mut Block<'_, 'a>, &mut P) + Sync,
     ) {
-        let (network, inputs, chunks) = (self.network, self.inputs, chunks(self.rows));
+        let (network, inputs, chunks) = (self.network, self.inputs, chunks_of(self.rows, self.least));
         let size = chunks.first().map_or(1, |chunk| chunk.len().div_ceil(BLOCK));
         let chunks = chunks.into_par_iter().zip(parts);
         let Some(traces) = &mut self.kept else {

@@ -47,39 +47,6 @@ impl Bernoulli {
         let (leading, drawn) = ((threshold >> 96) as u32, stream.next_u32());
         if drawn == leading { below_rest(threshold, stream) } else { drawn < leading }
     }
-
-    /// The items whose toss shows `true`, one toss each: eight bits are compared first, 120 more only on a tie. Reads a
-    /// quarter of the words that tossing with [`sample`](Self::sample) does, in another order.
-    pub fn choose<S: Source, T: Copy>(self, stream: &mut Stream<S>, items: &[T]) -> Vec<T> {
-        const AT_ONCE: usize = 16;
-        let Some(threshold) = self.threshold else { return items.to_vec() };
-        let leading = (threshold >> 120) as u8;
-        let mut chosen = Vec::new();
-        let mut left = items;
-        while !left.is_empty() {
-            let (bytes, read) = stream.bytes(left.len());
-            let (now, after) = left.split_at(read);
-            for (drawn, items) in bytes[..read].chunks(AT_ONCE).zip(now.chunks(AT_ONCE)) {
-                // Few are chosen: most groups are passed over in one comparison.
-                if !drawn.iter().fold(false, |any, &byte| any | (byte <= leading)) {
-                    continue;
-                }
-                for (&byte, &item) in drawn.iter().zip(items) {
-                    if byte < leading || (byte == leading && below_rest_of_120(threshold, stream)) {
-                        chosen.push(item);
-                    }
-                }
-            }
-            left = after;
-        }
-        chosen
-    }
-}
-
-/// Whether 120 more bits are below those of the threshold.
-#[cold]
-fn below_rest_of_120<S: Source>(threshold: u128, stream: &mut Stream<S>) -> bool {
-    stream.next_u128() >> 8 < threshold & (u128::MAX >> 8)
 }
 
 /// Whether 96 more bits are below those of the threshold.
@@ -165,7 +132,6 @@ impl RandomisedResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Randomness;
 
     /// The words of a 128-bit number, the first first.
     fn words(bits: u128) -> [u32; 4] {
@@ -182,72 +148,7 @@ mod tests {
                 [(threshold - (1 << shift), true), (threshold, false), (threshold + (1 << shift), false)]
             {
                 assert_eq!(coin.sample(&mut Stream::scripted(&words(drawn))), shows, "{drawn:x}");
-                // The first byte, with three that are not used, then the rest in four words of which eight bits are not used.
-                let rest = words(drawn << 8);
-                let script = [(drawn >> 120) as u32, rest[0], rest[1], rest[2], rest[3]];
-                let chosen = coin.choose(&mut Stream::scripted(&script), &[7]);
-                assert_eq!(chosen, vec![7; usize::from(shows)], "{drawn:x}");
             }
         }
-    }
-
-    /// Every item has its own coin: shares within five standard deviations (a false alarm in 10^6 runs), independent of the
-    /// place in a group or a buffer, and nothing is chosen twice or out of order.
-    #[test]
-    fn choosing_is_one_toss_for_each_item() {
-        let items: Vec<u32> = (0..5000).collect();
-        let rounds = 400;
-        for p in [0.0, 1e-3, 0.018, 1.0 / 256.0, 0.5, 0.999, 1.0] {
-            let coin = Bernoulli::new(p).unwrap();
-            let mut stream = Randomness::from_seed(5).purpose("coins").unwrap().stream();
-            let mut by_place = [[0u32; 16], [0; 16]];
-            let mut total = 0;
-            for _ in 0..rounds {
-                let chosen = coin.choose(&mut stream, &items);
-                assert!(chosen.is_sorted_by(|a, b| a < b));
-                total += chosen.len();
-                for &item in &chosen {
-                    by_place[0][item as usize % 16] += 1;
-                    by_place[1][item as usize * 16 / 5000] += 1;
-                }
-            }
-            let near = |count: f64, tosses: f64| {
-                assert!((count - p * tosses).abs() <= 5.0 * (tosses * p * (1.0 - p)).sqrt(), "{p}: {count}");
-            };
-            let tosses = f64::from(rounds) * 5000.0;
-            near(total as f64, tosses);
-            for (place, &count) in by_place[0].iter().enumerate() {
-                let here = (place..5000).step_by(16).count();
-                near(f64::from(count), f64::from(rounds) * here as f64);
-            }
-            for (place, &count) in by_place[1].iter().enumerate() {
-                let here = (0..5000).filter(|item| item * 16 / 5000 == place).count();
-                near(f64::from(count), f64::from(rounds) * here as f64);
-            }
-        }
-    }
-
-    /// Ties read their bits after the bytes of the group, one tie after the other.
-    #[test]
-    fn ties_between_other_tosses_are_decided_one_by_one() {
-        let coin = Bernoulli::from_bits(9 << 120 | 5 << 96);
-        let items: Vec<u32> = (0..6).collect();
-        let script = [
-            u32::from_le_bytes([8, 9, 10, 9]),
-            u32::from_le_bytes([9, 0, 0, 0]),
-            4 << 8,
-            0,
-            0,
-            0,
-            5 << 8,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        ];
-        assert_eq!(coin.choose(&mut Stream::scripted(&script), &items), [0, 1, 4, 5]);
     }
 }

@@ -8,6 +8,7 @@
 //! | Laplace noise on integers | [`RoundedLaplace`], [`Scale`] |
 //! | exact coins, randomised response | [`Bernoulli`], [`RandomisedResponse`], [`bernoulli`] |
 //! | randomised response on long lists of bits | [`SparseResponse`] |
+//! | which records join a batch | [`PoissonSample`] |
 //! | messages as integers | [`Quantiser`], [`SenderBound`] |
 //! | what tables of noise cost | [`tables`] |
 //! | gradient sums as integers | [`GradientGrid`] |
@@ -24,6 +25,7 @@ mod key;
 mod laplace;
 mod masses;
 mod message;
+mod poisson;
 mod release;
 mod response;
 mod source;
@@ -37,6 +39,7 @@ pub use gradient::{GradientGrid, Summation};
 pub use key::RunKey;
 pub use laplace::{RoundedLaplace, Scale};
 pub use message::{MessageInt, MessageType, NormBudget, Quantiser, SenderBound, choose_scale};
+pub use poisson::PoissonSample;
 pub use release::Noisy;
 pub use response::SparseResponse;
 pub use source::{AnySource, Provenance, Reproducible, Secure, Source};

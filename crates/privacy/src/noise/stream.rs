@@ -252,20 +252,6 @@ impl<S: Source> Stream<S> {
         debug_assert!(self.position <= BUFFER);
     }
 
-    /// Up to `wanted` fresh random bytes, at least one: as many as the words at hand have, and how many that is. Of a word
-    /// that is read in part the rest is dropped.
-    pub(crate) fn bytes(&mut self, wanted: usize) -> ([u8; 4 * BUFFER], usize) {
-        let mut bytes = [0; 4 * BUFFER];
-        let words = self.unread();
-        let read = wanted.min(4 * words.len());
-        let used = read.div_ceil(4);
-        for (place, word) in bytes.chunks_exact_mut(4).zip(&words[..used]) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        self.advance(used);
-        (bytes, read)
-    }
-
     fn refill(&mut self) {
         let mut bytes = [0_u8; 4 * BUFFER];
         self.cipher.fill_bytes(&mut bytes);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::DataSpec;
 use super::grid::Change;
 use super::tuning::Tuning;
-use crate::settings::{Level, Method};
+use crate::settings::{Level, Method, Metric};
 
 /// The experiments that consist of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +60,8 @@ pub struct Options {
     pub preset: Preset,
     /// Settings for all runs.
     pub changes: Vec<Change>,
+    /// The metric that is shown; where validation nodes choose epochs, also the one by which they do.
+    pub metric: Metric,
 }
 
 impl Options {
@@ -75,6 +77,7 @@ impl Options {
             tuning: Tuning::None,
             preset: Preset::Default,
             changes: vec![],
+            metric: Metric::Accuracy,
         }
     }
 }

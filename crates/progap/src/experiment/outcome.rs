@@ -28,7 +28,7 @@ pub struct TuningCost {
 /// What came of a cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// The test accuracy of each split, by the chosen settings.
+    /// The metric of the experiment on the test nodes of each split, by the chosen settings.
     pub values: Vec<f64>,
     /// The mean validation accuracy by which they were chosen.
     pub val: f64,
@@ -93,7 +93,7 @@ pub fn outcome(experiment: &Experiment, cell: &Cell, results: &HashMap<String, S
     outcome.val = mean(&vals);
     outcome.seconds = mean(&chosen.iter().map(|(_, _, seconds)| *seconds).collect::<Vec<_>>());
     for (job, finished, _) in chosen {
-        outcome.values.push(finished.test);
+        outcome.values.push(finished.score(experiment.metric));
         outcome.curves.push(finished.curve.clone());
         outcome.stages.push(finished.stages.clone());
         outcome.chosen = Some(Settings { seed: None, ..job.settings.clone() });
@@ -169,7 +169,8 @@ mod tests {
         let (method, level) = (settings(1).method, Level::Edge);
         let candidates = vec![settings(1), settings(2)];
         let cell = Cell { data, method, level, epsilon: Some(1.0), variant: vec![], candidates };
-        Experiment { name: Name::Table2, runs: 3, tuning, cells: vec![cell], left_out: vec![] }
+        let metric = crate::settings::Metric::Accuracy;
+        Experiment { name: Name::Table2, runs: 3, tuning, cells: vec![cell], left_out: vec![], metric }
     }
 
     /// Results in which depth 2 is better on validation nodes and worse on test nodes.
@@ -187,6 +188,7 @@ mod tests {
                 train_nodes: 1000,
                 val_nodes: 100,
                 sizes: None,
+                scores: None,
             };
             let (data, fingerprint) = (job.data.name.clone(), String::new());
             let settings = Some(job.settings.clone());

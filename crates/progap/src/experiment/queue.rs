@@ -178,7 +178,7 @@ impl Queue<'_> {
         }
         let mut observer = |_: &_| if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let dataset = &loaded.dataset;
-        let metrics =
+        let measured =
             fit_in_memory(dataset, &loaded.fingerprint, &job.settings.checked()?, self.cache, &mut observer)?;
         let nodes = |part| dataset.split().map_or(0, |split| split.count(part));
         let sizes = PublicSizes {
@@ -188,6 +188,6 @@ impl Queue<'_> {
             columns: dataset.features().columns(),
             classes: dataset.classes(),
         };
-        Ok(Finished::new(&metrics, sizes, nodes(Part::Val)))
+        Ok(Finished::new(&measured, sizes, nodes(Part::Val)))
     }
 }

@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Job;
 use super::job::sorted;
+use crate::assessment::{Metric, Scores};
 use crate::error::InFile;
 use crate::plan::PublicSizes;
-use crate::release::Metrics;
+use crate::run::Measured;
 use crate::settings::Settings;
 use crate::{Error, Result, sqlite};
 
@@ -52,6 +53,9 @@ pub struct Finished {
     /// All public sizes; not in runs that were stored without them.
     #[serde(default)]
     pub sizes: Option<PublicSizes>,
+    /// Every metric on the test nodes; not in runs that were stored without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Scores>,
 }
 
 /// Accuracies epoch by epoch, rounded to five digits.
@@ -66,8 +70,8 @@ pub struct Curve {
 }
 
 impl Finished {
-    /// What is kept of a run's metrics.
-    pub fn new(metrics: &Metrics, sizes: PublicSizes, val_nodes: usize) -> Finished {
+    /// What is kept of a run.
+    pub fn new(Measured { metrics, scores }: &Measured, sizes: PublicSizes, val_nodes: usize) -> Finished {
         let finite = |value: f64| value.is_finite().then_some(value);
         let rounded = |value: Option<f64>| value.and_then(finite).map(|v| (v * 1e5).round() / 1e5);
         let mut curve = Curve::default();
@@ -89,6 +93,15 @@ impl Finished {
             train_nodes: sizes.train_nodes,
             val_nodes,
             sizes: Some(sizes),
+            scores: scores.clone(),
+        }
+    }
+
+    /// A metric on the test nodes; not a number where it is not known.
+    pub fn score(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Accuracy => self.test,
+            _ => self.scores.as_ref().map_or(f64::NAN, |scores| scores.get(metric)),
         }
     }
 }
@@ -391,7 +404,19 @@ mod tests {
     fn finished(test: f64) -> std::result::Result<Finished, String> {
         let curve = Curve { epochs: vec![2], train: vec![Some(0.1), None], val: vec![None, Some(0.2)] };
         let (val, train, stages) = (None, Some(0.5), vec![test]);
-        Ok(Finished { test, val, train, stages, curve, edges: 10, train_nodes: 5, val_nodes: 2, sizes: None })
+        let (sizes, scores) = (None, None);
+        Ok(Finished {
+            test,
+            val,
+            train,
+            stages,
+            curve,
+            edges: 10,
+            train_nodes: 5,
+            val_nodes: 2,
+            sizes,
+            scores,
+        })
     }
 
     fn place() -> (tempfile::TempDir, PathBuf) {

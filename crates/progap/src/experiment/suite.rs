@@ -7,7 +7,7 @@ use super::grid::refuse_changes_in_vain;
 use super::options::{Name, Options};
 use super::tuning::{Tuning, trials};
 use super::{DataSpec, Job};
-use crate::settings::{Level, Method, Settings};
+use crate::settings::{Level, Method, Metric, Settings};
 use crate::{Error, Result};
 
 /// One figure of an experiment: several settings to choose from, each run several times.
@@ -40,6 +40,8 @@ pub struct Experiment {
     pub cells: Vec<Cell>,
     /// Variants that a method does not have, and why.
     pub left_out: Vec<String>,
+    /// The metric that is shown.
+    pub metric: Metric,
 }
 impl Experiment {
     /// The cells of an experiment of the paper.
@@ -61,7 +63,14 @@ impl Experiment {
     /// An experiment of these cells.
     pub(super) fn of(name: Name, options: &Options, cells: Vec<Cell>) -> Result<Experiment> {
         let mut unique: Vec<Cell> = Vec::new();
-        for cell in cells {
+        for mut cell in cells {
+            let chooses = |settings: &&mut Settings| settings.without_effect("metric").is_none();
+            if options.metric != Metric::Accuracy {
+                cell.candidates
+                    .iter_mut()
+                    .filter(chooses)
+                    .for_each(|settings| settings.metric = options.metric);
+            }
             if !unique.contains(&cell) {
                 unique.push(cell);
             }
@@ -71,7 +80,8 @@ impl Experiment {
                 "there is nothing to run: no data set, method, level and settings are left together",
             ));
         }
-        Ok(Experiment { name, runs: options.runs, tuning: options.tuning, cells: unique, left_out: vec![] })
+        let &Options { runs, tuning, metric, .. } = options;
+        Ok(Experiment { name, runs, tuning, cells: unique, left_out: vec![], metric })
     }
 
     /// Every job once, in an order in which data sets are loaded once and runs find the stages of deeper ones.

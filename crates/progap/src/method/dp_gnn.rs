@@ -174,4 +174,8 @@ impl Objective for SubgraphObjective {
     fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64> {
         vault.unprotected_sage_accuracy(model.sage()?, part)
     }
+
+    fn probabilities(&self, _: &Vault, _: &Model, _: &[u32]) -> Result<Vec<f32>> {
+        Err(Error::Contradiction("rows are private at node level"))
+    }
 }

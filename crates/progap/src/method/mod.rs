@@ -16,6 +16,8 @@ mod views;
 
 use std::ops::ControlFlow;
 
+use progap_graph::Dataset;
+
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Norm};
 pub(crate) use recipe::{AuditTarget, Recipe};
@@ -23,6 +25,8 @@ pub use registry::Method;
 use trainer::{Accuracies, EpochRecord, Trainer};
 
 use crate::Result;
+use crate::calibration;
+use crate::cost::StageCost;
 use crate::ledger::Warning;
 use crate::model::Shape;
 use crate::predictor::{Link, Predictor, Reads};
@@ -84,6 +88,8 @@ pub(crate) struct Fitted {
     pub stage_accuracies: Vec<f64>,
     /// Epoch by epoch.
     pub history: Vec<EpochRecord>,
+    /// Where the time went.
+    pub stages: Vec<StageCost>,
 }
 
 impl Fitted {
@@ -98,10 +104,16 @@ impl Fitted {
         let link = |(stage, reads)| Ok(Link { model: trainer.model(stage)?.clone(), reads });
         let links = models.into_iter().map(link).collect::<Result<_>>()?;
         let choice = trainer.choice();
-        let (vault, state) = trainer.finish();
+        let (vault, state, stages) = trainer.finish();
         let predictor = Predictor::new(links, stage, aggregates);
         let (stage_accuracies, history) = (state.stage_accuracies, state.history);
-        Ok(Fitted { vault, predictor, accuracies, choice, stage_accuracies, history })
+        Ok(Fitted { vault, predictor, accuracies, choice, stage_accuracies, history, stages })
+    }
+
+    /// The same with probabilities that can be believed, where the settings ask for it.
+    pub fn calibrated(mut self, dataset: &Dataset, settings: &Settings) -> Result<Self> {
+        self.predictor.temperature = calibration::temperature(&self.predictor, dataset, settings)?;
+        Ok(self)
     }
 }
 

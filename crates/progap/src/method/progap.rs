@@ -191,7 +191,7 @@ const LEAST_ERRORS: f64 = 2.0;
 pub struct Choice {
     /// What nodes sent for each aggregate: labels first, and labels again if they helped, else embeddings.
     pub messages: Vec<Messages>,
-    /// The stage whose model is released: the last one with the best accuracy.
+    /// The stage whose model is released: the last one with the best accuracy, or the best by the metric that was asked for.
     pub stage: usize,
 }
 
@@ -213,7 +213,11 @@ fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Opt
     let helped = after - before >= (LEAST_HELP * (1.0 - before)).max(LEAST_ERRORS * standard_error);
     let later = if helped { Messages::Labels } else { Messages::Embeddings };
     let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
-    let better = |best: usize, stage: usize| if accuracy(stage) >= accuracy(best) { stage } else { best };
+    let merit = |stage: usize| {
+        let epochs = history.iter().filter(|record| record.stage == stage);
+        epochs.map(|record| record.merit(settings.metric)).fold(f64::NAN, f64::max)
+    };
+    let better = |best: usize, stage: usize| if merit(stage) >= merit(best) { stage } else { best };
     Some(Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) })
 }
 
@@ -246,6 +250,7 @@ mod tests {
             loss: None,
             train_accuracy: None,
             val_accuracy,
+            val_score: None,
             judged: None,
         };
         let history: Vec<EpochRecord> = accuracies.iter().map(record).collect();

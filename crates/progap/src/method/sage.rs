@@ -5,7 +5,7 @@ use progap_graph::{Graph, Part};
 use progap_nn::{Batch, Optimiser, SageArchitecture, sage_epoch};
 
 use super::catalogue::Entry;
-use super::trainer::{Objective, StepContext, Trainer};
+use super::trainer::{Objective, StepContext, Trainer, row_weights};
 use super::{Choice, Fitted, Method, Recipe, activation, jk, norm, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::propagate::Senders;
@@ -117,6 +117,11 @@ impl Objective for GraphObjective<'_> {
         let rows = public_rows(context.vault)?;
         let inputs = rows.own()?;
         let batch = Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?;
+        let weights = context.vault.class_weights().map(|weights| row_weights(rows.labels(), &weights));
+        let batch = match &weights {
+            Some(weights) => batch.weighted(weights)?,
+            None => batch,
+        };
         let stats =
             sage_epoch(model.sage_mut()?, optimiser, batch, &self.senders, context.seed ^ done as u64)?;
         Ok((Some(stats.loss), Some(stats.accuracy)))
@@ -130,5 +135,11 @@ impl Objective for GraphObjective<'_> {
         }
         let batch = Batch::new(&inputs, rows.labels(), &nodes, rows.classes())?;
         Ok(model.sage()?.accuracy_along(batch, &self.senders)?)
+    }
+
+    fn probabilities(&self, vault: &Vault, model: &Model, nodes: &[u32]) -> Result<Vec<f32>> {
+        let (inputs, sage) = (public_rows(vault)?.own()?, model.sage()?);
+        let near = sage.aggregates(&inputs, &self.senders)?;
+        Ok(sage.probabilities(&inputs, &near.iter().map(Vec::as_slice).collect::<Vec<_>>(), nodes)?)
     }
 }

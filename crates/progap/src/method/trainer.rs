@@ -6,11 +6,13 @@
 //! it. So no method has code of its own for crashes.
 
 use progap_graph::{Buffer, Graph, Part};
-use progap_nn::{Adam, Batch, Optimiser, Packed, accuracy, apply, epoch};
+use progap_nn::{Adam, Batch, Optimiser, Packed, accuracy, apply, epoch, probabilities};
 use progap_privacy::noise::{GradientGrid, RunKey};
 use serde::{Deserialize, Serialize};
 
 use super::{Choice, Observer, Progress};
+use crate::assessment::{Assessment, Metric};
+use crate::cost::{Laps, StageCost};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::query::{Queries, Query};
@@ -33,9 +35,22 @@ pub struct EpochRecord {
     /// The accuracy on the validation nodes; not a number where there are none.
     #[serde(deserialize_with = "crate::files::number_or_nan")]
     pub val_accuracy: f64,
+    /// The metric by which epochs are chosen, on the validation nodes; absent where that is the accuracy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val_score: Option<f64>,
     /// In the method views: what later stages and the release are chosen by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
+}
+
+impl EpochRecord {
+    /// How good the epoch is by the metric that chooses: the more the better, and not a number where it cannot be said.
+    pub(crate) fn merit(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Accuracy => self.val_accuracy,
+            _ => metric.oriented(self.val_score.unwrap_or(f64::NAN)),
+        }
+    }
 }
 
 /// How good a stage of two views is.
@@ -66,7 +81,7 @@ pub struct State {
     pub model: Option<Model>,
     /// Its optimiser, if an epoch is done.
     pub optimiser: Option<Optimiser>,
-    /// Its best model so far, with the validation accuracy.
+    /// Its best model so far, with its merit on the validation nodes.
     pub best: Option<(f64, Model)>,
     /// What happened.
     pub history: Vec<EpochRecord>,
@@ -129,6 +144,20 @@ pub(crate) trait Objective {
 
     /// The accuracy on a part of the nodes, **without any protection**.
     fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64>;
+
+    /// The class probabilities of some nodes, where rows are public: a row of classes for each.
+    fn probabilities(&self, vault: &Vault, model: &Model, nodes: &[u32]) -> Result<Vec<f32>>;
+}
+
+/// How good a model is on the validation nodes by a metric other than the accuracy; nothing where there are none, or where the metric
+/// says nothing about them.
+fn val_score(objective: &dyn Objective, vault: &Vault, model: &Model, metric: Metric) -> Result<Option<f64>> {
+    let rows = vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+    let nodes = rows.nodes(Part::Val);
+    let probabilities = objective.probabilities(vault, model, &nodes)?;
+    let truth: Vec<u32> = nodes.iter().map(|&node| rows.labels()[node as usize]).collect();
+    let scores = Assessment::of_probabilities(&truth, &probabilities, rows.classes()).scores();
+    Ok(scores.map(|scores| scores.get(metric)).filter(|score| score.is_finite()))
 }
 
 /// What an epoch works with.
@@ -182,6 +211,7 @@ pub(crate) struct Trainer<'r> {
     state: State,
     store: &'r mut dyn CheckpointStore,
     observer: &'r mut dyn Observer,
+    laps: Laps,
 }
 
 impl<'r> Trainer<'r> {
@@ -197,7 +227,18 @@ impl<'r> Trainer<'r> {
         observer: &'r mut dyn Observer,
     ) -> Self {
         vault.resume(std::mem::take(&mut state.asked));
-        Trainer { vault, settings, plan, shape, seed, grid: None, state, store, observer }
+        Trainer {
+            vault,
+            settings,
+            plan,
+            shape,
+            seed,
+            grid: None,
+            state,
+            store,
+            observer,
+            laps: Laps::start(),
+        }
     }
 
     /// A seed for the initial values of a stage.
@@ -250,6 +291,7 @@ impl<'r> Trainer<'r> {
             }
         };
         aggregates.push(Aggregate { values, width });
+        self.laps.lap("aggregation");
         Ok(())
     }
 
@@ -262,6 +304,7 @@ impl<'r> Trainer<'r> {
         let graph = self.vault.noisy_graph(self.plan, available)?;
         self.vault.forget();
         self.store.keep_graph(&graph, self.vault.key())?;
+        self.laps.lap("noisy graph");
         Ok(graph)
     }
 
@@ -305,21 +348,29 @@ impl<'r> Trainer<'r> {
                 known => known,
             };
             let val_accuracy = objective.accuracy(&self.vault, &model, Part::Val)?;
+            let val_score = match settings.metric {
+                Metric::Accuracy => None,
+                _ if settings.selection == Selection::LastEpoch => None,
+                metric => val_score(objective, &self.vault, &model, metric)?,
+            };
             self.vault.forget();
             self.state.epoch = done;
-            self.state.history.push(EpochRecord {
+            let record = EpochRecord {
                 stage,
                 epoch: done,
                 loss,
                 train_accuracy,
                 val_accuracy,
+                val_score,
                 judged: None,
-            });
+            };
+            let merit = record.merit(settings.metric);
+            self.state.history.push(record);
             // NaN (no validation nodes) never is the best: then the last epoch is kept.
             if settings.selection == Selection::BestValidation
-                && self.state.best.as_ref().is_none_or(|(best, _)| val_accuracy > *best)
+                && self.state.best.as_ref().is_none_or(|(best, _)| merit > *best || best.is_nan())
             {
-                self.state.best = Some((val_accuracy, model.clone()));
+                self.state.best = Some((merit, model.clone()));
             }
             let progress = Progress {
                 stage,
@@ -343,7 +394,7 @@ impl<'r> Trainer<'r> {
             optimiser = self.state.optimiser.take().expect("it was put there");
         }
         let kept = match (settings.selection, self.state.best.take()) {
-            (Selection::BestValidation, Some((accuracy, best))) if accuracy.is_finite() => best,
+            (Selection::BestValidation, Some((merit, best))) if merit.is_finite() => best,
             _ => model,
         };
         if !kept.is_finite() {
@@ -357,7 +408,9 @@ impl<'r> Trainer<'r> {
         self.state.epoch = 0;
         self.state.finished.push(kept);
         self.state.asked = self.vault.asked().clone();
-        self.store.save(&self.state, self.vault.key())
+        self.store.save(&self.state, self.vault.key())?;
+        self.laps.lap("training");
+        Ok(())
     }
 
     /// Fits the model of a stage at once, without epochs; a stage that is done is not fitted again.
@@ -379,8 +432,9 @@ impl<'r> Trainer<'r> {
         let train_accuracy = Some(accuracy(&model, Part::Train)?);
         let (val_accuracy, test) = (accuracy(&model, Part::Val)?, accuracy(&model, Part::Test)?);
         self.vault.forget();
-        let (loss, judged) = (None, Some(judged));
-        self.state.history.push(EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, judged });
+        let (loss, val_score, judged) = (None, None, Some(judged));
+        let record = EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, val_score, judged };
+        self.state.history.push(record);
         self.state.stage_accuracies.push(test);
         self.state.finished.push(model);
         self.state.asked = self.vault.asked().clone();
@@ -438,9 +492,10 @@ impl<'r> Trainer<'r> {
             .collect()
     }
 
-    /// What remains when all is done: the vault, the models of all stages, and what happened.
-    pub fn finish(self) -> (Vault, State) {
-        (self.vault, self.state)
+    /// What remains when all is done: the vault, the models of all stages and what happened, and where the time went.
+    pub fn finish(mut self) -> (Vault, State, Vec<StageCost>) {
+        self.laps.lap("evaluation");
+        (self.vault, self.state, self.laps.stages())
     }
 }
 
@@ -458,6 +513,8 @@ pub(crate) fn new_optimiser(settings: &Settings) -> Result<Optimiser> {
 pub(crate) struct RowObjective<'a> {
     aggregates: &'a Aggregates,
     train: Vec<u32>,
+    /// How much each class counts, where that is not the same.
+    class_weights: Option<Vec<f32>>,
     /// Made for the first epoch, where rows are public.
     copies: Option<Copies>,
 }
@@ -471,8 +528,13 @@ struct Copies {
 impl<'a> RowObjective<'a> {
     pub fn new(vault: &Vault, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
-        RowObjective { aggregates, train, copies: None }
+        RowObjective { aggregates, train, class_weights: vault.class_weights(), copies: None }
     }
+}
+
+/// The weight of each row by its label. Rows without a label are in no batch.
+pub(crate) fn row_weights(labels: &[u32], class_weights: &[f32]) -> Vec<f32> {
+    labels.iter().map(|&label| class_weights.get(label as usize).copied().unwrap_or(0.0)).collect()
 }
 
 impl Objective for RowObjective<'_> {
@@ -502,6 +564,13 @@ impl Objective for RowObjective<'_> {
                 Some(packed) => packed.batch(&inputs, rows.classes())?,
                 None => Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?,
             };
+            let weights = self.class_weights.as_ref().map(|weights| {
+                row_weights(packed.map_or_else(|| rows.labels(), |packed| packed.labels()), weights)
+            });
+            let batch = match &weights {
+                Some(weights) => batch.weighted(weights)?,
+                None => batch,
+            };
             let stats = epoch(network, optimiser, batch, context.seed ^ (stage as u64) << 32 ^ done as u64)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
@@ -524,5 +593,10 @@ impl Objective for RowObjective<'_> {
             }
             _ => vault.unprotected_accuracy(network, self.aggregates, part),
         }
+    }
+
+    fn probabilities(&self, vault: &Vault, model: &Model, nodes: &[u32]) -> Result<Vec<f32>> {
+        let rows = vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+        Ok(probabilities(model.network()?, &rows.inputs(self.aggregates)?, nodes)?)
     }
 }

@@ -259,14 +259,14 @@ fn without_rows(nodes: &Dataset) -> Result<Dataset> {
 }
 
 /// A folder beside the one that an export gets; it goes away unless it takes that name.
-struct Place {
-    staged: PathBuf,
+pub(super) struct Place {
+    pub(super) staged: PathBuf,
     #[allow(dead_code, reason = "it is removed when this is dropped")]
     around: tempfile::TempDir,
 }
 
 impl Place {
-    fn beside(out: &Path, release: &Path) -> Result<Place> {
+    pub(super) fn beside(out: &Path, release: &Path) -> Result<Place> {
         if out.symlink_metadata().is_ok() {
             return Err(Error::file(out, "it is there already, and nothing is replaced: name a new folder"));
         }
@@ -293,7 +293,7 @@ impl Place {
         Ok(Place { staged, around })
     }
 
-    fn take_name(self, out: &Path) -> Result<()> {
+    pub(super) fn take_name(self, out: &Path) -> Result<()> {
         std::fs::rename(&self.staged, out).in_file(out)?;
         // The new name itself must survive a power cut.
         #[cfg(unix)]

@@ -22,6 +22,7 @@
 mod export;
 mod guarantee;
 mod manifest;
+mod packaged;
 mod signed;
 mod statement;
 mod verify;
@@ -33,10 +34,12 @@ use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use guarantee::Guarantee;
+pub use packaged::Form;
 pub use signed::{Signed, signed};
 pub use statement::{Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_guarantee};
 
+use crate::assessment::{Assessment, most_probable};
 use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
@@ -312,6 +315,11 @@ impl Release {
             && dataset.labelled() == self.nodes.labelled()
     }
 
+    /// The stage whose model makes the predictions; 0 where it knows the features alone, in methods that have such a stage.
+    pub fn predictor_stage(&self) -> usize {
+        self.predictor.stage
+    }
+
     /// Everything in the release that predictions are made of.
     pub(crate) fn predictor(&self) -> &Predictor {
         &self.predictor
@@ -358,6 +366,19 @@ impl Release {
         self.predict_nodes(&every_node(&self.nodes))
     }
 
+    /// Compares what the model says about a part of the nodes with their labels in a data set: the one that it was trained on or,
+    /// where labels are public, [`Release::nodes`]. Nothing where the part has no nodes. With private labels it is **for the data
+    /// owner alone**.
+    ///
+    /// # Errors
+    /// As [`Release::predict`].
+    pub fn assess(&self, labelled: &Dataset, part: Part) -> Result<Option<Assessment>> {
+        if let Some(missing) = missing_for_predictions(self) {
+            return Err(Error::file(&self.folder, missing));
+        }
+        assessed(&self.predictor, &self.nodes, labelled, part)
+    }
+
     /// What is guaranteed about the release.
     pub fn guarantee(&self) -> Guarantee {
         self.statement.guarantee()
@@ -381,13 +402,27 @@ pub(crate) fn every_node(dataset: &Dataset) -> Vec<u32> {
 pub(crate) fn predictions(predictor: &Predictor, dataset: &Dataset, nodes: &[u32]) -> Result<Predictions> {
     let bytes = 4.0 * nodes.len() as f64 * dataset.classes() as f64;
     memory::check("the probabilities of all classes", bytes, memory::available())?;
-    let probabilities = predictor.probabilities(&Rows::of_nodes(dataset)?, nodes)?;
-    let best = |row: &[f32]| {
-        let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        row.iter().position(|&p| p == largest).unwrap_or(0) as u32
-    };
-    let classes = probabilities.chunks_exact(dataset.classes()).map(best).collect();
+    let mut probabilities = predictor.probabilities(&Rows::of_nodes(dataset)?, nodes)?;
+    // Classes first: rounding could make two of them equal.
+    let classes = probabilities.chunks_exact(dataset.classes()).map(most_probable).collect();
+    predictor.calibrate(&mut probabilities, dataset.classes());
     Ok(Predictions { nodes: nodes.to_vec(), classes, probabilities })
+}
+
+/// Predictions about a part of the nodes beside their labels; nothing where it has no nodes.
+pub(crate) fn assessed(
+    predictor: &Predictor,
+    nodes: &Dataset,
+    labelled: &Dataset,
+    part: Part,
+) -> Result<Option<Assessment>> {
+    let members = nodes.split().map_or(vec![], |split| split.nodes(part).map(|node| node as u32).collect());
+    if members.is_empty() {
+        return Ok(None);
+    }
+    let found = predictions(predictor, nodes, &members)?;
+    let truth: Vec<u32> = members.iter().map(|&node| labelled.labels()[node as usize]).collect();
+    Ok(Some(Assessment::new(&truth, &found.classes, &found.probabilities, nodes.classes())))
 }
 
 /// The statement of a run. What was recorded is what was asked: one that claims less is never made.

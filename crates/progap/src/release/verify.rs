@@ -132,6 +132,7 @@ pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     }
     let sizes = release.sizes();
     findings.push(measured::accuracy(release)?);
+    findings.extend(measured::temperature(release)?);
     if settings.level != Level::Node {
         let released = measured::released_stage(release);
         findings.push(measured::history(&release.metrics, settings, released));

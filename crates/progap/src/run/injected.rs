@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::folder::{RunFile, RunFolder};
 use super::{metrics, prepare, write_release};
-use crate::cost::Stopwatch;
+use crate::cost::{Laps, Stopwatch};
 use crate::method;
 use crate::method::trainer::{CheckpointStore, State, Trainer};
 use crate::plan::Plan;
@@ -100,7 +100,7 @@ fn train_given(
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);
     write_release(&folder, dataset, &plan, &fitted, &metrics)?;
-    stopwatch.stop().write(&folder.path)?;
+    stopwatch.stop(Laps::start()).write(&folder.path)?;
     folder.finish()?;
     Release::open(&folder.path)
 }

@@ -9,15 +9,16 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use progap_graph::{Buffer, Dataset, Graph};
+use progap_graph::{Buffer, Dataset, Graph, Part};
 use progap_privacy::noise::{AnySource, Randomness, RunKey};
 use serde_json::Value;
 
 use super::{metrics, prepare_by, random_bytes};
+use crate::assessment::Scores;
 use crate::method::trainer::{CheckpointStore, State, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::{Calibrations, Plan};
-use crate::release::Metrics;
+use crate::release::{self, Metrics};
 use crate::settings::{Checked, Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
@@ -85,7 +86,16 @@ fn without(settings: &Settings, names: &[&str]) -> String {
     value.to_string()
 }
 
-/// Trains on a data set and tells accuracies only; nothing is written, and no ledger is charged.
+/// What a run that leaves nothing came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Accuracies, and what happened in training.
+    pub metrics: Metrics,
+    /// Every metric on the test nodes; nothing where there are none.
+    pub scores: Option<Scores>,
+}
+
+/// Trains on a data set and tells how good the model is; nothing is written, and no ledger is charged.
 ///
 /// `fingerprint` is that of the data set. Without a seed in the settings the noise is drawn from the system.
 pub fn fit_in_memory(
@@ -94,7 +104,7 @@ pub fn fit_in_memory(
     settings: &Checked,
     cache: &StageCache,
     observer: &mut dyn Observer,
-) -> Result<Metrics> {
+) -> Result<Measured> {
     let settings = &settings.for_data(dataset);
     let dataset = &dataset.clone().prepared(settings.preparation())?;
     let plan =
@@ -129,12 +139,14 @@ fn fit(
     mut store: InMemoryRun<'_>,
     randomness: Randomness<AnySource>,
     observer: &mut dyn Observer,
-) -> Result<Metrics> {
+) -> Result<Measured> {
     let shape = (dataset.features().columns(), dataset.classes());
     let vault = Vault::new(dataset.clone(), settings, randomness)?;
     let state = std::mem::take(&mut store.begun);
     let trainer = Trainer::new(vault, settings, plan, shape, seed, state, &mut store, observer);
-    Ok(metrics(&method::fit(trainer)?, settings))
+    let fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
+    let found = release::assessed(&fitted.predictor, dataset, dataset, Part::Test)?;
+    Ok(Measured { metrics: metrics(&fitted, settings), scores: found.and_then(|found| found.scores()) })
 }
 
 /// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.
@@ -272,7 +284,7 @@ mod tests {
                 let (first, alone) =
                     (fit(&cache).expect("trained"), fit(&StageCache::default()).expect("trained"));
                 assert_eq!(first, alone, "{level} {depth}");
-                assert!(first.history.iter().all(|epoch| epoch.train_accuracy.is_some()));
+                assert!(first.metrics.history.iter().all(|epoch| epoch.train_accuracy.is_some()));
             }
             assert_eq!(cache.stages_shared(), expected, "{level}");
         }
@@ -309,7 +321,11 @@ mod tests {
             let release = crate::train(&dataset, &settings).into_folder(&folder);
             let settings = settings.checked().expect("settings");
             let metrics = fit_in_memory(&dataset, "f", &settings, &StageCache::default(), &mut ());
-            assert_eq!(metrics.expect("trained"), release.expect("trained").metrics, "{method}");
+            let (measured, release) = (metrics.expect("trained"), release.expect("trained"));
+            assert_eq!(measured.metrics, release.metrics, "{method}");
+            let found = release.assess(release.nodes(), Part::Test).expect("predictions");
+            assert_eq!(measured.scores, found.and_then(|found| found.scores()), "{method}");
+            assert_eq!(measured.scores.map(|scores| scores.accuracy), Some(release.metrics.test_accuracy));
         }
     }
 }

@@ -29,10 +29,10 @@ use progap_privacy::noise::{AnySource, Randomness};
 pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
 use folder::RunFolder;
-pub use memory::{StageCache, fit_in_memory};
+pub use memory::{Measured, StageCache, fit_in_memory};
 pub use training::{Trained, Training};
 
-use crate::cost::Stopwatch;
+use crate::cost::{Laps, Stopwatch};
 use crate::ledger::{Charge, Ledger};
 use crate::method::trainer::Trainer;
 use crate::method::{self, Fitted, Observer};
@@ -172,16 +172,19 @@ fn run_with(
     observer: &mut dyn Observer,
 ) -> Result<Release> {
     let settings = folder.run.settings.clone();
-    let stopwatch = Stopwatch::start(folder.is_resumed());
+    let (stopwatch, mut laps) = (Stopwatch::start(folder.is_resumed()), Laps::start());
     let shape = (dataset.features().columns(), dataset.classes());
     let state = folder.state(shape)?;
     let vault = Vault::new(dataset.clone(), &settings, randomness)?;
+    laps.lap("preparation");
     let seed = folder.run.model_seed;
-    let fitted =
-        method::fit(Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer))?;
+    let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer);
+    let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
+    laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     let metrics = metrics(&fitted, &settings);
     write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
-    stopwatch.stop().write(&folder.path)?;
+    laps.lap("writing");
+    stopwatch.stop(laps).write(&folder.path)?;
     folder.finish()?;
     Release::open(&folder.path)
 }

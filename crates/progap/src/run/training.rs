@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Buffer, Dataset, DatasetParts, Graph};
+use progap_graph::{Buffer, Dataset, DatasetParts, Graph, Part};
 use progap_privacy::noise::{Randomness, RunKey};
 use serde_json::Value;
 
 use super::memory::InMemoryRun;
 use super::{Account, RunFile, RunFolder, charge, charge_run, chargeable, metrics, prepare, run_in_pool};
+use crate::assessment::Assessment;
 use crate::error::InFile;
 use crate::files;
 use crate::ledger::{self, Warning};
@@ -119,7 +120,7 @@ impl<'t> Training<'t> {
             memory.watches_training = false;
             let (seed, state) = (run.model_seed, State::default());
             let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut memory, observer);
-            let fitted = method::fit(trainer)?;
+            let fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
             let metrics = metrics(&fitted, &settings);
             let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
             let no_edges = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
@@ -218,6 +219,15 @@ impl Trained {
     /// More probabilities than fit into memory.
     pub fn predict(&self) -> Result<Predictions> {
         self.predict_nodes(&release::every_node(&self.nodes))
+    }
+
+    /// Compares what the model says about a part of the nodes with their labels in the data set that it was trained on; nothing where
+    /// the part has no nodes.
+    ///
+    /// # Errors
+    /// As [`Trained::predict`].
+    pub fn assess(&self, labelled: &Dataset, part: Part) -> Result<Option<Assessment>> {
+        release::assessed(&self.predictor, &self.nodes, labelled, part)
     }
 
     /// What the model says about some nodes, by position.

@@ -4,7 +4,7 @@ use progap_graph::{Dataset, Graph};
 use serde::Serialize;
 
 use super::declaration::Declaration;
-use super::{Level, Selection, Settings};
+use super::{Calibration, ClassWeights, Level, Selection, Settings};
 use crate::method::catalogue;
 use crate::{Error, Result};
 
@@ -34,6 +34,12 @@ impl Checked {
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Checked {
         Checked(self.0.for_data(dataset))
+    }
+
+    /// As [`Settings::for_data`], where no more is known than the number of training nodes.
+    #[must_use]
+    pub fn for_train_nodes(&self, nodes: usize) -> Checked {
+        Checked(self.0.clone().with_batches_for(nodes))
     }
 
     /// As [`Settings::for_graph`]: a unit that follows from a graph works with all else, whichever it is.
@@ -93,6 +99,16 @@ impl Settings {
         if self.level == Level::Node && self.selection == Selection::BestValidation {
             return Err(Error::Contradiction(
                 "validation labels are private at node level, so they cannot choose an epoch: keep the last one",
+            ));
+        }
+        if self.level == Level::Node && self.class_weights == ClassWeights::Balanced {
+            return Err(Error::Contradiction(
+                "`class_weights balanced` counts training labels, which are private at node level: leave it out",
+            ));
+        }
+        if self.level == Level::Node && self.calibration == Calibration::Temperature {
+            return Err(Error::Contradiction(
+                "validation labels are private at node level, so they cannot calibrate probabilities: leave `calibration` out",
             ));
         }
         if self.level == Level::Node && self.dropout > 0.0 {

@@ -97,6 +97,47 @@ choices! { "selection",
     }
 }
 
+choices! { "metric",
+    /// How good predictions are, in one number.
+    Metric {
+        /// The share that is right.
+        Accuracy = "accuracy",
+        /// The mean recall of the classes: each counts the same, however rare.
+        BalancedAccuracy = "balanced-accuracy",
+        /// The mean F1 of the classes.
+        MacroF1 = "macro-f1",
+        /// The area under the curve of hits over false alarms, each class against all others.
+        Auroc = "auroc",
+        /// The average precision, each class against all others; of two classes that of the rarer one.
+        AveragePrecision = "average-precision",
+        /// The mean of -ln p of the true class; smaller is better.
+        LogLoss = "log-loss",
+        /// How far probabilities are from shares that are right; smaller is better.
+        CalibrationError = "calibration-error",
+    }
+}
+
+choices! { "calibration",
+    /// How probabilities are brought to what can be believed.
+    Calibration {
+        /// As the model gives them.
+        Off = "none",
+        /// Every logit times a factor that the validation nodes choose, whose labels must be public, so not at node level.
+        Temperature = "temperature",
+    }
+}
+
+choices! { "class_weights",
+    /// How much the classes count in training.
+    ClassWeights {
+        /// As much as they have nodes.
+        Even = "none",
+        /// All the same, however rare: a node counts n / (C n_c), with n_c of the n training nodes in its class. Labels must be
+        /// public, so not at node level.
+        Balanced = "balanced",
+    }
+}
+
 choices! { "accounting",
     /// By which theorem noise is chosen.
     Accounting {
@@ -162,5 +203,38 @@ impl DeltaRule {
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub(super) fn is_published(&self) -> bool {
         *self == DeltaRule::Published
+    }
+}
+
+impl Metric {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_accuracy(&self) -> bool {
+        *self == Metric::Accuracy
+    }
+
+    pub(super) fn accuracy() -> Metric {
+        Metric::Accuracy
+    }
+}
+
+impl ClassWeights {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn are_even(&self) -> bool {
+        *self == ClassWeights::Even
+    }
+
+    pub(super) fn even() -> ClassWeights {
+        ClassWeights::Even
+    }
+}
+
+impl Calibration {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_off(&self) -> bool {
+        *self == Calibration::Off
+    }
+
+    pub(super) fn off() -> Calibration {
+        Calibration::Off
     }
 }

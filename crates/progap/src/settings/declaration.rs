@@ -226,6 +226,9 @@ impl Declaration {
             Value::String(auto) if auto == "auto" && self.optional => Value::Null,
             other => other,
         };
+        if ["batch_size", "epochs"].contains(&self.name) {
+            settings.batches_from_data = false;
+        }
         // JSON that was read from text has whole numbers where a number may be meant, which serde takes for either.
         if self.name == "depth" {
             settings.depth_from_data = false;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::declaration::{About, Declaration, Need, Scope, SettingType, settings};
 use super::request::{Edge, Node, Unprotected};
 use super::{
-    Accounting, Bounding, Combination, DELTAS, DeltaRule, EPSILONS, Level, Messages, Method, Nonlinearity,
-    Selection,
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, EPSILONS, Level,
+    Messages, Method, Metric, Nonlinearity, Selection,
 };
 use crate::method;
 
@@ -90,6 +90,10 @@ settings! { for level:
     /// Expected batch size; at other levels a batch is the whole training set
     node batch_size: usize = 256, TRAINING.within(1.0, 1e9);
 
+    /// `batch_size` and `epochs` follow from the number of training nodes, see [`Settings::for_data`]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    plain batches_from_data: bool = false, TRAINING.not_offered();
+
     /// Norm to which gradients are clipped
     node clip: f64 = 1.0, TRAINING.within(1e-9, 1e9);
 
@@ -106,6 +110,19 @@ settings! { for level:
     everywhere selection: Selection =
         if level == Level::Node { Selection::LastEpoch } else { Selection::BestValidation }, TRAINING;
 
+    /// By which metric of the validation nodes an epoch and a stage are chosen
+    #[serde(default = "Metric::accuracy", skip_serializing_if = "Metric::is_accuracy")]
+    everywhere metric: Metric = Metric::Accuracy, TRAINING.needs(&[SELECTS]);
+
+    /// How much classes count in training
+    #[serde(default = "ClassWeights::even", skip_serializing_if = "ClassWeights::are_even")]
+    everywhere class_weights: ClassWeights = ClassWeights::Even, TRAINING;
+
+    /// How probabilities are calibrated
+    #[serde(default = "Calibration::off", skip_serializing_if = "Calibration::is_off")]
+    everywhere calibration: Calibration =
+        if level == Level::Node { Calibration::Off } else { Calibration::Temperature }, TRAINING;
+
     /// By which theorem noise is chosen
     private accounting: Accounting = Accounting::Best, PRIVACY.needs(&[NOT_PURE, COSTS]);
 
@@ -121,6 +138,15 @@ const COSTS: Need = |settings| {
 
 /// A run with at least one stage after the first.
 const SOME_DEPTH: Need = |settings| (settings.depth == 0).then_some("it needs a `depth` of at least 1");
+
+/// A run in which validation nodes choose.
+const SELECTS: Need = |settings| match (settings.level, settings.selection) {
+    (Level::Node, _) => {
+        Some("labels of validation nodes are private at `level node`, so nothing is chosen by them")
+    }
+    (_, Selection::LastEpoch) => Some("it chooses by validation nodes, and `selection last-epoch` does not"),
+    _ => None,
+};
 
 /// A run in which nodes send anything.
 const SENDERS: Need = |settings| {

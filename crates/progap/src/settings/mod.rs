@@ -3,6 +3,7 @@
 //! `declared.rs` lists the settings. A [`Request`] asks for some of them by name; [`Request::settings`] turns it into [`Checked`]
 //! settings, which everything after it takes as they are.
 
+mod batches;
 mod check;
 mod choices;
 mod declaration;
@@ -14,7 +15,10 @@ mod request;
 use progap_graph::{Dataset, Graph, Part, Preparation};
 
 pub use check::Checked;
-pub use choices::{Accounting, Bounding, Combination, DeltaRule, Level, Messages, Nonlinearity, Selection};
+pub use choices::{
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Level, Messages, Metric,
+    Nonlinearity, Selection,
+};
 pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};
 pub use declared::Settings;
@@ -45,8 +49,8 @@ impl Settings {
     /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published guarantee.
     pub fn paper(method: Method, level: Level) -> Settings {
         let settings = method.recipe().published(level);
-        Settings { accounting: Accounting::Rdp, bounding: Bounding::Sample, ..settings }
-            .with_published_guarantee()
+        let (bounding, calibration, accounting) = (Bounding::Sample, Calibration::Off, Accounting::Rdp);
+        Settings { bounding, calibration, accounting, ..settings }.with_published_guarantee()
     }
 
     /// The same with the published unit, the directed edge, and the published rule for delta: for whoever compares with
@@ -80,8 +84,8 @@ impl Settings {
         Settings { depth_from_data, ..self }
     }
 
-    /// The settings with all that follows from the data decided: the unit, the depth, and, where there are no validation nodes to
-    /// choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and validation nodes.
+    /// The settings with all that follows from the data decided: the unit, depth and batches, and, where there are no validation
+    /// nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and validation nodes.
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Settings {
         let count = |part| dataset.split().map_or(0, |split| split.count(part));
@@ -95,7 +99,7 @@ impl Settings {
         };
         let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
         let depth = suggested.unwrap_or(self.depth);
-        Settings { depth, selection, ..self.for_graph(dataset.graph()) }
+        Settings { depth, selection, ..self.for_graph(dataset.graph()) }.with_batches_for(sizes.train_nodes)
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed

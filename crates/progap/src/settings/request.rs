@@ -115,9 +115,9 @@ impl Request {
         let embeddings = has_messages && first.messages == Messages::Embeddings;
         let mut settings = match &self.start {
             Start::Usual if embeddings && method.is_none_or(|method| method == Method::Progap) => {
-                usual(|_, level| Settings::plain(level)).unit_by_graph()
+                usual(|_, level| Settings::plain(level)).unit_by_graph().batches_by_sizes()
             }
-            Start::Usual => usual(Settings::of).unit_by_graph().depth_by_sizes(),
+            Start::Usual => usual(Settings::of).unit_by_graph().depth_by_sizes().batches_by_sizes(),
             Start::Published => usual(Settings::paper),
             Start::From(settings) => settings.moved_to(method, level),
         };
@@ -158,6 +158,7 @@ impl Settings {
                 epsilon: fresh.epsilon,
                 epochs: fresh.epochs,
                 selection: fresh.selection,
+                calibration: if level == Level::Node { fresh.calibration } else { settings.calibration },
                 ..settings
             };
             for declaration in Settings::declarations() {

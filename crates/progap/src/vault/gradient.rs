@@ -3,7 +3,7 @@
 use progap_graph::Part;
 use progap_nn::{Batch, Network, clipped_sum};
 use progap_privacy::Event;
-use progap_privacy::noise::{Bernoulli, GradientGrid, Summation};
+use progap_privacy::noise::{GradientGrid, PoissonSample, Summation};
 
 use super::{Vault, batch_of};
 use crate::Result;
@@ -34,8 +34,12 @@ impl Vault {
     ) -> Result<Vec<f32>> {
         // Which records join must be known before the sum is; the noise is drawn for the sum.
         let mut stream = self.randomness.purpose(&batch_of(query))?.stream();
-        let coin = Bernoulli::new(plan.rate)?;
-        let batch = coin.choose(&mut stream, &self.train);
+        let sample = match self.sample.take().filter(|sample| sample.rate() == plan.rate) {
+            Some(sample) => sample,
+            None => PoissonSample::new(plan.rate)?,
+        };
+        let batch = sample.choose(&mut stream, &self.train);
+        self.sample = Some(sample);
         let inputs = self.rows.inputs(aggregates)?;
         let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
         let sum = clipped_sum(network, rows, self.settings.clip)?;

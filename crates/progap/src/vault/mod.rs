@@ -46,7 +46,7 @@ pub(crate) use gradient::gradient_sum;
 use progap_graph::{Dataset, DatasetParts, Graph, Part};
 use progap_nn::Network;
 use progap_privacy::noise::{
-    AnySource, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
+    AnySource, PoissonSample, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
 };
 pub(crate) use response::{edge_count, edge_response};
 pub(crate) use subgraph::subgraph_sum;
@@ -55,7 +55,7 @@ pub(crate) use votes::{vote_count, vote_sensitivity};
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
 pub use crate::rows::{Aggregate, Aggregates, Message, Rows};
-use crate::settings::{Bounding, Level, Settings};
+use crate::settings::{Bounding, ClassWeights, Level, Settings};
 use crate::{Error, Result};
 
 /// Private data, and the randomness that protects it.
@@ -72,6 +72,8 @@ pub struct Vault {
     asked: Queries,
     /// Values of noise drawn from tables.
     drawn: u64,
+    /// How the last batch was drawn: most often as the next is.
+    sample: Option<PoissonSample>,
     /// The noise of the last aggregation: most often that of the next, too.
     table: Option<RoundedGaussian>,
 }
@@ -109,6 +111,7 @@ impl Vault {
             randomness,
             asked: Queries::default(),
             drawn: 0,
+            sample: None,
             table: None,
         })
     }
@@ -116,6 +119,13 @@ impl Vault {
     /// The rows, where they are public.
     pub fn public_rows(&self) -> Option<&Rows> {
         (self.settings.level != Level::Node).then_some(&self.rows)
+    }
+
+    /// How much each class counts in training, where the settings balance them. A function of public labels; at node level, where they are private, nothing is balanced.
+    pub fn class_weights(&self) -> Option<Vec<f32>> {
+        let rows = self.public_rows().filter(|_| self.settings.class_weights == ClassWeights::Balanced)?;
+        let labels: Vec<u32> = self.train.iter().map(|&node| rows.labels()[node as usize]).collect();
+        Some(balanced_weights(&labels, rows.classes()))
     }
 
     /// The graph, where it is public: at level none.
@@ -196,6 +206,15 @@ impl Vault {
         self.rows = self.rows.encoded(encoder)?;
         Ok(())
     }
+}
+
+/// A weight for each class with which all count the same: n / (C n_c), with n_c of the n labels in the class.
+pub(crate) fn balanced_weights(labels: &[u32], classes: usize) -> Vec<f32> {
+    let mut counts = vec![0usize; classes];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let share = labels.len() as f64 / classes as f64;
+    // What no node has is in no batch.
+    counts.into_iter().map(|count| if count > 0 { (share / count as f64) as f32 } else { 1.0 }).collect()
 }
 
 /// The name under which the batch of a query is drawn.

@@ -1,9 +1,9 @@
-//! The table of accuracies: methods, levels, budgets and variants by data sets.
+//! The table of accuracies, or of another metric: methods, levels, budgets and variants by data sets.
 
 use std::collections::BTreeMap;
 
 use progap::experiment::{self, Name, Outcome, published};
-use progap::settings::{Level, Method};
+use progap::settings::{Level, Method, Metric};
 
 use super::content::{Outcomes, data_names, epsilon, unit_note};
 use crate::report::{Cell, Table};
@@ -11,13 +11,14 @@ use crate::report::{Cell, Table};
 /// What a column of the paper's own figures is called.
 const PUBLISHED: &str = "published";
 
-/// 77.2 +- 0.33, in percent.
-fn accuracy(outcome: &Outcome) -> Cell {
-    let Some(mean) = outcome.mean() else { return Cell::missing() };
+/// 77.2 +- 0.33, in percent; of a log loss 0.634 +- 0.012.
+fn accuracy(metric: Metric, outcome: &Outcome) -> Cell {
+    let Some(mean) = outcome.mean().filter(|mean| mean.is_finite()) else { return Cell::missing() };
+    let (scale, digits) = if metric == Metric::LogLoss { (1.0, 3) } else { (100.0, 1) };
     let Some((low, high)) = outcome.interval() else {
-        return Cell::number(mean, format!("{:.1}", 100.0 * mean));
+        return Cell::number(mean, format!("{:.digits$}", scale * mean));
     };
-    let text = format!("{:.1} ± {:.2}", 100.0 * mean, 50.0 * (high - low));
+    let text = format!("{:.digits$} ± {:.*}", scale * mean, digits.max(2), 0.5 * scale * (high - low));
     Cell { interval: Some((low, high)), ..Cell::number(mean, text) }
 }
 
@@ -46,7 +47,7 @@ impl<'c> RowKey<'c> {
 type FigureOf<'f> = &'f dyn Fn(&RowKey<'_>) -> Option<Cell>;
 
 /// Methods, levels, budgets and variants by data sets; beside ours what others found.
-pub fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
+pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table {
     let mut rows: Vec<RowKey<'_>> = Vec::new();
     for (cell, _) in outcomes {
         if !rows.contains(&RowKey::of(cell)) {
@@ -82,11 +83,11 @@ pub fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
         let of = |row: &RowKey<'_>| {
             outcomes.iter().find(|(cell, _)| cell.data.name == data && RowKey::of(cell) == *row)
         };
-        columns.push(format!("{data} (%)"));
+        columns.push(if metric == Metric::LogLoss { data.clone() } else { format!("{data} (%)") });
         for (row, cells) in rows.iter().zip(&mut body) {
-            cells.push(of(row).map_or_else(Cell::missing, |(_, outcome)| accuracy(outcome)));
+            cells.push(of(row).map_or_else(Cell::missing, |(_, outcome)| accuracy(metric, outcome)));
         }
-        mark_best(&rows, &mut body, columns.len() - 1);
+        mark_best(&rows, &mut body, columns.len() - 1, metric);
         let known = |row: &RowKey<'_>| {
             let method = row.method.to_string();
             let figure = published::published(&data, &method, row.level, row.epsilon)?;
@@ -101,7 +102,9 @@ pub fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
         };
         let beside: [(&str, FigureOf<'_>); 2] = [(PUBLISHED, &known), ("original code, measured", &measured)];
         // The figures of others were not measured on variants; where there are several, the column would repeat itself.
-        for (name, figure) in beside.into_iter().filter(|_| name == Name::Table2) {
+        for (name, figure) in
+            beside.into_iter().filter(|_| name == Name::Table2 && metric == Metric::Accuracy)
+        {
             let figures: Vec<Option<Cell>> = rows.iter().map(figure).collect();
             if figures.iter().any(Option::is_some) {
                 columns.push(format!("{data}, {name} (%)"));
@@ -112,11 +115,15 @@ pub fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
         }
     }
     debug_assert!(body.iter().all(|row| row.len() == columns.len()) && fixed <= columns.len());
-    let mut caption =
-        "Test accuracy in percent: mean over the runs, and half of its 95 % bootstrap interval (1000 \
-                       resamples). The best with the same guarantee stands out."
-            .to_string()
-            + &unit_note(outcomes);
+    let what = match metric {
+        Metric::Accuracy => "Test accuracy in percent".to_string(),
+        Metric::LogLoss => "Log loss on the test nodes".into(),
+        _ => format!("On the test nodes, {} in percent", metric.words()),
+    };
+    let mut caption = format!(
+        "{what}: mean over the runs, and half of its 95 % bootstrap interval (1000 resamples). The best with the same \
+         guarantee stands out."
+    ) + &unit_note(outcomes);
     if columns.iter().any(|column| column.contains(PUBLISHED)) {
         caption += " Published figures are of the paper's own data, fb-100 of all hundred schools, and of settings tuned by \
                     its grid.";
@@ -125,7 +132,7 @@ pub fn accuracies(name: Name, outcomes: &Outcomes<'_>) -> Table {
 }
 
 /// Makes the best of each group of rows stand out in a column.
-fn mark_best(rows: &[RowKey<'_>], body: &mut [Vec<Cell>], column: usize) {
+fn mark_best(rows: &[RowKey<'_>], body: &mut [Vec<Cell>], column: usize, metric: Metric) {
     let group = |at: usize| {
         let (level, epsilon) = rows[at].group();
         (level as u8, epsilon)
@@ -142,7 +149,7 @@ fn mark_best(rows: &[RowKey<'_>], body: &mut [Vec<Cell>], column: usize) {
         }
         let entry = best.entry(key).or_insert((value, at, 0));
         entry.2 += 1;
-        if value > entry.0 {
+        if if metric.is_loss() { value < entry.0 } else { value > entry.0 } {
             (entry.0, entry.1) = (value, at);
         }
     }
@@ -178,7 +185,7 @@ mod tests {
             (cell(Method::Progap, Level::Node, Some(8.0)), outcome(&[])),
         ];
         let outcomes: Vec<(&experiment::Cell, Outcome)> = cells.iter().map(|(c, o)| (c, o.clone())).collect();
-        let table = accuracies(Name::Table2, &outcomes);
+        let table = accuracies(Name::Table2, Metric::Accuracy, &outcomes);
         assert_eq!(table.columns[3..], ["facebook (%)", "facebook, published (%)"]);
         let text = |row: usize, column: usize| table.rows[row][column].text.as_str();
         assert!(text(0, 3).starts_with("85.0 ± "), "{}", text(0, 3));

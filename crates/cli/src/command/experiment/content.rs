@@ -1,7 +1,7 @@
 //! From what came of an experiment to tables and figures.
 
 use progap::experiment::{self, Experiment, Name, Options, Outcome, Preset, Tuning, published};
-use progap::settings::{Level, Settings};
+use progap::settings::{Level, Metric, Settings};
 use progap_graph::summary::Summary;
 
 use super::accuracy::accuracies;
@@ -63,6 +63,11 @@ fn section(id: &str, heading: &str, blocks: Vec<Block>) -> Section {
 fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section {
     let mut blocks: Vec<Block> =
         findings(experiment.name, outcomes).into_iter().map(Block::Paragraph).collect();
+    let metric = experiment.metric;
+    if metric != Metric::Accuracy {
+        // They speak of accuracies.
+        blocks.clear();
+    }
     let level_panels = |figure: &dyn Fn(&str, Level) -> Option<Figure>, blocks: &mut Vec<Block>| {
         for level in [Level::None, Level::Edge, Level::Node] {
             let panels: Vec<Figure> =
@@ -73,12 +78,12 @@ fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section 
         }
     };
     match experiment.name {
-        Name::Tradeoff => level_panels(&|data, level| tradeoff(outcomes, data, level), &mut blocks),
+        Name::Tradeoff => level_panels(&|data, level| tradeoff(outcomes, metric, data, level), &mut blocks),
         Name::Convergence => level_panels(&|data, level| convergence(outcomes, data, level), &mut blocks),
-        Name::Depth => level_panels(&|data, level| depth(outcomes, data, level), &mut blocks),
+        Name::Depth => level_panels(&|data, level| depth(outcomes, metric, data, level), &mut blocks),
         _ => {}
     }
-    blocks.push(Block::Table(accuracies(experiment.name, outcomes)));
+    blocks.push(Block::Table(accuracies(experiment.name, metric, outcomes)));
     let incomplete: usize =
         outcomes.iter().map(|(_, outcome)| outcome.missing + outcome.failures.len()).sum();
     if incomplete > 0 {

@@ -1,7 +1,7 @@
 //! Figures of experiments: accuracy against epsilon, against depth, and epoch by epoch.
 
 use progap::experiment::{self, Curve, Outcome, PRESET, mean};
-use progap::settings::Level;
+use progap::settings::{Level, Metric};
 
 use super::content::{Outcomes, level_name};
 use crate::report::{Axis, Border, Figure, Lines, Plot, Point, Reference, Series};
@@ -34,7 +34,7 @@ fn grouped<'o>(
 }
 
 /// Accuracy against epsilon; dotted, what is reached without privacy.
-pub fn tradeoff(outcomes: &Outcomes<'_>, data: &str, level: Level) -> Option<Figure> {
+pub fn tradeoff(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Level) -> Option<Figure> {
     if level == Level::None {
         return None;
     }
@@ -69,17 +69,22 @@ pub fn tradeoff(outcomes: &Outcomes<'_>, data: &str, level: Level) -> Option<Fig
     }
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    let best =
-        |line: &Series| line.points.iter().map(|p| format!("{} at {}", share(p.y), p.x)).collect::<Vec<_>>();
+    let best = |line: &Series| {
+        line.points.iter().map(|p| format!("{} at {}", shown(metric, p.y), p.x)).collect::<Vec<_>>()
+    };
     let alt =
         series.iter().map(|line| format!("{}: {}", line.name, best(line).join(", "))).collect::<Vec<_>>();
     Some(Figure {
         id: figure_id("tradeoff", data, level),
-        caption: format!("{data}, {}: accuracy against epsilon", level_name(outcomes, level)),
-        alt: format!("Test accuracy at each epsilon. {}.", alt.join(". ")),
+        caption: format!("{data}, {}: {} against epsilon", level_name(outcomes, level), metric.words()),
+        alt: format!(
+            "{} on the test nodes at each epsilon. {}.",
+            capitalised(metric.words()),
+            alt.join(". ")
+        ),
         plot: Plot::Lines(Lines {
             x: Axis::log("epsilon", ticks),
-            y: Axis::percent("test accuracy"),
+            y: axis(metric),
             series,
             references,
             borders: vec![],
@@ -93,12 +98,27 @@ fn method_name(cell: &experiment::Cell) -> String {
     format!("{}{}", cell.method, if paper { " as published" } else { "" })
 }
 
+/// The axis of a metric: all but the log loss are shares.
+fn axis(metric: Metric) -> Axis {
+    let name = format!("test {}", metric.words());
+    if metric == Metric::LogLoss { Axis::linear(&name) } else { Axis::percent(&name) }
+}
+
+fn shown(metric: Metric, value: f64) -> String {
+    if metric == Metric::LogLoss { format!("{value:.3}") } else { share(value) }
+}
+
+fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 fn share(value: f64) -> String {
     format!("{:.1} %", 100.0 * value)
 }
 
 /// Accuracy against depth, a line for each budget.
-pub fn depth(outcomes: &Outcomes<'_>, data: &str, level: Level) -> Option<Figure> {
+pub fn depth(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Level) -> Option<Figure> {
     let depth_of = |cell: &experiment::Cell| {
         let depth = cell.variant.iter().find(|(name, _)| name == "depth")?;
         depth.1.parse::<f64>().ok()
@@ -125,16 +145,21 @@ pub fn depth(outcomes: &Outcomes<'_>, data: &str, level: Level) -> Option<Figure
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
     let best = |line: &Series| {
-        let best = line.points.iter().max_by(|a, b| a.y.total_cmp(&b.y));
-        best.map(|p| format!("{}: best {} at depth {}", line.name, share(p.y), p.x)).unwrap_or_default()
+        let better = |a: &&Point, b: &&Point| match metric.is_loss() {
+            true => b.y.total_cmp(&a.y),
+            false => a.y.total_cmp(&b.y),
+        };
+        let best = line.points.iter().max_by(better);
+        best.map(|p| format!("{}: best {} at depth {}", line.name, shown(metric, p.y), p.x))
+            .unwrap_or_default()
     };
     Some(Figure {
         id: figure_id("depth", data, level),
-        caption: format!("{data}, {}: accuracy against depth", level_name(outcomes, level)),
+        caption: format!("{data}, {}: {} against depth", level_name(outcomes, level), metric.words()),
         alt: format!("{}.", series.iter().map(best).collect::<Vec<_>>().join("; ")),
         plot: Plot::Lines(Lines {
             x: Axis { ticks, ..Axis::linear("depth K") },
-            y: Axis::percent("test accuracy"),
+            y: axis(metric),
             series,
             references: vec![],
             borders: vec![],

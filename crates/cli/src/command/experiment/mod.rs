@@ -15,9 +15,10 @@ mod watch;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use progap::experiment::{self, Change, CustomFile, DataSpec, Name, Options, Store, Tuning};
-use progap::settings::{Declaration, Level, Method};
+use progap::settings::{Declaration, Level, Method, Metric};
 use serde_json::Value;
 
 pub use self::folder::{is_folder, kept_report};
@@ -99,6 +100,9 @@ pub struct Run {
     /// Settings to start from
     #[arg(long, value_enum, default_value = "default")]
     preset: Preset,
+    /// The metric that tables and figures show; where validation nodes choose epochs, they do so by it
+    #[arg(long, value_name = "METRIC", default_value = "accuracy", value_parser = metric_names())]
+    metric: Metric,
     /// A setting for all runs, by its name in config.toml; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_change)]
     changes: Vec<Change>,
@@ -185,6 +189,11 @@ impl From<Preset> for experiment::Preset {
     }
 }
 
+fn metric_names() -> impl TypedValueParser<Value = Metric> {
+    PossibleValuesParser::new(Metric::ALL.iter().map(|metric| metric.name()))
+        .map(|name| name.parse().expect("one of the names"))
+}
+
 fn parse_change(text: &str) -> Result<Change, String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as epochs=20")?;
     // What is no setting, or no value of it, is refused with all else that is wrong with an experiment.
@@ -246,6 +255,7 @@ impl Run {
             },
             preset: self.preset.into(),
             changes: self.changes.clone(),
+            metric: self.metric,
         })
     }
 }

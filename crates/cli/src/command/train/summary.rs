@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use progap::assessment::wilson_interval;
+use progap::assessment::{Assessment, Baselines, Metric, Scores, wilson_interval};
+use progap::cost::StageCost;
 use progap::experiment::mean_interval;
 use progap::lint::Remark;
 use progap::settings::{Level, Method};
 use progap::{Release, ledger, release};
+use progap_graph::{Dataset, Part};
 use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
@@ -65,6 +67,22 @@ struct AccuracyReport {
     train_accuracy: f64,
     features_only_accuracy: Option<f64>,
     majority_accuracy: Option<f64>,
+    logistic_regression_accuracy: Option<f64>,
+    /// Every metric on the test nodes; null where there are none.
+    test_scores: Option<Scores>,
+    /// Baselines that the model is not better than.
+    no_better_than: Vec<String>,
+    /// The rarest class, where classes are so uneven that accuracy says little about it.
+    #[serde(skip)]
+    rarest: Option<Rarest>,
+}
+
+#[derive(Clone)]
+struct Rarest {
+    name: String,
+    share: f64,
+    recall: f64,
+    alone: bool,
 }
 
 /// What is for the data owner alone: it depends on the data without noise.
@@ -73,11 +91,19 @@ struct OwnerReport {
     /// Where labels are private.
     #[serde(flatten)]
     accuracies: Option<AccuracyReport>,
-    seconds: f64,
-    cpu_seconds: f64,
+    #[serde(flatten)]
+    times: Times,
     peak_rss_bytes: u64,
     /// What was found in the data before the run.
     findings: Vec<Remark>,
+}
+
+/// How long a run took once the data was there, and how long each part of it, loading and checking the data too.
+#[derive(Serialize, Clone)]
+pub(super) struct Times {
+    pub seconds: f64,
+    pub cpu_seconds: f64,
+    pub stages: Vec<StageCost>,
 }
 
 impl RunReport {
@@ -106,6 +132,9 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     means.test_accuracy = mean(|run| run.test_accuracy);
     means.val_accuracy = mean(|run| run.val_accuracy);
     means.test_accuracy_interval = interval;
+    let scores: Option<Vec<Scores>> =
+        reports.iter().map(|run| run.accuracies().test_scores.clone()).collect();
+    means.test_scores = scores.and_then(|scores| Scores::mean(&scores));
     let varied = varied(&reports)?;
     if json {
         let runs = if reports.len() > 1 { reports } else { vec![] };
@@ -126,7 +155,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         ),
         _ if !shown.test_accuracy.is_finite() => "not measured, as there are no test nodes".into(),
         _ => {
-            let nodes = release.nodes().split().map_or(0, |split| split.count(progap_graph::Part::Test));
+            let nodes = release.nodes().split().map_or(0, |split| split.count(Part::Test));
             let [low, high] = wilson_interval(shown.test_accuracy, nodes);
             format!("{} (95 % interval {} to {})", percent(shown.test_accuracy), percent(low), percent(high))
         }
@@ -138,6 +167,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     rows.push(("labels", labels(&run)));
     rows.extend(shown.features_only_accuracy.map(|a| ("features only", marked(percent(a)))));
     rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
+    rows.extend(score_rows(shown).into_iter().map(|(name, text)| (name, marked(text))));
     if let (Some(epsilon), Some(delta)) = (run.epsilon, run.delta) {
         let unit = run.unit.map(|unit| unit.to_string()).unwrap_or_default();
         let delta = progap::delta::written(delta);
@@ -160,7 +190,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
     rows.extend(check::rows(&run.owner.findings));
     rows.extend(what_lies_open(&release).map(|text| ("caution", ui::wrap(text, 100, 16))));
-    let time = format!("{:.1} s ({:.1} s CPU)", run.owner.seconds, run.owner.cpu_seconds);
+    let time = format!("{:.1} s ({:.1} s CPU)", run.owner.times.seconds, run.owner.times.cpu_seconds);
     let depends = if release.statement.unit.is_some() { format!(", {OWNER}") } else { String::new() };
     rows.push(("time", time + &depends));
     rows.push(("release", run.release.display().to_string()));
@@ -168,6 +198,32 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         format!("progap predict {0}   progap verify {0}   progap export {0} OUT", run.release.display());
     rows.push(("next", next));
     ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
+}
+
+/// What accuracy does not show: how rare classes fare, whether probabilities can be believed, what does as well without a model.
+fn score_rows(shown: &AccuracyReport) -> Vec<(&'static str, String)> {
+    let mut rows = vec![];
+    let Some(scores) = &shown.test_scores else { return rows };
+    if let Some(rarest) = &shown.rarest {
+        let (balanced, f1) = (percent(scores.balanced_accuracy), percent(scores.macro_f1));
+        rows.push(("classes", format!("uneven: balanced accuracy {balanced}, macro F1 {f1}")));
+        let mut text = format!(
+            "{} ({} of the test nodes): recall {}",
+            rarest.name,
+            percent(rarest.share),
+            percent(rarest.recall)
+        );
+        if let (true, Some(precision), Some(auroc)) = (rarest.alone, scores.average_precision, scores.auroc) {
+            text += &format!(", average precision {}, AUROC {}", percent(precision), percent(auroc));
+        }
+        rows.push(("rarest class", text));
+    }
+    let (error, loss) = (percent(scores.calibration_error), scores.log_loss);
+    rows.push(("probabilities", format!("calibration error {error}, log loss {loss:.3}")));
+    if !shown.no_better_than.is_empty() {
+        rows.push(("no better than", shown.no_better_than.join(", ")));
+    }
+    rows
 }
 
 /// What differs between repeated runs: their splits, unless the data has one or its seed was given.
@@ -245,30 +301,46 @@ fn what_lies_open(release: &Release) -> Option<&'static str> {
 /// What there is to say of a run that left a release, with what was found in the data before it.
 pub(super) fn report(
     release: &Release,
+    dataset: &Dataset,
     findings: Vec<Remark>,
-    majority: Option<f64>,
-    seconds: f64,
-    cpu_seconds: f64,
-) -> RunReport {
+    times: Times,
+) -> Result<RunReport, Box<dyn std::error::Error>> {
     let (metrics, statement) = (&release.metrics, &release.statement);
+    let found = release.assess(dataset, Part::Test)?;
+    let baselines = Baselines::of(dataset, &release.config.settings)?;
+    let scores = found.as_ref().and_then(Assessment::scores);
+    let logistic = baselines.as_ref().and_then(|baselines| baselines.logistic_regression.as_ref());
+    let rarest = found.as_ref().filter(|found| found.is_uneven()).and_then(|found| {
+        let class = found.rarest()?;
+        Some(Rarest {
+            name: release.nodes().class_names()[class].clone(),
+            share: found.classes[class].support as f64 / found.nodes as f64,
+            recall: found.classes[class].recall?,
+            alone: found.classes.len() == 2,
+        })
+    });
     let accuracies = AccuracyReport {
         test_accuracy: metrics.test_accuracy,
         test_accuracy_interval: None,
         val_accuracy: metrics.val_accuracy,
         train_accuracy: metrics.train_accuracy,
         features_only_accuracy: metrics.features_only_accuracy,
-        majority_accuracy: majority,
+        majority_accuracy: progap_graph::summary::majority_baseline(dataset),
+        logistic_regression_accuracy: logistic.map(|scores| scores.accuracy),
+        no_better_than: not_beaten(release, scores.as_ref(), baselines.as_ref(), rarest.is_some()),
+        test_scores: scores,
+        rarest,
     };
     let (open, owners) =
         if metrics.unprotected { (None, Some(accuracies)) } else { (Some(accuracies), None) };
-    RunReport {
+    Ok(RunReport {
         dataset: release.config.dataset.clone(),
         method: release.config.settings.method,
         level: release.config.settings.level,
         private: statement.private,
         nodes: release.nodes().nodes(),
         labelled_nodes: release.nodes().labelled(),
-        training_nodes: release.nodes().split().map_or(0, |split| split.count(progap_graph::Part::Train)),
+        training_nodes: release.nodes().split().map_or(0, |split| split.count(Part::Train)),
         accuracies: open,
         epsilon: statement.epsilon,
         delta: statement.delta,
@@ -276,15 +348,33 @@ pub(super) fn report(
         epsilon_friendship: statement.epsilon_friendship,
         epsilon_directed: statement.epsilon_directed,
         release: release.folder.clone(),
-        owner: OwnerReport {
-            accuracies: owners,
-            seconds,
-            cpu_seconds,
-            peak_rss_bytes: ui::peak_memory(),
-            findings,
-        },
+        owner: OwnerReport { accuracies: owners, times, peak_rss_bytes: ui::peak_memory(), findings },
         event: statement.event.clone(),
         // Where it cannot be known, runs are not composed but added up.
         noise_values: release.noise_values().unwrap_or(u64::MAX),
-    }
+    })
+}
+
+/// Baselines that the model is not better than: by the metric that chose it or, where that is the accuracy and classes are uneven, by
+/// the balanced accuracy.
+fn not_beaten(
+    release: &Release,
+    scores: Option<&Scores>,
+    baselines: Option<&Baselines>,
+    uneven: bool,
+) -> Vec<String> {
+    let (Some(scores), Some(baselines)) = (scores, baselines) else { return vec![] };
+    let metric = match release.config.settings.metric {
+        Metric::Accuracy if uneven => Metric::BalancedAccuracy,
+        metric => metric,
+    };
+    let value = |score: f64| if metric == Metric::LogLoss { format!("{score:.3}") } else { percent(score) };
+    let mut names: Vec<(&str, f64)> = baselines.not_beaten(scores, metric);
+    let features = release.metrics.features_only_accuracy.filter(|_| metric == Metric::Accuracy);
+    names.extend(
+        features
+            .filter(|&alone| release.predictor_stage() > 0 && scores.accuracy <= alone)
+            .map(|alone| ("the features alone", alone)),
+    );
+    names.into_iter().map(|(name, score)| format!("{name} ({} {})", metric.words(), value(score))).collect()
 }

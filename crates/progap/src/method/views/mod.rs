@@ -69,7 +69,18 @@ impl Recipe for TwoViews {
     }
 
     fn ignored_settings(&self) -> &'static [&'static str] {
-        &["layers", "activation", "jk", "dropout", "learning_rate", "weight_decay", "epochs", "selection"]
+        &[
+            "layers",
+            "activation",
+            "jk",
+            "dropout",
+            "learning_rate",
+            "weight_decay",
+            "epochs",
+            "selection",
+            "metric",
+            "class_weights",
+        ]
     }
 
     fn depth_for(&self, settings: &Settings, sizes: PublicSizes) -> Option<usize> {

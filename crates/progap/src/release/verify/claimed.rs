@@ -73,6 +73,7 @@ fn settings_without_trace(release: &Release) -> Vec<String> {
     let mut fields: Vec<String> = [
         "config.toml: settings.learning_rate",
         "config.toml: settings.weight_decay",
+        "config.toml: settings.class_weights",
         // Compared with the shape beside the parameters, which is as easily changed. Other functions of the same parameters predict
         // otherwise, which accuracies show only where labels are there, and not surely.
         "config.toml: settings.dropout",
@@ -104,6 +105,9 @@ fn settings_without_trace(release: &Release) -> Vec<String> {
     add(!delta::matters(settings), "config.toml: settings.accounting");
     add(!delta::matters(settings) || settings.delta.is_some(), "config.toml: settings.delta_rule");
     add(asks_nothing(settings), "config.toml: settings.epsilon");
+    // Without validation nodes, or with few of them, nothing is calibrated whatever is asked for; without labels nobody can tell.
+    let told = release.predictor.temperature.is_some() && release.has_labels();
+    add(!told && !node, "config.toml: settings.calibration");
     add(settings.level == Level::Edge && !settings.touches_edges(), "config.toml: settings.unit_from_data");
     fields
 }

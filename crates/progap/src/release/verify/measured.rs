@@ -3,10 +3,12 @@
 use progap_graph::Part;
 
 use super::Finding;
+use crate::assessment::Metric;
+use crate::method::trainer::EpochRecord;
 use crate::predictor::aggregate_name;
 use crate::release::{Metrics, Release};
-use crate::settings::{Level, Selection, Settings};
-use crate::{Result, files, method};
+use crate::settings::{Calibration, Level, Selection, Settings};
+use crate::{Result, calibration, files, method};
 
 /// Below this difference of two probabilities another machine may see the other class in front.
 const TIE: f32 = 1e-5;
@@ -99,6 +101,27 @@ pub(super) fn accuracy(release: &Release) -> Result<Finding> {
     Ok(Finding::checked("accuracy", said.join("; "), ok))
 }
 
+/// The temperature, from the validation nodes; nothing where there is none and none is asked for.
+pub(super) fn temperature(release: &Release) -> Result<Option<Finding>> {
+    let (settings, said) = (&release.config.settings, release.predictor.temperature);
+    if !release.has_labels() {
+        // At node level there is none; elsewhere it can be left out of an export with the labels it is made of.
+        let ok =
+            said.is_none() || (settings.level != Level::Node && settings.calibration != Calibration::Off);
+        let detail =
+            said.map_or("none".into(), |said| format!("a factor of {said:.4} on logits, not recomputed"));
+        return Ok((said.is_some() || !ok).then(|| Finding::checked("calibration", detail, ok)));
+    }
+    let found = calibration::temperature(&release.predictor, release.nodes(), settings)?;
+    let ok = match (said, found) {
+        (Some(said), Some(found)) => (said / found - 1.0).abs() < 1e-2,
+        (said, found) => said == found,
+    };
+    let shown = |factor: Option<f32>| factor.map_or("none".into(), |factor| format!("{factor:.4}"));
+    let detail = format!("factor on logits: claimed {}, recomputed {}", shown(said), shown(found));
+    Ok((said.is_some() || found.is_some()).then(|| Finding::checked("calibration", detail, ok)))
+}
+
 /// Whether the two most probable classes of a row are as good as equal.
 fn is_tie(row: &[f32]) -> bool {
     let (mut first, mut second) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
@@ -114,7 +137,7 @@ fn is_tie(row: &[f32]) -> bool {
 }
 
 /// The history against the settings, and the accuracies against it.
-pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -> Finding {
+pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: usize) -> Finding {
     let (stages, epochs) = (method::stages(settings), settings.method.recipe().epochs(settings));
     let counted = metrics.history.len() as u64 == (stages as u64).saturating_mul(epochs as u64);
     let order = metrics
@@ -127,12 +150,21 @@ pub(super) fn history(metrics: &Metrics, settings: &Settings, released: usize) -
         share(record.val_accuracy)
             && record.train_accuracy.is_none_or(share)
             && record.loss.is_none_or(|loss| loss >= 0.0)
+            && record.val_score.is_none_or(|score| score >= 0.0)
+            && (settings.metric != Metric::Accuracy || record.val_score.is_none())
             && record.judged.is_none_or(|judged| judged.log_loss >= 0.0)
     }) && metrics.stage_test_accuracies.iter().copied().all(share)
         && [metrics.test_accuracy, metrics.val_accuracy, metrics.train_accuracy].into_iter().all(share);
     let mut of_stage = metrics.history.iter().filter(|record| record.stage == released);
     let kept = match settings.selection {
-        Selection::BestValidation => of_stage.map(|record| record.val_accuracy).fold(f64::NAN, f64::max),
+        Selection::BestValidation => {
+            let merit = |record: &EpochRecord| record.merit(settings.metric);
+            let better = |best: Option<&'h EpochRecord>, record: &'h EpochRecord| match best {
+                Some(best) if !(merit(record) > merit(best) || merit(best).is_nan()) => Some(best),
+                _ => Some(record),
+            };
+            of_stage.fold(None, better).map_or(f64::NAN, |record| record.val_accuracy)
+        }
         Selection::LastEpoch => of_stage.next_back().map_or(f64::NAN, |record| record.val_accuracy),
     };
     let same = |one: f64, other: f64| one == other || (one.is_nan() && other.is_nan());

@@ -1,4 +1,16 @@
-//! How good predictions are, class by class, and whether their probabilities can be believed.
+//! How good predictions are: one number by any of several metrics, class by class, and whether probabilities can be believed.
+//!
+//! What each metric is, scikit-learn defines: `scripts/oracle/metrics.py` has its figures for the tests.
+
+mod baselines;
+mod metric;
+mod ranking;
+
+use rayon::prelude::*;
+
+pub use baselines::Baselines;
+pub use metric::{Metric, Scores};
+use ranking::ranking;
 
 /// Predictions beside the truth.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +27,8 @@ pub struct Assessment {
     pub bins: Vec<CalibrationBin>,
     /// The expected calibration error: the mean distance between how sure and how often right, over predictions.
     pub calibration_error: f64,
+    /// The mean of `-ln p` of the true class, with `p` at least the smallest difference from one that it can have.
+    pub log_loss: f64,
 }
 
 /// How well one class is predicted. A share of nothing is absent.
@@ -28,6 +42,11 @@ pub struct ClassScore {
     pub recall: Option<f64>,
     /// Their harmonic mean: 2 TP / (2 TP + FP + FN).
     pub f1: Option<f64>,
+    /// The probability that a node of the class is given a larger probability of it than another node; absent where there are no
+    /// two such nodes.
+    pub auroc: Option<f64>,
+    /// The area under the curve of precision over recall, in steps; absent where the area above is.
+    pub average_precision: Option<f64>,
 }
 
 /// Predictions that are about equally sure.
@@ -49,20 +68,24 @@ pub struct CalibrationBin {
 const BINS: usize = 10;
 
 impl Assessment {
-    /// Compares predictions, given as a row of probabilities for each node, with the true classes.
+    /// Compares predictions, given as a row of probabilities for each node, with the true classes. Every true class must be one of
+    /// `classes`.
     pub fn new(truth: &[u32], predicted: &[u32], probabilities: &[f32], classes: usize) -> Assessment {
         let mut confusion = vec![vec![0u64; classes]; classes];
-        let mut sums = [(0usize, 0f64, 0usize); BINS];
+        let (mut sums, mut log_loss) = ([(0usize, 0f64, 0usize); BINS], 0.0);
         let rows = probabilities.chunks_exact(classes.max(1));
         for ((&truth, &predicted), row) in truth.iter().zip(predicted).zip(rows) {
             confusion[truth as usize][predicted as usize] += 1;
             let confidence = f64::from(row[predicted as usize]).clamp(0.0, 1.0);
             let bin = &mut sums[((confidence * BINS as f64).ceil() as usize).clamp(1, BINS) - 1];
             *bin = (bin.0 + 1, bin.1 + confidence, bin.2 + usize::from(truth == predicted));
+            log_loss -= f64::from(row[truth as usize]).clamp(f64::from(f32::EPSILON), 1.0).ln();
         }
         let nodes = truth.len();
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let score = |class: usize| {
+            let one_score = probabilities.chunks_exact(classes.max(1)).map(|row| row[class]);
+            let ranked = ranking(one_score.zip(truth.iter().map(|&truth| truth as usize == class)).collect());
             let right = confusion[class][class];
             let support: u64 = confusion[class].iter().sum();
             let predicted: u64 = confusion.iter().map(|row| row[class]).sum();
@@ -71,6 +94,8 @@ impl Assessment {
                 precision: share(right, predicted),
                 recall: share(right, support),
                 f1: share(2 * right, predicted + support),
+                auroc: ranked.map(|ranked| ranked.auroc),
+                average_precision: ranked.map(|ranked| ranked.average_precision),
             }
         };
         let bins: Vec<CalibrationBin> = sums
@@ -90,11 +115,18 @@ impl Assessment {
         Assessment {
             nodes,
             accuracy: right as f64 / nodes.max(1) as f64,
-            classes: (0..classes).map(score).collect(),
+            classes: (0..classes).into_par_iter().map(score).collect(),
+            log_loss: log_loss / nodes.max(1) as f64,
             calibration_error: bins.iter().map(distance).sum::<f64>() / nodes.max(1) as f64,
             confusion,
             bins,
         }
+    }
+
+    /// As [`Assessment::new`], where the most probable class is predicted, of equals the first.
+    pub fn of_probabilities(truth: &[u32], probabilities: &[f32], classes: usize) -> Assessment {
+        let predicted: Vec<u32> = probabilities.chunks_exact(classes.max(1)).map(most_probable).collect();
+        Assessment::new(truth, &predicted, probabilities, classes)
     }
 
     /// The mean over the classes that have the score.
@@ -102,6 +134,12 @@ impl Assessment {
         let values: Vec<f64> = self.classes.iter().filter_map(score).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
+}
+
+/// The class with the largest probability, the first of equals.
+pub(crate) fn most_probable(row: &[f32]) -> u32 {
+    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    row.iter().position(|&p| p == largest).unwrap_or(0) as u32
 }
 
 /// A 95 % interval for a share of so many nodes.

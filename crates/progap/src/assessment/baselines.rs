@@ -1,0 +1,93 @@
+//! What a model must beat to be worth anything: answers without a model, and a simple model without the graph.
+
+use progap_graph::{Dataset, Part};
+use progap_nn::{Design, Evidence, Task};
+
+use super::{Assessment, Metric, Scores};
+use crate::Result;
+use crate::method::trainer::row_weights;
+use crate::rows::Rows;
+use crate::settings::{ClassWeights, Settings};
+use crate::vault::balanced_weights;
+
+/// Entries of training rows times classes beyond which no logistic regression is fitted: it would take longer than a model.
+const MOST_WORK: usize = 50_000_000;
+/// The most steps of the fit.
+const STEPS: usize = 100;
+
+/// Baselines on the test nodes. They are made of labels without any protection: where labels are private, **for the data owner
+/// alone**.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Baselines {
+    /// The classes' shares of the training nodes as the answer for every node.
+    pub majority: Scores,
+    /// Multinomial logistic regression on the features; absent on data that is too large for it.
+    pub logistic_regression: Option<Scores>,
+}
+
+impl Baselines {
+    /// The baselines of a run with these settings; nothing where there are no test nodes, or none to train on.
+    ///
+    /// # Errors
+    /// Features that cannot be prepared.
+    pub fn of(dataset: &Dataset, settings: &Settings) -> Result<Option<Baselines>> {
+        let dataset = dataset.clone().prepared(settings.preparation())?;
+        let rows = Rows::of_nodes(&dataset)?;
+        let (train, test) = (rows.nodes(Part::Train), rows.nodes(Part::Test));
+        let labels =
+            |nodes: &[u32]| -> Vec<u32> { nodes.iter().map(|&node| rows.labels()[node as usize]).collect() };
+        let (classes, truth, known) = (rows.classes(), labels(&test), labels(&train));
+        if test.is_empty() || train.is_empty() {
+            return Ok(None);
+        }
+        let mut shares = vec![0f32; classes];
+        known.iter().for_each(|&label| shares[label as usize] += 1.0 / train.len() as f32);
+        let scores =
+            |probabilities: &[f32]| Assessment::of_probabilities(&truth, probabilities, classes).scores();
+        let Some(majority) = scores(&shares.repeat(test.len())) else { return Ok(None) };
+        let inputs = rows.own()?;
+        let entries = dataset.features().nonzeros() / dataset.nodes().max(1) * train.len();
+        let mut logistic_regression = None;
+        if entries.saturating_mul(classes) <= MOST_WORK {
+            let weights = match settings.class_weights {
+                ClassWeights::Even => vec![],
+                ClassWeights::Balanced => row_weights(&known, &balanced_weights(&known, classes)),
+            };
+            let task = Task {
+                evidence: Evidence::Labels(&known),
+                classes,
+                row_weights: &weights,
+                hidden: 0,
+                // As strong as scikit-learn's default, C = 1.
+                decay: 1.0 / train.len() as f64,
+                towards: &[],
+                iterations: STEPS,
+                tolerance: 1e-4,
+                seed: 0,
+            };
+            let (model, _) = Design::new(&inputs, &train)?.fit(&task, None)?;
+            let mut logits = model.logits(&inputs, &test)?;
+            logits.chunks_exact_mut(classes).for_each(softmax);
+            logistic_regression = scores(&logits);
+        }
+        Ok(Some(Baselines { majority, logistic_regression }))
+    }
+
+    /// The baselines that a model's scores are no better than, by a metric, each with its own score.
+    pub fn not_beaten(&self, scores: &Scores, metric: Metric) -> Vec<(&'static str, f64)> {
+        let own = metric.oriented(scores.get(metric));
+        let logistic = self.logistic_regression.as_ref().map(|scores| ("logistic regression", scores));
+        let all = std::iter::once(("the most frequent class", &self.majority)).chain(logistic);
+        all.map(|(name, scores)| (name, scores.get(metric)))
+            .filter(|(_, score)| own <= metric.oriented(*score))
+            .collect()
+    }
+}
+
+/// Logits of a row to probabilities.
+fn softmax(row: &mut [f32]) {
+    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    row.iter_mut().for_each(|value| *value = (*value - top).exp());
+    let sum: f32 = row.iter().sum();
+    row.iter_mut().for_each(|value| *value /= sum);
+}

@@ -1,0 +1,136 @@
+//! A graph of ONNX operations over matrices of one row a node.
+
+use super::proto::Message;
+
+/// The version of the operations, and of the file that goes with it.
+const OPERATIONS: u64 = 17;
+const FILE_VERSION: u64 = 8;
+
+const FLOAT: u64 = 1;
+
+/// An attribute of an operation.
+pub enum Attribute {
+    /// A whole number.
+    Int(&'static str, i64),
+    /// Whole numbers.
+    Ints(&'static str, Vec<i64>),
+    /// A number.
+    Float(&'static str, f32),
+}
+
+/// A graph that is being written. Values go by name.
+#[derive(Default)]
+pub struct Graph {
+    graph: Message,
+    named: usize,
+}
+
+impl Graph {
+    /// A matrix that users give.
+    pub fn input(&mut self, name: &str, columns: usize) -> String {
+        let info = value_info(name, columns);
+        self.graph.message(11, &info);
+        name.into()
+    }
+
+    /// A matrix that users get.
+    pub fn output(&mut self, name: &str, columns: usize, value: &str) {
+        self.add_as("Identity", &[value], name, &[]);
+        let info = value_info(name, columns);
+        self.graph.message(12, &info);
+    }
+
+    /// Numbers that are part of the model.
+    pub fn constant(&mut self, shape: &[usize], values: &[f32]) -> String {
+        let name = self.new_name("parameter");
+        let mut tensor = Message::default();
+        for &dimension in shape {
+            tensor.whole(1, dimension as u64);
+        }
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        tensor.whole(2, FLOAT).text(8, &name).bytes(9, &bytes);
+        self.graph.message(5, &tensor);
+        name
+    }
+
+    /// One number.
+    pub fn number(&mut self, value: f32) -> String {
+        self.constant(&[1], &[value])
+    }
+
+    /// The result of an operation.
+    pub fn add(&mut self, operation: &str, inputs: &[&str]) -> String {
+        self.add_with(operation, inputs, &[])
+    }
+
+    /// The result of an operation with attributes.
+    pub fn add_with(&mut self, operation: &str, inputs: &[&str], attributes: &[Attribute]) -> String {
+        let name = self.new_name("value");
+        self.add_as(operation, inputs, &name, attributes);
+        name
+    }
+
+    /// The result of an operation along the columns of each row, one column wide.
+    pub fn over_columns(&mut self, operation: &str, input: &str) -> String {
+        let attributes = [Attribute::Ints("axes", vec![1]), Attribute::Int("keepdims", 1)];
+        self.add_with(operation, &[input], &attributes)
+    }
+
+    fn add_as(&mut self, operation: &str, inputs: &[&str], output: &str, attributes: &[Attribute]) {
+        let mut node = Message::default();
+        for input in inputs {
+            node.text(1, input);
+        }
+        node.text(2, output).text(3, &format!("{operation} {output}")).text(4, operation);
+        for attribute in attributes {
+            let mut message = Message::default();
+            match attribute {
+                Attribute::Int(name, value) => message.text(1, name).whole(3, *value as u64).whole(20, 2),
+                Attribute::Float(name, value) => message.text(1, name).float(2, *value).whole(20, 1),
+                Attribute::Ints(name, values) => {
+                    message.text(1, name);
+                    for &value in values {
+                        message.whole(8, value as u64);
+                    }
+                    message.whole(20, 7)
+                }
+            };
+            node.message(5, &message);
+        }
+        self.graph.message(1, &node);
+    }
+
+    fn new_name(&mut self, kind: &str) -> String {
+        self.named += 1;
+        format!("{kind}-{}", self.named)
+    }
+
+    /// The whole file, with what is said of the model.
+    pub fn into_file(mut self, name: &str, words: &str, properties: &[(&str, String)]) -> Vec<u8> {
+        self.graph.text(2, name);
+        let mut operations = Message::default();
+        operations.text(1, "").whole(2, OPERATIONS);
+        let mut model = Message::default();
+        model.whole(1, FILE_VERSION).text(2, "progap").text(3, env!("CARGO_PKG_VERSION")).text(6, words);
+        model.message(7, &self.graph).message(8, &operations);
+        for (key, value) in properties {
+            let mut entry = Message::default();
+            entry.text(1, key).text(2, value);
+            model.message(14, &entry);
+        }
+        model.into_bytes()
+    }
+}
+
+/// A matrix of any number of rows.
+fn value_info(name: &str, columns: usize) -> Message {
+    let [mut rows, mut width, mut shape, mut tensor, mut kind, mut info] =
+        [(); 6].map(|()| Message::default());
+    rows.text(2, "nodes");
+    width.whole(1, columns as u64);
+    shape.message(1, &rows).message(1, &width);
+    tensor.whole(1, FLOAT).message(2, &shape);
+    kind.message(1, &tensor);
+    info.text(1, name).message(2, &kind);
+    info
+}

@@ -1,0 +1,179 @@
+//! A release's model in the forms that other tools load: ONNX, safetensors, a folder for the Hugging Face hub, a folder for MLflow.
+//!
+//! Each holds public files of the release, or functions of them, and the guarantee in words; none holds a row of a node.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::export::Place;
+use super::{Guarantee, Release, STATEMENT, verify};
+use crate::onnx::{self, About};
+use crate::predictor::{MODEL, aggregate_name};
+use crate::{Error, Result, delta, files};
+
+const ONNX: &str = "model.onnx";
+
+/// A form that other tools load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// One file: features and noisy aggregates in, probabilities out.
+    Onnx,
+    /// One file: the parameters, with the shapes beside them.
+    Safetensors,
+    /// A folder with a model card, as the Hugging Face hub shows it.
+    HuggingFace,
+    /// A folder that `mlflow.pyfunc` loads.
+    Mlflow,
+}
+
+impl Form {
+    /// Every form with its name.
+    pub const ALL: [(&'static str, Form); 4] = [
+        ("onnx", Form::Onnx),
+        ("safetensors", Form::Safetensors),
+        ("hf", Form::HuggingFace),
+        ("mlflow", Form::Mlflow),
+    ];
+}
+
+impl Release {
+    /// The model as an ONNX file: an input `features` with a column for each feature, as `nodes.progap` has them, an input `aggregate-K`
+    /// for each noisy aggregate that is read, as `aggregates/K.npy` has it, and an output `probabilities`. The guarantee stands in its
+    /// description and its properties.
+    ///
+    /// # Errors
+    /// A model that reads its neighbours' rows; branches joined by attention or an LSTM.
+    pub fn to_onnx(&self) -> Result<Vec<u8>> {
+        let statement = &self.statement;
+        let class_names = json!(self.nodes.class_names()).to_string();
+        let mut facts = vec![("classes", class_names), ("guarantee", statement.guarantee().to_string())];
+        if let Guarantee::Private { epsilon, delta, unit } = statement.guarantee() {
+            facts.extend([
+                ("dp.epsilon", epsilon.to_string()),
+                ("dp.delta", delta.to_string()),
+                ("dp.unit", unit.to_string()),
+            ]);
+        }
+        let about = About { name: &self.config.dataset, words: &statement.in_words, facts };
+        onnx::file(&self.predictor, statement.feature_columns, self.nodes.classes(), &about)
+    }
+
+    /// Writes the model in another form, to a file or folder that is not there yet. A release that [`verify()`] finds fault with is not
+    /// packaged. Gives the names of what was written.
+    ///
+    /// # Errors
+    /// As [`Release::to_onnx`]; a place that is taken.
+    pub fn package(&self, form: Form, out: &Path) -> Result<Vec<String>> {
+        if let Some(wrong) = verify(&self.folder)?.into_iter().find(|finding| !finding.ok) {
+            let problem =
+                format!("it must not be trusted, and is not exported ({}: {})", wrong.what, wrong.detail);
+            return Err(Error::file(&self.folder, problem));
+        }
+        let of_release = |name: &str| self.listed.read(name, self.bounds.of(name));
+        let one = |content: Vec<u8>| {
+            if out.symlink_metadata().is_ok() {
+                return Err(Error::file(
+                    out,
+                    "it is there already, and nothing is replaced: name a new file",
+                ));
+            }
+            files::write(out, &content)?;
+            Ok(vec![out.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())])
+        };
+        let mut content: Vec<(String, Vec<u8>)> = match form {
+            Form::Onnx => return one(self.to_onnx()?),
+            Form::Safetensors => return one(of_release(MODEL)?),
+            Form::HuggingFace => vec![
+                ("README.md".into(), self.model_card().into_bytes()),
+                (MODEL.into(), of_release(MODEL)?),
+                (ONNX.into(), self.to_onnx()?),
+            ],
+            Form::Mlflow => vec![
+                ("MLmodel".into(), mlmodel().into_bytes()),
+                ("requirements.txt".into(), b"mlflow\nonnx\nonnxruntime\n".to_vec()),
+                (
+                    "python_env.yaml".into(),
+                    b"python: \"3.11\"\ndependencies:\n- -r requirements.txt\n".to_vec(),
+                ),
+                ("README.md".into(), self.model_card().into_bytes()),
+                (ONNX.into(), self.to_onnx()?),
+            ],
+        };
+        content.push((STATEMENT.into(), of_release(STATEMENT)?));
+        for number in 1..=self.predictor.widths.len() {
+            let name = aggregate_name(&self.config.settings, number);
+            content.push((name.clone(), of_release(&name)?));
+        }
+        let place = Place::beside(out, &self.folder)?;
+        for (name, bytes) in &content {
+            let file = place.staged.join(name);
+            if let Some(parent) = file.parent() {
+                files::make_folder(parent)?;
+            }
+            files::write(&file, bytes)?;
+        }
+        place.take_name(out)?;
+        let mut names: Vec<String> = content.into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The guarantee and how to use the model, for people: Markdown with the head that the Hugging Face hub reads.
+    fn model_card(&self) -> String {
+        let statement = &self.statement;
+        let settings = &self.config.settings;
+        let list = |items: &[String]| items.iter().map(|item| format!("- {item}\n")).collect::<String>();
+        let number = |value: Option<f64>| value.map_or_else(|| "none".into(), |value| format!("{value:.4}"));
+        let mut rows = vec![
+            ("unit", statement.unit.map_or_else(|| "none".into(), |unit| unit.to_string())),
+            ("epsilon", number(statement.epsilon.filter(|_| statement.private))),
+            ("delta", statement.delta.filter(|_| statement.private).map_or_else(|| "none".into(), delta::written)),
+            ("accountant", statement.accountant.clone()),
+            ("method", settings.method.to_string()),
+            ("level", settings.level.to_string()),
+            (
+                "tuning",
+                "none of its cost is counted here: settings that were chosen on these data by trying several cost more".into(),
+            ),
+        ];
+        for mechanism in &statement.mechanisms {
+            rows.push((
+                "query",
+                format!(
+                    "{} x {}: {}; noise {:.4}, sensitivity {:.4}",
+                    mechanism.count, mechanism.name, mechanism.what, mechanism.sigma, mechanism.sensitivity
+                ),
+            ));
+        }
+        let table: String = rows
+            .iter()
+            .map(|(name, value)| format!("| {name} | {} |\n", value.replace('|', "\\|")))
+            .collect();
+        let inputs: String = std::iter::once(format!("`features` ({} columns)", statement.feature_columns))
+            .chain((1..=self.predictor.widths.len()).map(|number| format!("`aggregate-{number}`")))
+            .collect::<Vec<_>>()
+            .join(", ");
+        format!(
+            "---\nlibrary_name: progap\npipeline_tag: graph-ml\ntags:\n- differential-privacy\n- node-classification\n- onnx\n---\n\n\
+             # {name}\n\nA node classifier with {classes} classes, trained by ProGAP.\n\n\
+             ## Guarantee\n\n{words}\n\n| | |\n|---|---|\n{table}\n\
+             Taken to be public:\n\n{public}\nNot covered:\n\n{open}\n\
+             ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy aggregates of the nodes that it \
+             was trained on lie in `aggregates/`; predictions cost no further budget. `privacy.json` is the statement that `progap verify` \
+             recomputes in the release itself.\n",
+            name = self.config.dataset,
+            classes = self.nodes.classes(),
+            words = statement.in_words,
+            public = list(&statement.public),
+            open = list(&statement.not_covered),
+        )
+    }
+}
+
+fn mlmodel() -> String {
+    "flavors:\n  onnx:\n    code: null\n    data: model.onnx\n    onnx_version: 1.16.0\n    providers:\n    - CPUExecutionProvider\n  \
+     python_function:\n    data: model.onnx\n    env:\n      virtualenv: python_env.yaml\n    loader_module: mlflow.onnx\n    \
+     python_version: 3.11.0\nmlflow_version: 2.9.0\n"
+        .into()
+}

@@ -1,0 +1,86 @@
+//! Batches and epochs at node level, where they follow from the number of training nodes.
+
+use super::{Level, Settings};
+
+/// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
+const MOST_STEPS: usize = 1000;
+
+/// The fewest epochs: each training node is in so many batches of a stage on average.
+const LEAST_EPOCHS: usize = 3;
+
+impl Settings {
+    /// The same with batches and epochs that follow from the number of training nodes, once it is known.
+    #[must_use]
+    pub fn batches_by_sizes(self) -> Settings {
+        Settings { batches_from_data: self.level == Level::Node, ..self }
+    }
+
+    /// The settings with batches and epochs decided for so many training nodes, which are public.
+    ///
+    /// As many as the settings say, up to the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
+    /// both with the square root of the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size
+    /// and the number of steps stays (docs/method.md#batches).
+    #[must_use]
+    pub(crate) fn with_batches_for(self, train_nodes: usize) -> Settings {
+        if !self.batches_from_data {
+            return self;
+        }
+        let settled = Settings { batches_from_data: false, ..self };
+        let largest = MOST_STEPS * settled.batch_size / settled.epochs.max(1);
+        if train_nodes <= largest {
+            return settled;
+        }
+        let growth = train_nodes as f64 / largest as f64;
+        let least = LEAST_EPOCHS.min(settled.epochs);
+        let epochs = ((settled.epochs as f64 / growth.sqrt()).ceil() as usize).max(least);
+        Settings { batch_size: (train_nodes * epochs).div_ceil(MOST_STEPS), epochs, ..settled }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Method;
+
+    fn batches(method: Method, train_nodes: usize) -> (usize, usize, usize) {
+        let settings = Settings::of(method, Level::Node).batches_by_sizes().with_batches_for(train_nodes);
+        assert!(!settings.batches_from_data, "decided");
+        (settings.batch_size, settings.epochs, train_nodes * settings.epochs / settings.batch_size)
+    }
+
+    #[test]
+    fn small_training_sets_have_the_batches_of_the_method_and_large_ones_few_steps() {
+        for method in [Method::Progap, Method::Gap, Method::DpGnn] {
+            let usual = Settings::of(method, Level::Node);
+            let largest = MOST_STEPS * usual.batch_size / usual.epochs;
+            for nodes in [0, 1, 14_212, largest] {
+                assert_eq!(batches(method, nodes).0, usual.batch_size, "{method}");
+                assert_eq!(batches(method, nodes).1, usual.epochs, "{method}");
+            }
+            // No jump, and nothing falls but the number of epochs.
+            let mut before = batches(method, largest);
+            for doubling in 0..12 {
+                let now = batches(method, (largest << doubling) + 1);
+                assert!(now.0 >= before.0 && now.1 <= before.1 && now.1 >= LEAST_EPOCHS, "{method} {now:?}");
+                assert!(now.2 <= MOST_STEPS && now.2 > MOST_STEPS * 99 / 100, "{method} {now:?}");
+                before = now;
+            }
+        }
+    }
+
+    /// What was asked for stays, however large the training set is.
+    #[test]
+    fn what_was_asked_for_stays() {
+        use crate::settings::Request;
+        let at_node = || Request::default().with("level", "node");
+        assert!(at_node().settings().expect("settings").batches_from_data);
+        for (name, value) in [("batch_size", 512), ("epochs", 10)] {
+            let asked = at_node().with(name, value).settings().expect("settings").into_settings();
+            assert!(!asked.batches_from_data, "{name}");
+            assert_eq!(asked.clone().with_batches_for(10_000_000), asked);
+        }
+        let published = Request::published().with("level", "node").settings().expect("settings");
+        assert!(!published.batches_from_data);
+        assert!(!Request::default().settings().expect("settings").batches_from_data, "at edge level");
+    }
+}
