@@ -16,6 +16,7 @@ mod ui;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -120,6 +121,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             1
         }
     }
+}
+
+/// Writes the report of a release, or of an experiment, into a folder that holds nothing else, and gives the path of its page; with
+/// `public` one that anyone may see.
+///
+/// # Errors
+/// In one sentence: a folder that is neither, or that cannot be written to.
+pub fn report(folder: &Path, out: &Path, public: bool) -> Result<PathBuf, String> {
+    command::report::write(folder, out, public).map_err(|error| explained(error.as_ref()))
 }
 
 /// An error in words, with the command that enters a budget where one is missing.

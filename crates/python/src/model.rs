@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
-use progap::release::{Metrics, Predictions, Statement};
+use progap::release::{Form, Metrics, Predictions, Statement};
 use progap::settings::Settings;
 use progap::{Release, Trained};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use serde::Serialize;
 
 use crate::data::{Dataset, ids};
@@ -26,6 +26,14 @@ enum Kept {
 }
 
 impl Model {
+    /// The release, where it lies in a folder.
+    pub fn release(&self) -> Option<&Release> {
+        match &self.0 {
+            Kept::Memory(_) => None,
+            Kept::Folder(release) => Some(release),
+        }
+    }
+
     fn nodes(&self) -> &progap::Dataset {
         match &self.0 {
             Kept::Memory(trained) => trained.nodes(),
@@ -260,16 +268,38 @@ impl Model {
         }
     }
 
+    /// The model as an ONNX file.
+    fn to_onnx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let release = self.in_folder(py)?;
+        Ok(PyBytes::new(py, &work(py, || release.to_onnx())?))
+    }
+
+    /// Writes the model in a form that other tools load; gives the names of what was written.
+    fn package(&self, py: Python<'_>, form: &str, out: PathBuf) -> PyResult<Vec<String>> {
+        let Some((_, form)) = Form::ALL.into_iter().find(|(name, _)| *name == form) else {
+            let known = Form::ALL.map(|(name, _)| name).join(", ");
+            return Err(exception(
+                py,
+                "SettingsError",
+                format!("there is no form {form:?}; give one of {known}"),
+            ));
+        };
+        let release = self.in_folder(py)?;
+        work(py, || release.package(form, &out))
+    }
+
     /// Checks a release, as JSON: a list of findings.
     fn verify(&self, py: Python<'_>) -> PyResult<String> {
-        match &self.0 {
-            Kept::Memory(_) => Err(exception(
-                py,
-                "ReleaseError",
-                "only a release in a folder can be verified: save it first",
-            )),
-            Kept::Folder(release) => json(py, &work(py, || release.verify())?),
-        }
+        let release = self.in_folder(py)?;
+        json(py, &work(py, || release.verify())?)
+    }
+}
+
+impl Model {
+    fn in_folder(&self, py: Python<'_>) -> PyResult<&Release> {
+        self.release().ok_or_else(|| {
+            exception(py, "ReleaseError", "this model is in memory only, and no release yet: save it first")
+        })
     }
 }
 

@@ -76,7 +76,7 @@ def test_settings_are_those_of_the_library():
         if about["offered"]:
             assert f"    {about['name']} : " in progap.ProGAP.__doc__
     assert progap.ProGAP(level="node").settings()["epsilon"] == 8.0
-    assert progap.ProGAP(epsilon=np.float32(2), depth=np.int64(3), layerwise=np.True_).settings()["depth"] == 3
+    assert progap.ProGAP(method="progap", epsilon=np.float32(2), depth=np.int64(3), layerwise=np.True_).settings()["depth"] == 3
 
 
 @pytest.mark.parametrize(

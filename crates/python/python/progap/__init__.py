@@ -8,7 +8,8 @@
 >>> classes = model.predict()                                  # of every node, without further cost
 
 ``Graph``, ``load`` and ``from_...`` bring data in. ``ProGAP`` trains on it, with every method and level of the command. ``Release`` opens
-what was saved, verifies it and predicts. ``accounting`` is the accountant alone.
+what was saved, verifies it and predicts. ``accounting`` is the accountant alone. ``Ledger`` keeps the budget of data over many runs; ``audit`` attacks a guarantee, ``report`` makes a page
+of a release, and ``experiment`` compares.
 """
 
 from . import accounting
@@ -27,18 +28,23 @@ from ._errors import (
 from ._estimator import ProGAP, resume
 from ._graph import Graph
 from ._guarantee import Guarantee
+from ._ledger import Ledger
 from ._progap import VERSION as __version__
 from ._progap import Event, Progress
 from ._release import Finding, Release
 from ._sources import from_networkx, from_pandas, from_polars, from_pyg, load
+from ._studies import Audit, Experiment, Report, audit, experiment, report
 
 __all__ = [
+    "Audit",
     "BudgetWarning",
     "DataError",
     "Event",
+    "Experiment",
     "Finding",
     "Graph",
     "Guarantee",
+    "Ledger",
     "LedgerError",
     "NotPrivateWarning",
     "PrivacyError",
@@ -47,19 +53,25 @@ __all__ = [
     "Progress",
     "Release",
     "ReleaseError",
+    "Report",
     "SettingsError",
     "Stopped",
     "__version__",
     "accounting",
+    "audit",
+    "experiment",
     "from_networkx",
     "from_pandas",
     "from_polars",
     "from_pyg",
     "load",
+    "report",
     "resume",
     "spent",
 ]
 
-for _thing in (Graph, Guarantee, ProGAP, Release, Finding, load, resume, spent, from_networkx, from_pandas, from_polars, from_pyg):
-    _thing.__module__ = "progap"
-del _thing
+# Tracebacks and help show the names that users import.
+for _name in __all__:
+    if getattr(globals()[_name], "__module__", "").startswith("progap._"):
+        globals()[_name].__module__ = "progap"
+del _name

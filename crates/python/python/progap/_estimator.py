@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from ._errors import DataError, NotPrivateWarning, ProGAPError
 from ._graph import Graph
 from ._guarantee import Guarantee
 from ._release import Release, frame, positions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._parameters import Parameters
 
 #: Every setting of the library, as it is declared there.
 SETTINGS: dict[str, dict[str, Any]] = {about["name"]: about for about in _progap.declarations() if about["offered"]}
@@ -40,7 +45,7 @@ class ProGAP:
 
     _estimator_type = "classifier"
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, **parameters: Unpack[Parameters]) -> None:
         unknown = [name for name in parameters if name not in PARAMETERS]
         if unknown:
             raise TypeError(f"ProGAP takes no argument {unknown[0]!r}; it takes {', '.join(PARAMETERS)}")
@@ -87,7 +92,7 @@ class ProGAP:
     def settings(self) -> dict[str, Any]:
         """All settings that these parameters come to; raises what cannot work, before any data is touched.
 
-        >>> progap.ProGAP(level="node", clip=0.5).settings()["epsilon"]
+        >>> progap.ProGAP(method="progap", level="node", clip=0.5).settings()["epsilon"]
         8.0
         """
         return json.loads(_progap.check_settings(self._asked(), self._published()))
@@ -237,14 +242,13 @@ class ProGAP:
         """The accuracy on the test nodes, or on the nodes that are given. It is measured on labels without noise."""
         codes, _ = self._fitted().predict(None)
         labels = self.graph_._data.labels()
-        if X is None or isinstance(X, Graph):
-            self._about(X)
-            chosen = np.flatnonzero(self.graph_.test_mask)
+        asked = self._about(X)
+        if asked is None:
+            chosen = np.flatnonzero(self.graph_.test_mask).astype(np.int64)
+        elif y is not None:
+            return float(np.mean(self.classes_[codes[asked]] == np.asarray(y)))
         else:
-            chosen = self._about(X)
-            if y is not None:
-                return float(np.mean(self.classes_[codes[chosen]] == np.asarray(y)))
-            chosen = chosen[labels[chosen] >= 0]
+            chosen = asked[labels[asked] >= 0]
         if len(chosen) == 0:
             raise DataError("none of these nodes has a label to compare with")
         return float(np.mean(codes[chosen] == labels[chosen]))
@@ -349,7 +353,8 @@ class _Bar:
     def __init__(self) -> None:
         from tqdm.auto import tqdm
 
-        self._make, self._bar = tqdm, None
+        self._make: Any = tqdm
+        self._bar: Any = None
 
     def __call__(self, progress: Any) -> None:
         if self._bar is None:
@@ -380,7 +385,7 @@ def _document() -> None:
         "    >>> model.guarantee_.epsilon <= 1.0",
         "    True",
         "    >>> model.predict([0, 1]).shape, model.predict_proba().shape",
-        "    ((2,), (20000, 5))",
+        "    ((2,), (20000, 6))",
         "",
         "    What is not given has the default of the method at the level.",
         "",

@@ -193,6 +193,8 @@ class Graph:
     def with_masks(self, train_mask: Any, val_mask: Any = None, test_mask: Any = None) -> Graph:
         """The same graph with another split."""
         parts = _arrays.parts(self.num_nodes, train_mask, val_mask, test_mask)
+        if parts is None:
+            raise DataError("there is no train_mask: say which nodes train")
         return Graph._of(self._data.with_parts(parts), self.classes)
 
     def check(self, **settings: Any) -> list[str]:

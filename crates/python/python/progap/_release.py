@@ -150,6 +150,19 @@ class Release:
         """Predictions as a table of pandas or polars: id, class, and the probability of each class."""
         return frame(self._model, self.classes, nodes, library)
 
+    def to_onnx(self, file: str | os.PathLike[str] | None = None) -> bytes:
+        """The model as ONNX: ``features``, and ``aggregate-K`` for each noisy aggregate that it reads, in; ``probabilities`` out. Also writes it, where a
+        file is named."""
+        content = self._model.to_onnx()
+        if file is not None:
+            Path(file).write_bytes(content)
+        return content
+
+    def package(self, form: str, out: str | os.PathLike[str]) -> list[str]:
+        """Writes the model in a form that other tools load: ``"onnx"`` or ``"safetensors"`` (files), ``"hf"`` (a folder with a model card) or
+        ``"mlflow"`` (a folder that ``mlflow.pyfunc`` loads). Gives the names of what was written."""
+        return self._model.package(form, Path(out))
+
     def __repr__(self) -> str:
         return f"Release({str(self.folder)!r}, {self._model.guarantee()})"
 

@@ -6,10 +6,10 @@ Every answer is an upper bound, rounding included, and says which accountant gav
 >>> training = Event.gaussian(1.2).poisson_sampled(0.01).repeated(1000)
 >>> bound = accounting.epsilon(training, delta=1e-6)
 >>> round(float(bound), 2), bound.accountant
-(1.42, 'pld')
+(1.5, 'pld')
 >>> noise = accounting.calibrate(Event.gaussian(1.0).repeated(3), epsilon=1.0, delta=1e-7)
 >>> round(noise.multiplier, 2)
-8.11
+8.1
 """
 
 from __future__ import annotations
@@ -61,6 +61,6 @@ def curve(event: Event, *, deltas: Iterable[float], accountant: str = "best") ->
     """Epsilon at each of several deltas.
 
     >>> [round(epsilon, 2) for _, epsilon in curve(Event.gaussian(4.0), deltas=[1e-5, 1e-7])]
-    [0.96, 1.19]
+    [0.93, 1.18]
     """
     return [(delta, epsilon(event, delta=delta, accountant=accountant).value) for delta in deltas]
