@@ -102,6 +102,13 @@ pub struct DataSource {
 }
 
 impl DataSource {
+    /// The same with a new random split of these shares.
+    pub fn with_new_split(mut self, ratios: Ratios) -> DataSource {
+        self.ratios = Some(ratios);
+        self.transforms.resplit = true;
+        self
+    }
+
     /// Loads the data set, changed as asked, with its own split or none.
     pub fn load(&self) -> Result<Dataset> {
         let dataset =

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use progap_graph::{Dataset, Problem, Ratios, Result, transform};
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +27,32 @@ pub struct Transforms {
     /// Remove self-loops
     #[arg(long, help_heading = "Transforms")]
     remove_self_loops: bool,
+    /// Along which edges a node receives: those that point to it (in), or those that it points to (out), where edges mean something the
+    /// other way round, as in citations; --symmetrise uses both ways
+    #[arg(long, value_enum, value_name = "WAY", default_value_t, help_heading = "Transforms")]
+    #[serde(skip_serializing_if = "Direction::is_in")]
+    direction: Direction,
     /// Remove nodes without edges
     #[arg(long, help_heading = "Transforms")]
     remove_isolated: bool,
+}
+
+/// Along which edges nodes receive.
+#[derive(Clone, Copy, Default, PartialEq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Direction {
+    /// Those that point to them.
+    #[default]
+    In,
+    /// Those that they point to.
+    Out,
+}
+
+impl Direction {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn is_in(&self) -> bool {
+        *self == Direction::In
+    }
 }
 
 impl Transforms {
@@ -50,6 +73,7 @@ impl Transforms {
             (self.deduplicate, "--deduplicate"),
             (self.remove_self_loops, "--remove-self-loops"),
             (self.remove_isolated, "--remove-isolated"),
+            (self.direction == Direction::Out, "--direction=out"),
         ];
         all.into_iter().filter_map(|(on, name)| on.then_some(name))
     }
@@ -64,6 +88,9 @@ impl Transforms {
         }
         if let Some(min_count) = self.min_class_count {
             dataset = transform::keep_frequent_classes(&dataset, min_count)?;
+        }
+        if self.direction == Direction::Out {
+            dataset = transform::map_graph(dataset, |graph| graph.transpose())?;
         }
         if self.deduplicate {
             dataset = transform::map_graph(dataset, transform::deduplicate)?;

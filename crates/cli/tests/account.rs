@@ -80,7 +80,12 @@ fn node_noise_is_that_of_the_specification() {
 /// What is not said is as in training: the noise of a run with the defaults of its level is what is shown here.
 #[test]
 fn defaults_are_those_of_training() {
-    let usual = Settings { batch_size: 256, epochs: 10, delta: Some(1e-5), ..Settings::new(Level::Node) };
+    let usual = Settings {
+        batch_size: 256,
+        epochs: 10,
+        delta: Some(1e-5),
+        ..Settings::of(progap::Method::Progap, Level::Node)
+    };
     let sizes = PublicSizes { train_nodes: 19804, ..PublicSizes::default() };
     let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
     let epsilon = usual.epsilon.expect("a budget");

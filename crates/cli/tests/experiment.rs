@@ -308,3 +308,19 @@ fn mistakes_are_one_sentence_and_lose_nothing() {
     );
     assert_eq!(of_kind(&events(place.path(), &run), "plan")[0]["done"], 1);
 }
+
+/// Accuracy against the share of labels: each share has runs of its own, and one figure shows them all.
+#[test]
+fn shares_of_labels_are_drawn() {
+    let place = workplace();
+    let shares = ["--shares", "0.05,0.5", "--runs", "1", "--levels", "edge", "--out", "r"];
+    let cells = cells(&events(place.path(), &experiment("labels", &shares)));
+    assert_eq!(cells.len(), 2 * 3, "two shares; views, progap as published and mlp: {cells:#?}");
+    let text = std::fs::read_to_string(place.path().join("r/report.md")).expect("a report");
+    for told in ["share of labels", "5 %", "50 %", "views", "progap", "mlp"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let refused = ["experiment", "labels", "--data-sets", "g.progap", "--shares", "0.9", "--out", "q"];
+    progap_in(place.path(), &refused).refused(&["0.85"]);
+    assert!(!place.path().join("q").exists());
+}

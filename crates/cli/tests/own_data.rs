@@ -135,3 +135,30 @@ fn splits_may_be_fixed_while_noise_varies() {
     progap_in(at, &["verify", "d"]).ok();
     progap_in(at, &["report", "d", "--out", "d.html"]).ok();
 }
+
+/// Where edges mean something the other way round, one flag turns them: who received nothing then receives.
+#[test]
+fn nodes_receive_along_the_edges_that_are_asked_for() {
+    let place = folder();
+    // Every later node points to an earlier one of its class, and its own feature says nothing: only what it points to does.
+    let class = |node: usize| ["a", "b"][node % 2];
+    let part =
+        |node: usize| if node < 40 { "train" } else { ["train", "train", "val", "test"][node / 2 % 4] };
+    let nodes: String =
+        (0..400).map(|node| format!("{node},{},{},{}\n", class(node), node % 7, part(node))).collect();
+    let edges: String = (40..400)
+        .flat_map(|node| [2, 4, 8, 10, 16, 26].map(|back| format!("{node},{}\n", (node - back) % 40)))
+        .collect();
+    let (nodes, edges) = (format!("id,label,x,split\n{nodes}"), format!("source,target\n{edges}"));
+    put(place.path(), &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+    let accuracy = |direction: &[&str]| {
+        let out = format!("release{}", direction.len());
+        let words = ["train", "g", "--level", "none", "--seed", "1", "--json", "--out", &out];
+        let run = progap_in(place.path(), &[&words, direction].concat());
+        assert!(run.success, "{}", run.stderr);
+        let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        report["test_accuracy"].as_f64().expect("a number")
+    };
+    let (along, against) = (accuracy(&[]), accuracy(&["--direction", "out"]));
+    assert!(against > 0.95 && against > along + 0.2, "{along} {against}");
+}

@@ -171,7 +171,10 @@ fn embeddings_start_from_their_own_defaults() {
     let chosen = settings("flags", &[&embeddings[..], &flags].concat());
     assert_eq!((chosen.weight_decay, chosen.depth), (0.5, 3));
     let labels = settings("labels", &["--messages", "labels"]);
-    let (messages, usual) = (progap::settings::Messages::Labels, progap::Settings::new(progap::Level::Edge));
+    let (messages, usual) = (
+        progap::settings::Messages::Labels,
+        progap::Settings::of(progap::Method::Progap, progap::Level::Edge),
+    );
     let usual = progap::Settings { undirected: true, ..usual.unit_by_graph() };
     assert_eq!(labels, progap::Settings { epochs: 1, messages, ..usual });
 }

@@ -212,7 +212,14 @@ pub fn network() -> Dataset {
 }
 
 fn settings(level: Level) -> Settings {
-    Settings { epochs: 2, depth: 1, batch_size: 10, hidden: 4, seed: Some(7), ..Settings::new(level) }
+    Settings {
+        epochs: 2,
+        depth: 1,
+        batch_size: 10,
+        hidden: 4,
+        seed: Some(7),
+        ..Settings::of(progap::Method::Progap, level)
+    }
 }
 
 /// Makes the whole folders anew.

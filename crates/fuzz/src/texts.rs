@@ -85,7 +85,7 @@ pub fn change(content: &[u8]) {
         changes.push((name.trim().to_string(), value));
     }
     for level in [Level::None, Level::Edge, Level::Node] {
-        if let Ok(settings) = changed(&Settings::new(level), &changes) {
+        if let Ok(settings) = changed(&Settings::of(progap::Method::Progap, level), &changes) {
             let _ = settings.checked();
         }
     }

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use crate::graph::{RowWidth, row_blocks};
 use crate::{Graph, Problem, Result};
 
-/// The widest message.
+/// The widest message that is summed in one pass over the edges.
 pub const MAX_WIDTH: usize = 64;
 
 /// Blocks of rows handed to the threads: enough that an unlucky one does not keep the others waiting.
@@ -94,6 +94,39 @@ macro_rules! integer_sum {
 integer_sum!(i8 => i32);
 integer_sum!(i16 => i32);
 integer_sum!(i16 => i64);
+
+/// As [`sum`] without weights, of messages of any width: a panel of columns at a time.
+///
+/// ```
+/// use progap_graph::{Graph, aggregate};
+///
+/// let graph = Graph::from_edges(2, &[0], &[1])?;
+/// let messages: Vec<i8> = (0..200).map(|column| (column % 100) as i8).collect();
+/// let mut sums = vec![0i32; 200];
+/// aggregate::wide_sum(&graph, 100, &messages, &mut sums)?;
+/// assert!(sums[..100].iter().all(|&sum| sum == 0) && sums[199] == 99);
+/// # Ok::<(), progap_graph::Error>(())
+/// ```
+pub fn wide_sum<M, S>(graph: &Graph, width: usize, messages: &[M], sums: &mut [S]) -> Result<()>
+where
+    M: Copy + Send + Sync,
+    S: Sum<M>,
+{
+    if width <= MAX_WIDTH {
+        return sum(graph, width, messages, None, sums);
+    }
+    for first in (0..width).step_by(MAX_WIDTH) {
+        let columns = first..width.min(first + MAX_WIDTH);
+        let panel: Vec<M> =
+            messages.chunks_exact(width).flat_map(|row| &row[columns.clone()]).copied().collect();
+        let mut part = vec![S::default(); panel.len()];
+        sum(graph, columns.len(), &panel, None, &mut part)?;
+        for (sums, part) in sums.chunks_exact_mut(width).zip(part.chunks_exact(columns.len())) {
+            sums[columns.clone()].copy_from_slice(part);
+        }
+    }
+    Ok(())
+}
 
 /// For every node `i` the sum over the edges `j -> i` of `weights[j] * messages[j]`; without weights, of
 /// `messages[j]`.

@@ -295,3 +295,100 @@ fn the_benchmark_s_tables_come_with_their_split() {
     let error = read::load(folder.path(), &LoadOptions::default()).unwrap_err().to_string();
     assert!(error.contains("valid.csv: row 1, column \"1\": the index 9 is outside 0..4"), "{error}");
 }
+
+/// Files as others write them, each recognised by what it holds: three nodes, two classes, edges between them.
+#[test]
+fn ten_layouts_load_without_an_option() {
+    let place = tempfile::tempdir().unwrap();
+    let put = |name: &str, content: &[u8]| {
+        let path = place.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    };
+    let table = "id,label,age\na,x,30\nb,y,40\nc,x,50\n";
+    let links = "source,target\na,b\nb,c\n";
+    let (x, y) = (floats("(3, 2)", &[0.5, 1.0, 2.5, 0.0, -1.5, 0.0]), integers(&[1, 0, 1]));
+    let (pairs, index) = (matrix("(2, 2)", &[0, 1, 1, 2]), matrix("(2, 2)", &[0, 1, 1, 2]));
+    let (indptr, indices) = (integers(&[0, 1, 2, 2]), integers(&[1, 2]));
+    let (shape, data) = (integers(&[3, 3]), floats("(2,)", &[1.0, 1.0]));
+    let [train, val, test] = [[1, 0, 0], [0, 1, 0], [0, 0, 1]].map(|part| mask("(3,)", &part));
+    let gzip = |text: &str| {
+        let mut packed = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+        packed.finish().unwrap()
+    };
+    let semicolons = table.replace(',', ";").replace("30", "30,5");
+    let pandas = ",node_id,class,age\n0,a,x,30\n1,b,y,40\n2,c,x,50\n";
+    let files: [(&str, Vec<u8>); 24] = [
+        ("csv/nodes.csv", table.into()),
+        ("csv/edges.csv", links.into()),
+        ("semicolons/nodes.csv", semicolons.into()),
+        ("semicolons/edges.csv", links.replace(',', ";").into()),
+        ("tabs/nodes.tsv", table.replace(',', "\t").into()),
+        ("tabs/edges.tsv", links.replace(',', "\t").into()),
+        ("pandas/nodes.csv", pandas.into()),
+        ("pandas/edges.csv", "from,to\na,b\nb,c\n".into()),
+        ("packed/nodes.csv.gz", gzip(table)),
+        ("packed/edges.csv.gz", gzip(links)),
+        (
+            "torch.npz",
+            archive(&[
+                ("x", &x),
+                ("edge_index", &index),
+                ("y", &y),
+                ("train_mask", &train),
+                ("val_mask", &val),
+                ("test_mask", &test),
+            ]),
+        ),
+        (
+            "heterophilous.npz",
+            archive(&[("node_features", &x), ("node_labels", &y), ("edges", &pairs)]),
+        ),
+        (
+            "benchmark.npz",
+            archive(&[
+                ("adj_indptr", &indptr),
+                ("adj_indices", &indices),
+                ("adj_data", &data),
+                ("adj_shape", &shape),
+                ("attr_indptr", &indptr),
+                ("attr_indices", &indices),
+                ("attr_data", &data),
+                ("attr_shape", &shape),
+                ("labels", &y),
+            ]),
+        ),
+        ("snap/email.txt", "# Nodes: 3\n0 1\n1 2\n".into()),
+        ("snap/email-labels.txt", "0 x\n1 y\n2 x\n".into()),
+        (
+            "networkx.graphml",
+            "<graphml><key id=\"l\" for=\"node\" attr.name=\"label\" attr.type=\"string\"/><graph edgedefault=\"directed\">\
+             <node id=\"a\"><data key=\"l\">x</data></node><node id=\"b\"><data key=\"l\">y</data></node>\
+             <node id=\"c\"><data key=\"l\">x</data></node><edge source=\"a\" target=\"b\"/></graph></graphml>"
+                .into(),
+        ),
+        (
+            "networkx.json",
+            "{\"directed\": true, \"nodes\": [{\"id\": 1, \"label\": \"x\"}, {\"id\": 2, \"label\": \"y\"}, \
+             {\"id\": 3, \"label\": \"x\"}], \"links\": [{\"source\": 1, \"target\": 2}]}"
+                .into(),
+        ),
+        ("ogb/raw/num-node-list.csv", "3\n".into()),
+        ("ogb/raw/num-edge-list.csv", "2\n".into()),
+        ("ogb/raw/edge.csv", "0,1\n1,2\n".into()),
+        ("ogb/raw/node-label.csv", "0\n1\n0\n".into()),
+        ("ogb/split/time/train.csv", "0\n".into()),
+        ("ogb/split/time/valid.csv", "1\n".into()),
+        ("ogb/split/time/test.csv", "2\n".into()),
+    ];
+    files.iter().for_each(|(name, content)| put(name, content));
+    let layouts = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
+    let layouts: Vec<_> = layouts.collect();
+    assert!(layouts.len() >= 10, "{layouts:?}");
+    for layout in layouts {
+        let data = read::load(&layout, &LoadOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((data.nodes(), data.classes(), data.labelled()), (3, 2, 3), "{}", layout.display());
+        assert!(data.graph().edges() > 0);
+    }
+}

@@ -49,7 +49,7 @@ pub use softmax::{
     Design, Evidence, RowScaling, Softmax, SoftmaxShape, Start, Task, best_temperature, cross_entropy,
 };
 pub use train::clipped::{clipped_sum, sample_norms};
-pub use train::evaluate::{accuracy, embed, logits, probabilities};
+pub use train::evaluate::{accuracy, embed, embed_rows, logits, probabilities};
 pub use train::full_batch::{Gradient, epoch, gradient};
 pub use train::{EpochStats, apply};
 

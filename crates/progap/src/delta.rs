@@ -208,7 +208,11 @@ mod tests {
             for undirected in [false, true] {
                 for rule in [DeltaRule::Records, DeltaRule::Published] {
                     let sizes = PublicSizes { edges, nodes, ..PublicSizes::default() };
-                    let settings = Settings { undirected, delta_rule: rule, ..Settings::new(Level::Edge) };
+                    let settings = Settings {
+                        undirected,
+                        delta_rule: rule,
+                        ..Settings::of(crate::Method::Progap, Level::Edge)
+                    };
                     let (least, most) = range(&settings, PublicSizes { edges: 1, ..sizes });
                     let chosen = of(&settings, sizes);
                     assert!((least..=most).contains(&chosen), "{nodes} {edges} {rule:?}: {chosen:e}");
@@ -221,8 +225,8 @@ mod tests {
             }
         }
         let sizes = PublicSizes { nodes: 2_000, edges: 1, ..PublicSizes::default() };
-        assert_eq!(range(&Settings::new(Level::Edge), sizes).1, 1e-4);
-        assert_eq!(implied(0.99, &Settings::new(Level::Edge)), None);
+        assert_eq!(range(&Settings::of(crate::Method::Progap, Level::Edge), sizes).1, 1e-4);
+        assert_eq!(implied(0.99, &Settings::of(crate::Method::Progap, Level::Edge)), None);
     }
 
     fn records_of(settings: &Settings, sizes: PublicSizes) -> u64 {
@@ -233,7 +237,11 @@ mod tests {
     #[test]
     fn one_edge_more_or_less_changes_no_refusal_within_an_order_of_magnitude() {
         for undirected in [false, true] {
-            let settings = Settings { undirected, delta: Some(1e-4), ..Settings::new(Level::Edge) };
+            let settings = Settings {
+                undirected,
+                delta: Some(1e-4),
+                ..Settings::of(crate::Method::Progap, Level::Edge)
+            };
             let twice = if undirected { 2 } else { 1 };
             let outcomes: Vec<bool> = [1_001, 3_000, 9_999, 10_000, 10_001]
                 .iter()

@@ -136,6 +136,7 @@ impl<'d> Accounted<'d> {
             let settings = settings.for_data(dataset);
             return run::prepare(&dataset.clone().prepared(settings.preparation())?, &settings);
         }
+        let settings = settings.for_sizes(self.sizes);
         let records = delta::records(&settings, self.sizes);
         if settings.delta.is_none() && delta::matters(&settings) && records == 0 {
             let what = if settings.level == Level::Node { "nodes" } else { "edges" };

@@ -348,23 +348,29 @@ mod tests {
 
     #[test]
     fn nothing_is_said_where_there_is_nothing_to_say() {
-        assert_eq!(codes(&ring(plain, ""), &Settings::new(Level::Edge).unit_by_graph()), [""; 0]);
+        assert_eq!(
+            codes(&ring(plain, ""), &Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph()),
+            [""; 0]
+        );
     }
 
     #[test]
     fn a_symmetric_graph_under_the_directed_unit_is_found() {
-        let edge = Settings::new(Level::Edge);
+        let edge = Settings::of(crate::Method::Progap, Level::Edge);
         assert_eq!(codes(&ring(plain, ""), &edge), ["directed-unit"]);
         assert_eq!(codes(&ring(plain, "0,5\n"), &edge), ["nearly-symmetric"]);
         let paper = Settings::paper(crate::settings::Method::Progap, Level::Edge);
         assert_eq!(codes(&ring(plain, ""), &paper), ["directed-unit", "delta", "published-delta"]);
         assert_eq!(codes(&ring(plain, ""), &Settings { depth: 0, ..edge }), [""; 0]);
-        assert_eq!(codes(&ring(plain, ""), &Settings::new(Level::Node)), ["friend-s-record"]);
+        assert_eq!(
+            codes(&ring(plain, ""), &Settings::of(crate::Method::Progap, Level::Node)),
+            ["friend-s-record"]
+        );
     }
 
     #[test]
     fn repeated_edges_and_loops_are_counted_and_do_not_hide_a_symmetric_graph() {
-        let edge = Settings::new(Level::Edge).unit_by_graph();
+        let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
         let dataset = ring(plain, "0,1\n0,1\n5,5\n5,5\n");
         assert!(edge.for_graph(dataset.graph()).undirected);
         let remarks = lint(&dataset, &edge, &[]);
@@ -376,7 +382,7 @@ mod tests {
 
     #[test]
     fn names_and_addresses_are_found() {
-        let edge = Settings::new(Level::Edge).unit_by_graph();
+        let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
         let unique = ring(|node| (node.to_string(), format!("Person {node}")), "");
         assert_eq!(codes(&unique, &edge), ["nearly-unique"]);
         let addresses = ring(|node| (node.to_string(), format!("p{node}@example.org")), "");
@@ -394,7 +400,7 @@ mod tests {
 
     #[test]
     fn small_and_missing_classes_are_found() {
-        let edge = Settings::new(Level::Edge);
+        let edge = Settings::of(crate::Method::Progap, Level::Edge);
         let rows = |label: &dyn Fn(usize) -> &'static str| {
             let mut nodes = String::from("id,label,age,split\n");
             for node in 0..60 {
@@ -415,7 +421,8 @@ mod tests {
 
     #[test]
     fn a_delta_near_one_over_the_records_is_found() {
-        let edge = Settings { delta: Some(1e-3), ..Settings::new(Level::Edge) }.unit_by_graph();
+        let edge = Settings { delta: Some(1e-3), ..Settings::of(crate::Method::Progap, Level::Edge) }
+            .unit_by_graph();
         assert_eq!(codes(&ring(plain, ""), &edge), ["delta"]);
         assert_eq!(codes(&ring(plain, ""), &Settings { delta: Some(1e-4), ..edge }), [""; 0]);
     }

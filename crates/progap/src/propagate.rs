@@ -95,22 +95,9 @@ impl Propagate for Senders<'_> {
     }
 }
 
-/// [`aggregate::sum`] of any width, a panel of columns at a time.
 fn sum(graph: &Graph, width: usize, rows: &[f32], sums: &mut [f32]) {
     let fits = "the caller's rows fit the graph, and sums of floats cannot overflow";
-    if width <= aggregate::MAX_WIDTH {
-        return aggregate::sum(graph, width, rows, None, sums).expect(fits);
-    }
-    for first in (0..width).step_by(aggregate::MAX_WIDTH) {
-        let columns = first..width.min(first + aggregate::MAX_WIDTH);
-        let panel: Vec<f32> =
-            rows.chunks_exact(width).flat_map(|row| &row[columns.clone()]).copied().collect();
-        let mut part = vec![0.0; panel.len()];
-        aggregate::sum(graph, columns.len(), &panel, None, &mut part).expect(fits);
-        for (sums, part) in sums.chunks_exact_mut(width).zip(part.chunks_exact(columns.len())) {
-            sums[columns.clone()].copy_from_slice(part);
-        }
-    }
+    aggregate::wide_sum(graph, width, rows, sums).expect(fits);
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Rows: what is known about each node besides its edges; and messages: what a node makes of its row for its receivers.
 
+use std::ops::Range;
+
 use progap_graph::{Buffer, Dataset, Features, Part, Split};
-use progap_nn::{Input, Inputs, Network, embed, probabilities};
+use progap_nn::{Input, Inputs, Network, embed_rows, probabilities};
 
 use crate::{Error, Result};
 
@@ -147,11 +149,21 @@ impl Rows {
 
     /// What every node says: of length one, or zero; what a method made may be shorter.
     pub(crate) fn messages(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<Vec<f32>> {
+        self.messages_of(0..self.labels.len(), message, aggregates)
+    }
+
+    /// As [`Rows::messages`], of some nodes.
+    pub(crate) fn messages_of(
+        &self,
+        nodes: Range<usize>,
+        message: Message<'_>,
+        aggregates: &Aggregates,
+    ) -> Result<Vec<f32>> {
         if let Message::Made { values, width } = message {
             if values.len() != self.labels.len() * width {
                 return Err(Error::Contradiction("every node sends one message"));
             }
-            let mut values = values.to_vec();
+            let mut values = values[nodes.start * width..nodes.end * width].to_vec();
             // Shorter ones stay as they are.
             let long = |row: &&mut [f32]| row.iter().map(|v| v * v).sum::<f32>() > 1.0;
             values.chunks_exact_mut(width.max(1)).filter(long).for_each(normalise);
@@ -165,10 +177,10 @@ impl Rows {
         let sizes = (inputs.as_slice()[0].columns(), self.classes);
         let width = message.width(aggregates, sizes);
         let mut messages = match message {
-            Message::Class { network } => self.known_classes(network, &inputs)?,
-            Message::Embedding { network, branch } => embed(network, branch, input(branch)?)?,
+            Message::Class { network } => self.known_classes(nodes, network, &inputs)?,
+            Message::Embedding { network, branch } => embed_rows(network, branch, input(branch)?, nodes)?,
             Message::Input(number) => match input(number)? {
-                Input::Dense { values, .. } => values.to_vec(),
+                Input::Dense { values, .. } => values[nodes.start * width..nodes.end * width].to_vec(),
                 Input::Sparse { .. } => {
                     return Err(Error::Unsuitable(
                         "sparse features must be encoded before they are sent".into(),
@@ -183,17 +195,18 @@ impl Rows {
 
     /// What is known about each node's class, less what everyone knows: the label of a training node, the
     /// probabilities of the others. Labels of validation and test nodes are not looked at, and some nodes have none.
-    fn known_classes(&self, network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
-        let (train, uniform) = (self.training_nodes(), 1.0 / self.classes as f32);
-        let mut messages = vec![0f32; inputs.rows() * self.classes];
+    fn known_classes(&self, nodes: Range<usize>, network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
+        let (trains, uniform) =
+            (|node: usize| self.split.part(node) == Part::Train, 1.0 / self.classes as f32);
+        let mut messages = vec![0f32; nodes.len() * self.classes];
         let mut set = |node: usize, class: &dyn Fn(usize) -> f32| {
-            let row = &mut messages[node * self.classes..][..self.classes];
+            let row = &mut messages[(node - nodes.start) * self.classes..][..self.classes];
             row.iter_mut().enumerate().for_each(|(c, value)| *value = class(c) - uniform);
         };
-        for node in (0..train.len()).filter(|&node| train[node]) {
+        for node in nodes.clone().filter(|&node| trains(node)) {
             set(node, &|c| if c == self.labels[node] as usize { 1.0 } else { 0.0 });
         }
-        let others: Vec<u32> = (0..train.len() as u32).filter(|&node| !train[node as usize]).collect();
+        let others: Vec<u32> = nodes.clone().filter(|&node| !trains(node)).map(|node| node as u32).collect();
         let known = probabilities(network, inputs, &others)?;
         for (&node, p) in others.iter().zip(known.chunks_exact(self.classes)) {
             set(node as usize, &|c| p[c]);

@@ -111,7 +111,11 @@ mod tests {
     /// Noise for a friendship at epsilon 1 is noise for a directed edge at the epsilon that is stated, and the other way round.
     #[test]
     fn each_unit_s_epsilon_is_the_other_s_target() {
-        let friendship = Settings { undirected: true, delta: Some(1e-6), ..Settings::new(Level::Edge) };
+        let friendship = Settings {
+            undirected: true,
+            delta: Some(1e-6),
+            ..Settings::of(crate::Method::Progap, Level::Edge)
+        };
         let (plan, found) = both(&friendship);
         assert_eq!(found.friendship, Some(plan.epsilon));
         let directed = found.directed.expect("an epsilon");
@@ -135,9 +139,9 @@ mod tests {
 
     #[test]
     fn without_a_query_both_are_zero_and_records_have_neither() {
-        let found = both(&Settings { depth: 0, ..Settings::new(Level::Edge) }).1;
+        let found = both(&Settings { depth: 0, ..Settings::of(crate::Method::Progap, Level::Edge) }).1;
         assert_eq!((found.friendship, found.directed), (Some(0.0), Some(0.0)));
-        let node = Settings { batch_size: 100, ..Settings::new(Level::Node) };
+        let node = Settings { batch_size: 100, ..Settings::of(crate::Method::Progap, Level::Node) };
         assert_eq!(both(&node).1, Epsilons::default());
     }
 }

@@ -153,6 +153,15 @@ impl Views {
         Views { shape, features, graph }
     }
 
+    /// The same with a number added to the logarithm of each class's odds, if there is one.
+    pub(crate) fn with_odds(mut self, odds: Option<&[f32]>) -> Views {
+        if let Some(odds) = odds {
+            let last = self.graph.as_mut().map_or(&mut self.features, |graph| &mut graph.combination);
+            last.shift_logits(odds);
+        }
+        self
+    }
+
     /// What the features say, and what the sums say with it.
     pub(crate) fn parts(&self) -> (&Softmax, Option<&GraphView>) {
         (&self.features, self.graph.as_ref())

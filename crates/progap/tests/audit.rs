@@ -31,8 +31,17 @@ fn network() -> Dataset {
 
 /// Each unit that can be protected, by settings, with its noise.
 static UNITS: LazyLock<Vec<(Settings, Plan)>> = LazyLock::new(|| {
-    let edge = Settings { epsilon: Some(4.0), delta: Some(1e-6), ..Settings::new(Level::Edge) };
-    let node = Settings { max_degree: 9, batch_size: 100, delta: Some(1e-6), ..Settings::new(Level::Node) };
+    let edge = Settings {
+        epsilon: Some(4.0),
+        delta: Some(1e-6),
+        ..Settings::of(progap::Method::Progap, Level::Edge)
+    };
+    let node = Settings {
+        max_degree: 9,
+        batch_size: 100,
+        delta: Some(1e-6),
+        ..Settings::of(progap::Method::Progap, Level::Node)
+    };
     let units = [
         edge.clone(),
         Settings { undirected: true, ..edge },
@@ -441,7 +450,7 @@ fn hubs(copies: usize, edges_back: bool) -> World {
 
 /// A small network in which training is quick.
 fn quick(level: Level) -> Settings {
-    Settings { epochs: 3, batch_size: 100, seed: Some(11), ..Settings::new(level) }
+    Settings { epochs: 3, batch_size: 100, seed: Some(11), ..Settings::of(progap::Method::Progap, level) }
 }
 
 fn audit_training(settings: &Settings, canaries: usize) -> Vec<Trial> {

@@ -82,12 +82,12 @@ fn what_cannot_work_or_decides_nothing_is_refused_in_one_sentence() {
 /// Settings from a file keep what makes sense where flags change the level, and nothing that would decide nothing.
 #[test]
 fn another_level_leaves_nothing_in_vain() {
-    let node = Settings { clip: 0.5, delta: Some(1e-6), ..Settings::new(Level::Node) };
+    let node = Settings { clip: 0.5, delta: Some(1e-6), ..Settings::of(progap::Method::Progap, Level::Node) };
     for level in ["edge", "none"] {
         let settings = Request::from(&node).with("level", level).settings().expect("settings");
         assert_eq!((settings.clip, settings.chosen_in_vain().map(|(setting, _)| setting.name)), (1.0, None));
     }
-    let edited = Settings { clip: 0.5, ..Settings::new(Level::Edge) };
+    let edited = Settings { clip: 0.5, ..Settings::of(progap::Method::Progap, Level::Edge) };
     let (setting, why) = edited.chosen_in_vain().expect("clip at edge level");
     assert_eq!((setting.name, why.as_str()), ("clip", "it belongs to `level node`"));
     for &method in Method::ALL {
@@ -101,7 +101,7 @@ fn another_level_leaves_nothing_in_vain() {
 /// What a binding to another language needs: every setting can be read, written and parsed by its declaration.
 #[test]
 fn declarations_cover_the_settings() {
-    let settings = Settings::new(Level::Node);
+    let settings = Settings::of(progap::Method::Progap, Level::Node);
     let written = json!(settings);
     let fields = written.as_object().expect("an object");
     for declaration in Settings::declarations() {

@@ -10,7 +10,7 @@ use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Ratios};
 
 fn settings(level: Level, messages: Messages) -> Settings {
     let epsilon = (level != Level::None).then_some(8.0);
-    Settings { messages, epsilon, epochs: 30, seed: Some(4), ..Settings::new(level) }
+    Settings { messages, epsilon, epochs: 30, seed: Some(4), ..Settings::of(progap::Method::Progap, level) }
 }
 
 /// Taste without likeness: the first half choose friends of one class each, whatever their own. So the friends of those

@@ -61,7 +61,13 @@ fn rare(seed: u64) -> Dataset {
 }
 
 fn settings(class_weights: ClassWeights, metric: Metric) -> Settings {
-    Settings { class_weights, metric, seed: Some(1), epochs: 40, ..Settings::new(Level::Edge) }
+    Settings {
+        class_weights,
+        metric,
+        seed: Some(1),
+        epochs: 40,
+        ..Settings::of(progap::Method::Progap, Level::Edge)
+    }
 }
 
 #[test]

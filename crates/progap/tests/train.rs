@@ -19,7 +19,13 @@ use serde_json::Value;
 
 fn settings(level: Level) -> Settings {
     let epochs = if level == Level::Node { 3 } else { 20 };
-    Settings { epochs, depth: 2, batch_size: 100, seed: Some(7), ..Settings::new(level) }
+    Settings {
+        epochs,
+        depth: 2,
+        batch_size: 100,
+        seed: Some(7),
+        ..Settings::of(progap::Method::Progap, level)
+    }
 }
 
 #[test]

@@ -138,6 +138,16 @@ impl Softmax {
         }
     }
 
+    /// Adds a number to the logit of each class.
+    ///
+    /// # Panics
+    /// Where there is not one number for each class.
+    pub fn shift_logits(&mut self, by: &[f32]) {
+        assert_eq!(by.len(), self.shape.classes, "a number for each class");
+        let first = self.parameters.len() - by.len();
+        self.parameters[first..].iter_mut().zip(by).for_each(|(bias, by)| *bias += by);
+    }
+
     /// From now on an input may be moved by the same number in all columns of a row without any effect: the model reads it as
     /// if the mean of each row had been taken away first. Logits and log-probabilities are then the same to it.
     pub fn centre_input(&mut self, input: usize) {

@@ -1,5 +1,7 @@
 //! Evaluation: running statistics, no dropout, any number of rows, in parallel.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -73,14 +75,32 @@ fn each_block<T: Send>(
 
 /// The output of a branch for every row of its input: `rows * hidden` values.
 pub fn embed(network: &Network, branch: usize, input: Input<'_>) -> Result<Vec<f32>> {
+    embedded(network, branch, &Inputs::new(vec![input])?, 0..input.rows())
+}
+
+/// As [`embed`], for some rows of an input that was checked before, as in [`Inputs::checked_before`].
+///
+/// # Errors
+/// A branch or rows that are not there, or an input of other columns.
+pub fn embed_rows(
+    network: &Network,
+    branch: usize,
+    input: Input<'_>,
+    rows: Range<usize>,
+) -> Result<Vec<f32>> {
+    embedded(network, branch, &Inputs::checked_before(vec![input])?, rows)
+}
+
+fn embedded(network: &Network, branch: usize, checked: &Inputs<'_>, rows: Range<usize>) -> Result<Vec<f32>> {
     network.check_branch(branch)?;
-    let checked = Inputs::new(vec![input])?;
-    crate::error::check_length("row of the input", input.columns(), network.architecture().inputs[branch])?;
+    let columns = checked.as_slice()[0].columns();
+    crate::error::check_length("row of the input", columns, network.architecture().inputs[branch])?;
     // The other branches are not looked at.
     let inputs = checked.repeated(branch + 1);
     let (ready, hidden) = (Ready::written_out(network), network.architecture().hidden);
-    let mut out = vec![0.0; inputs.rows() * hidden];
-    let rows: Vec<u32> = (0..inputs.rows() as u32).collect();
+    let mut out = vec![0.0; rows.len() * hidden];
+    let rows: Vec<u32> = (rows.start as u32..rows.end as u32).collect();
+    check_rows(&inputs, &rows)?;
     let work = rows.par_chunks(BLOCK).zip(out.par_chunks_mut(BLOCK * hidden));
     work.with_min_len(16).for_each_init(
         || (network.scratch(), network.trace()),

@@ -7,7 +7,7 @@ use super::digest::{BlockDigest, QueryDigest};
 use super::gaussian::{NoisySum, RoundedGaussian};
 use super::laplace::RoundedLaplace;
 use super::source::{Provenance, Source};
-use super::stream::{Query, Stream};
+use super::stream::{Purpose, Query, Stream};
 
 /// Noisy values and the source of their noise, which only a stream can vouch for: a `Noisy<_, Secure>` cannot have
 /// been made with a seed.
@@ -91,6 +91,20 @@ where
     });
 }
 
+/// The streams for the blocks of values whose noise is bound to all of them and to the given parameters.
+fn bound_to<T: Into<i64> + Copy + Send + Sync, S: Source>(
+    sums: &[T],
+    parameters: &[f64],
+    query: Query<S>,
+    threads: usize,
+) -> Purpose<S> {
+    let mut digests = vec![None; sums.len().div_ceil(BLOCK)];
+    let pairs = digests.iter_mut().zip(sums.chunks(BLOCK));
+    share(threads, pairs, |(digest, block)| *digest = Some(BlockDigest::new(block)));
+    let digest = QueryDigest::new(parameters, digests.into_iter().flatten());
+    query.bind(&digest)
+}
+
 /// Values whose noise is bound to all of them and to the given parameters, a block at a time, whatever the number of threads.
 fn release_blocks<T: Into<i64> + Copy + Send + Sync, S: Source>(
     sums: &mut [T],
@@ -99,11 +113,7 @@ fn release_blocks<T: Into<i64> + Copy + Send + Sync, S: Source>(
     threads: usize,
     noise: impl Fn(&mut Stream<S>, &mut [T], &mut [f32]) + Sync,
 ) -> Noisy<Vec<f32>, S> {
-    let mut digests = vec![None; sums.len().div_ceil(BLOCK)];
-    let pairs = digests.iter_mut().zip(sums.chunks(BLOCK));
-    share(threads, pairs, |(digest, block)| *digest = Some(BlockDigest::new(block)));
-    let digest = QueryDigest::new(parameters, digests.into_iter().flatten());
-    let mut purpose = query.bind(&digest);
+    let mut purpose = bound_to(sums, parameters, query, threads);
     let source = purpose.source().clone();
     let mut out = vec![0_f32; sums.len()];
     let blocks: Vec<_> =
@@ -135,6 +145,35 @@ impl RoundedGaussian {
                 *value = (Into::<i64>::into(sum) as f64 * inverse) as f32;
             }
         })
+    }
+
+    /// As [`release`](Self::release), for sums that are used up: the noisy values take their place in memory, the same to the last bit.
+    ///
+    /// ```
+    /// use progap_privacy::noise::{Quantiser, Randomness, RoundedGaussian};
+    ///
+    /// let (gaussian, scale) = (RoundedGaussian::new(300.0)?, Quantiser::<i16>::new(100)?.scale());
+    /// let query = || Randomness::from_seed(1).query("sums");
+    /// let mut sums: Vec<i32> = (0..100_000).collect();
+    /// let beside = gaussian.release(&mut sums.clone(), scale, query()?, 2);
+    /// assert_eq!(gaussian.release_owned(sums, scale, query()?, 2).value(), beside.value());
+    /// # Ok::<(), progap_privacy::Error>(())
+    /// ```
+    pub fn release_owned<T: NoisySum + Into<i64> + Send + Sync, S: Source>(
+        &self,
+        mut sums: Vec<T>,
+        scale: NonZeroU32,
+        query: Query<S>,
+        threads: usize,
+    ) -> Noisy<Vec<f32>, S> {
+        let inverse = 1.0 / f64::from(scale.get());
+        let mut purpose = bound_to(&sums, &[self.sigma(), scale.get().into()], query, threads);
+        let source = purpose.source().clone();
+        let blocks: Vec<_> = sums.chunks_mut(BLOCK).map(|block| (block, purpose.stream())).collect();
+        share(threads, blocks.into_iter(), |(block, mut stream)| self.add_to(&mut stream, block));
+        // Values of one size are collected where they lay.
+        let noisy = sums.into_iter().map(|sum| (Into::<i64>::into(sum) as f64 * inverse) as f32).collect();
+        Noisy::new(noisy, source)
     }
 }
 

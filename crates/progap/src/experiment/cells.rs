@@ -8,7 +8,7 @@ use super::options::{Name, Options, Preset};
 use super::published::with_published_sizes;
 use super::suite::Cell;
 use super::tuning::Tuning;
-use crate::method::catalogue::entry;
+use crate::method::catalogue::{default_method, entry};
 use crate::plan::{Plan, PublicSizes};
 use crate::settings::{Level, Method, Settings};
 use crate::{Error, Result};
@@ -33,6 +33,9 @@ fn additions() -> Vec<(Vec<Level>, &'static str, Vec<Change>)> {
     ]
 }
 
+/// What tells the cells of [`Name::Labels`] apart: the share of labelled nodes, in percent.
+pub const LABELS: &str = "labels";
+
 /// What tells cells apart where both presets stand side by side.
 pub const PRESET: &str = "preset";
 
@@ -49,6 +52,11 @@ impl Maker<'_> {
     pub(super) fn check(&self) -> Result<()> {
         if self.options.data.is_empty() {
             return Err(Error::Contradiction("there is nothing to run: name a data set"));
+        }
+        if (self.name == Name::Labels) != (self.options.shares.len() == self.options.data.len()) {
+            return Err(Error::Contradiction(
+                "the experiment labels, and no other, has a share for each data set",
+            ));
         }
         if self.options.preset == Preset::Both && !matches!(self.name, Name::Table2 | Name::Tradeoff) {
             return Err(Error::Contradiction("only table2 and tradeoff show both presets side by side"));
@@ -80,6 +88,7 @@ impl Maker<'_> {
         let usual = || match self.name {
             Name::Table2 => Method::ALL.to_vec(),
             Name::Tradeoff => vec![Method::Progap, Method::Gap],
+            Name::Labels => vec![Method::Views, Method::Progap, Method::Mlp],
             _ => vec![Method::Progap],
         };
         self.options.methods.clone().unwrap_or_else(usual)
@@ -88,6 +97,7 @@ impl Maker<'_> {
     fn levels(&self) -> Vec<Level> {
         let usual = || match self.name {
             Name::Table2 | Name::Layerwise => vec![Level::None, Level::Edge, Level::Node],
+            Name::Labels => vec![Level::Edge],
             _ => vec![Level::Edge, Level::Node],
         };
         self.options.levels.clone().unwrap_or_else(usual)
@@ -110,8 +120,8 @@ impl Maker<'_> {
         self.options.depths.clone().unwrap_or_else(|| usual.to_vec())
     }
 
-    /// The variants of a cell at a level: names and values, settings, and the depth where it is fixed.
-    fn variants(&self, level: Level) -> Vec<Variant> {
+    /// The variants of a cell of a method at a level: names and values, settings, and the depth where it is fixed.
+    fn variants(&self, data: &DataSpec, method: Method, level: Level) -> Vec<Variant> {
         let depth = |depth: usize| ("depth".to_string(), depth.to_string());
         let at_depth = |k| Variant { labels: vec![depth(k)], depth: Some(k), ..self.plain_variant() };
         match self.name {
@@ -123,6 +133,26 @@ impl Maker<'_> {
                 vec![labelled("default", false), labelled("paper", true)]
             }
             Name::Table2 | Name::Tradeoff | Name::Custom => vec![self.plain_variant()],
+            Name::Labels => {
+                // ProGAP stands beside the recommended method as it was published.
+                let presets: &[bool] = match (method == default_method(level), method) {
+                    (true, Method::Progap) => &[false, true],
+                    (false, Method::Progap) => &[true],
+                    _ => &[false],
+                };
+                let place = self.options.data.iter().position(|other| other == data);
+                let share =
+                    place.and_then(|place| self.options.shares.get(place)).copied().unwrap_or(f64::NAN);
+                let one = |&paper: &bool| Variant {
+                    labels: vec![
+                        (LABELS.into(), format!("{} %", (1e4 * share).round() / 100.0)),
+                        (PRESET.into(), if paper { "paper" } else { "default" }.into()),
+                    ],
+                    paper,
+                    ..Variant::default()
+                };
+                presets.iter().map(one).collect()
+            }
             Name::Convergence => self.depths(&[5]).into_iter().map(at_depth).collect(),
             Name::Depth => self.depths(&[1, 2, 3, 4, 5]).into_iter().map(at_depth).collect(),
             Name::Layerwise => {
@@ -162,7 +192,7 @@ impl Maker<'_> {
         for level in self.levels() {
             for method in self.methods().into_iter().filter(|&method| entry(method).levels.contains(&level)) {
                 for epsilon in self.epsilons(level) {
-                    for variant in self.variants(level) {
+                    for variant in self.variants(data, method, level) {
                         let optional = self.name == Name::Ablation && !variant.changes.is_empty()
                             || self.options.preset == Preset::Both && variant.paper;
                         let label = variant.labels.iter().map(|(_, value)| value.clone()).collect::<String>();
@@ -194,7 +224,7 @@ impl Maker<'_> {
             // The dotted line: what the first method reaches without privacy.
             let first = self.methods().first().copied().unwrap_or(Method::Progap);
             if entry(first).levels.contains(&Level::None) {
-                let variant = self.variants(Level::None).into_iter().next().unwrap_or_default();
+                let variant = self.variants(data, first, Level::None).into_iter().next().unwrap_or_default();
                 cells.push(self.cell(data, first, Level::None, None, variant)?);
             }
         }
@@ -260,7 +290,7 @@ impl Maker<'_> {
         // What the user fixed is not tuned.
         let fixed: Vec<&str> =
             self.options.changes.iter().map(|(name, _)| Ok(setting(name)?.name)).collect::<Result<_>>()?;
-        axes.retain(|(name, _)| !fixed.contains(&name.as_str()));
+        axes.retain(|(name, _)| !fixed.contains(&name.as_str()) && base.without_effect(name).is_none());
         let mut all = Vec::new();
         let mut refusal = None;
         for changes in combinations(&axes) {

@@ -10,7 +10,8 @@ use super::options::{Name, Options, Preset};
 use super::suite::{Cell, Experiment};
 use super::tuning::Tuning;
 use crate::error::InFile;
-use crate::settings::{Level, Settings};
+use crate::method::catalogue::method_for;
+use crate::settings::{Level, Messages, Method, Settings};
 use crate::{Error, Result};
 
 /// A comparison of the user's own.
@@ -149,7 +150,14 @@ fn settings(changes: &[Change], paper: bool) -> Result<Settings> {
             first = changed(&first, std::slice::from_ref(change))?;
         }
     }
-    let (method, level) = (first.method, first.level);
+    let level = first.level;
+    let names: Vec<&str> = changes.iter().map(|(name, _)| Ok(setting(name)?.name)).collect::<Result<_>>()?;
+    let embeddings = changed(&first, changes).is_ok_and(|all| all.messages == Messages::Embeddings);
+    let method = match named("method") {
+        Some(_) => first.method,
+        None if paper || embeddings => Method::Progap,
+        None => method_for(level, &names),
+    };
     let usual = if paper { Settings::paper(method, level) } else { Settings::of(method, level) };
     // As in all experiments; `undirected` and `delta_rule` choose another guarantee.
     let usual = usual.with_published_guarantee();

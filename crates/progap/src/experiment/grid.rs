@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn settings_are_changed_by_name() {
-        let base = Settings::new(Level::Edge);
+        let base = Settings::of(crate::Method::Progap, Level::Edge);
         let change = |name: &str, value: Value| changed(&base, &[(name.into(), value)]);
         assert_eq!(change("learning-rate", json!(0.5)).expect("changed").learning_rate, 0.5);
         assert_eq!(change("epsilon", json!(3)).expect("changed").epsilon, Some(3.0));

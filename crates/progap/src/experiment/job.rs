@@ -64,7 +64,11 @@ mod tests {
 
     fn job() -> Job {
         let data = DataSpec { name: "a".into(), content: json!({ "x": 1, "a": [true] }), place: Value::Null };
-        Job { data, split: 1, settings: Settings { seed: Some(1), ..Settings::new(Level::Edge) } }
+        Job {
+            data,
+            split: 1,
+            settings: Settings { seed: Some(1), ..Settings::of(crate::Method::Progap, Level::Edge) },
+        }
     }
 
     #[test]

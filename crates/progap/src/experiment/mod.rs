@@ -35,7 +35,7 @@ mod timing;
 mod tuning;
 
 pub use bootstrap::{mean, mean_interval};
-pub use cells::PRESET;
+pub use cells::{LABELS, PRESET};
 pub use custom::CustomFile;
 pub use grid::{Change, changed};
 pub use job::{DataSpec, Job};

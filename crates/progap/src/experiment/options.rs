@@ -23,6 +23,8 @@ pub enum Name {
     Layerwise,
     /// Additions to the paper on and off.
     Ablation,
+    /// Accuracy against the share of labelled nodes.
+    Labels,
     /// A comparison of the user's own.
     Custom,
 }
@@ -62,6 +64,8 @@ pub struct Options {
     pub changes: Vec<Change>,
     /// The metric that is shown; where validation nodes choose epochs, also the one by which they do.
     pub metric: Metric,
+    /// In [`Name::Labels`]: the share of training nodes in each of the data sets, by position.
+    pub shares: Vec<f64>,
 }
 
 impl Options {
@@ -78,6 +82,7 @@ impl Options {
             preset: Preset::Default,
             changes: vec![],
             metric: Metric::Accuracy,
+            shares: vec![],
         }
     }
 }

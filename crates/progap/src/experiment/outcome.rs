@@ -165,7 +165,7 @@ mod tests {
 
     fn experiment(tuning: Tuning) -> Experiment {
         let data = DataSpec { name: "a".into(), content: Value::Null, place: Value::Null };
-        let settings = |depth| Settings { depth, ..Settings::new(Level::Edge) };
+        let settings = |depth| Settings { depth, ..Settings::of(crate::Method::Progap, Level::Edge) };
         let (method, level) = (settings(1).method, Level::Edge);
         let candidates = vec![settings(1), settings(2)];
         let cell = Cell { data, method, level, epsilon: Some(1.0), variant: vec![], candidates };

@@ -398,7 +398,11 @@ mod tests {
 
     fn job(split: u64) -> Job {
         let data = DataSpec { name: "a".into(), content: json!("a"), place: json!(null) };
-        Job { data, split, settings: Settings { seed: Some(split), ..Settings::new(Level::Edge) } }
+        Job {
+            data,
+            split,
+            settings: Settings { seed: Some(split), ..Settings::of(crate::Method::Progap, Level::Edge) },
+        }
     }
 
     fn finished(test: f64) -> std::result::Result<Finished, String> {

@@ -171,6 +171,43 @@ mod tests {
         assert!(count(Name::Ablation) >= 2 + 4);
     }
 
+    /// Accuracy against the share of labels: the recommended method, ProGAP as published, and the features alone, for each share.
+    #[test]
+    fn every_share_of_labels_has_its_cells() {
+        let data = |share: f64| DataSpec { name: "demo".into(), content: json!(share), place: Value::Null };
+        let shares = vec![0.01, 0.75];
+        let specs: Vec<DataSpec> = shares.iter().map(|&share| data(share)).collect();
+        let levels = Some(vec![Level::Edge, Level::Node]);
+        let asked = Options { levels, shares, ..Options::new(specs, 2) };
+        let experiment = Experiment::new(Name::Labels, &asked).expect("an experiment");
+        let told = |cell: &Cell| {
+            let variant: Vec<&str> = cell.variant.iter().map(|(_, value)| value.as_str()).collect();
+            format!("{} {} {}", cell.level, cell.method, variant.join(" "))
+        };
+        let expected = ["1 %", "75 %"].map(|share| {
+            [
+                format!("edge views {share} default"),
+                format!("edge progap {share} paper"),
+                format!("edge mlp {share} default"),
+                format!("node progap {share} default"),
+                format!("node progap {share} paper"),
+                format!("node mlp {share} default"),
+            ]
+        });
+        assert_eq!(experiment.cells.iter().map(told).collect::<Vec<_>>(), expected.concat());
+        let views = &experiment.cells[0].candidates[0];
+        assert!(views.depth_from_data, "the depth follows from the share");
+        assert!(Experiment::new(Name::Labels, &options(Tuning::None)).is_err(), "without shares");
+    }
+
+    /// What a method does not read is not tuned.
+    #[test]
+    fn a_grid_has_no_point_twice() {
+        let options = only(Method::Views, Level::Edge, Tuning::Grid);
+        let experiment = Experiment::new(Name::Table2, &options).expect("an experiment");
+        assert_eq!(experiment.cells[0].candidates.len(), 5, "depths, and nothing else");
+    }
+
     #[test]
     fn both_presets_stand_side_by_side_where_they_differ() {
         let methods = Some(vec![Method::Progap, Method::Mlp]);

@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_the_work() {
-        let settings = |depth| Settings { depth, ..Settings::new(Level::Edge) };
+        let settings = |depth| Settings { depth, ..Settings::of(crate::Method::Progap, Level::Edge) };
         let job = |name: &str, depth| Job {
             data: DataSpec { name: name.into(), content: Value::Null, place: Value::Null },
             split: 1,

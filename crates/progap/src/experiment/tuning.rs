@@ -127,18 +127,25 @@ mod tests {
     fn tuning_costs_more_than_a_run_and_less_than_all_of_them() {
         let sizes = PublicSizes { edges: 1_000_000, train_nodes: 10_000, ..PublicSizes::default() };
         for level in [Level::Edge, Level::Node] {
-            let candidates = [1, 5].map(|depth| Settings { depth, epochs: 2, ..Settings::new(level) });
+            let candidates = [1, 5].map(|depth| Settings {
+                depth,
+                epochs: 2,
+                ..Settings::of(crate::Method::Progap, level)
+            });
             let budget = budget(&candidates, sizes).expect("accounted").expect("private");
             assert!(budget.tuned > budget.one_run && budget.tuned < 5.0 * budget.one_run, "{budget:?}");
         }
-        assert_eq!(budget(&[Settings::new(Level::None)], sizes).expect("accounted"), None);
+        assert_eq!(
+            budget(&[Settings::of(crate::Method::Progap, Level::None)], sizes).expect("accounted"),
+            None
+        );
     }
 
     /// A part of delta belongs to the tables: the price is that at the rest, and not that at all of it.
     #[test]
     fn the_price_is_accounted_at_what_tables_leave_of_delta() {
         let sizes = PublicSizes { edges: 1_000_000, train_nodes: 10_000, ..PublicSizes::default() };
-        let settings = Settings { depth: 2, ..Settings::new(Level::Edge) };
+        let settings = Settings { depth: 2, ..Settings::of(crate::Method::Progap, Level::Edge) };
         let found = budget(std::slice::from_ref(&settings), sizes).expect("accounted").expect("private");
         let event = RunCount::new(ETA, GAMMA)
             .expect("a law")
@@ -156,7 +163,12 @@ mod tests {
         let one =
             PublicSizes { edges: 1_000_000, nodes: 1 << 30, classes: 1 << 12, ..PublicSizes::default() };
         let delta = Some(1e-7);
-        let settings = Settings { depth: 5, epsilon: Some(12.0), delta, ..Settings::new(Level::Edge) };
+        let settings = Settings {
+            depth: 5,
+            epsilon: Some(12.0),
+            delta,
+            ..Settings::of(crate::Method::Progap, Level::Edge)
+        };
         let plan = Plan::new(&settings.checked().expect("settings"), one).expect("a plan");
         let found = budget(std::slice::from_ref(&settings), one).expect("accounted").expect("private");
         assert!(tables::fit(plan.noise_values, 13.0, plan.delta) && found.tuned.is_infinite(), "{found:?}");

@@ -36,6 +36,26 @@ pub fn default_level(method: Method) -> Level {
     if levels.contains(&Level::Edge) { Level::Edge } else { levels[0] }
 }
 
+/// The recommended method at a level: two views where rows are public, ProGAP's stages where they are private.
+pub fn default_method(level: Level) -> Method {
+    match level {
+        Level::None | Level::Edge => Method::Views,
+        Level::Node => Method::Progap,
+    }
+}
+
+/// The method where none is asked for: the recommended one, or ProGAP's where a setting is asked for, by name, that only its networks
+/// have.
+pub(crate) fn method_for(level: Level, asked: &[&str]) -> Method {
+    let usual = default_method(level);
+    let foreign = |name: &&str| {
+        usual.recipe().ignored_settings().contains(name)
+            || (Method::Progap.recipe().own_settings().contains(name)
+                && !usual.recipe().own_settings().contains(name))
+    };
+    if asked.iter().any(foreign) { Method::Progap } else { usual }
+}
+
 /// The methods that have a level, by name.
 pub(crate) fn with_level(level: Level) -> String {
     let names = methods().filter(|entry| entry.levels.contains(&level));

@@ -243,7 +243,7 @@ mod tests {
     use crate::settings::Level;
 
     fn chosen_by(val_nodes: usize, accuracies: &[(usize, f64)], depth: usize) -> (Vec<Messages>, usize) {
-        let settings = Settings { depth, ..Settings::new(Level::Edge) };
+        let settings = Settings { depth, ..Settings::of(crate::Method::Progap, Level::Edge) };
         let record = |&(stage, val_accuracy): &(usize, f64)| EpochRecord {
             stage,
             epoch: 1,

@@ -70,6 +70,18 @@ pub(crate) struct FittedStage {
     pub judged: Judged,
 }
 
+/// A loss that falls by this share in the last tenth of a stage has not settled.
+const STILL_FALLING: f64 = 0.03;
+
+/// Whether the loss of a stage was still falling when training ended: more epochs, or larger steps, would learn more. Not where losses
+/// are not known.
+pub fn is_still_falling(history: &[EpochRecord], stage: usize) -> bool {
+    let losses: Vec<f64> =
+        history.iter().filter(|record| record.stage == stage).filter_map(|record| record.loss).collect();
+    let Some(before) = losses.len().checked_sub(1 + losses.len().div_ceil(10)) else { return false };
+    losses.len() >= 10 && losses[losses.len() - 1] < (1.0 - STILL_FALLING) * losses[before]
+}
+
 /// A run between two epochs: all that is needed to go on.
 #[derive(Debug, Clone, Default)]
 pub struct State {

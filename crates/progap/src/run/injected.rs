@@ -96,7 +96,7 @@ fn train_given(
     let mut store = Injected { folder: &mut folder, answers };
     let mut watch = ();
     let trainer = Trainer::new(vault, settings, &plan, shape, seed, State::default(), &mut store, &mut watch);
-    let mut fitted = method::fit(trainer)?;
+    let mut fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);
     write_release(&folder, dataset, &plan, &fitted, &metrics)?;
@@ -220,7 +220,12 @@ fn a_query_more_than_was_planned_leaves_no_release() {
     ] {
         let settings = Settings { epochs: 1, batch_size: 60, ..Settings { level, ..edge(method) } };
         let usual = Settings::of(method, level);
-        let settings = Settings { epsilon: usual.epsilon, selection: usual.selection, ..settings };
+        let settings = Settings {
+            epsilon: usual.epsilon,
+            selection: usual.selection,
+            calibration: usual.calibration,
+            ..settings
+        };
         let keep = tempfile::tempdir().expect("a folder");
         let nothing = Answers::Aggregates(vec![]);
         train_given(&data, &settings, &keep.path().join("right"), &nothing, |_| ()).expect("a release");

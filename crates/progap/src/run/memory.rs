@@ -277,8 +277,13 @@ mod tests {
         for (level, expected) in [(Level::None, 2), (Level::Edge, 2), (Level::Node, 0)] {
             let cache = StageCache::default();
             for depth in [2, 1, 3, 0] {
-                let settings =
-                    Settings { depth, epochs: 3, batch_size: 100, seed: Some(5), ..Settings::new(level) };
+                let settings = Settings {
+                    depth,
+                    epochs: 3,
+                    batch_size: 100,
+                    seed: Some(5),
+                    ..Settings::of(crate::Method::Progap, level)
+                };
                 let fit =
                     |cache: &StageCache| fit_in_memory(&dataset, "f", &settings.checked()?, cache, &mut ());
                 let (first, alone) =

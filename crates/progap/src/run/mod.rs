@@ -39,9 +39,12 @@ use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Checked, Level, Settings};
+use crate::settings::{Checked, FromSizes, Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, delta};
+
+/// Classes beyond which messages with a number for each would be mostly noise, and take much memory.
+const WIDEST_MESSAGE: usize = 1024;
 
 /// Charges the run's ledger, where it has one; the same run is charged once, however often it is resumed.
 fn charge(folder: &RunFolder, plan: &Plan) -> Result<()> {
@@ -131,18 +134,18 @@ fn prepare_by(
     }
     let recipe = settings.method.recipe();
     let widths = recipe.aggregate_widths(settings, (dataset.features().columns(), dataset.classes()), None);
-    if recipe.aggregations(settings) > 0
-        && widths.iter().any(|&width| width > progap_graph::aggregate::MAX_WIDTH)
-    {
+    if recipe.aggregations(settings) > 0 && widths.iter().any(|&width| width > WIDEST_MESSAGE) {
         return Err(Error::Unsuitable(format!(
-            "what nodes send has one number per class, at most {}, and there are {}: use messages that do not, such as \
-             `messages embeddings` of the method progap",
-            progap_graph::aggregate::MAX_WIDTH,
+            "what nodes send has one number per class, at most {WIDEST_MESSAGE}, and there are {} classes: use messages that do \
+             not, such as `messages embeddings` of the method progap",
             dataset.classes()
         )));
     }
     if settings.unit_from_data && settings.for_graph(dataset.graph()).undirected != settings.undirected {
         return Err(Error::Contradiction("the unit was to follow from the graph, and was not decided"));
+    }
+    if settings.from_sizes != FromSizes::default() {
+        return Err(Error::Contradiction("settings were to follow from sizes, and were not decided"));
     }
     let sizes = PublicSizes::of(dataset, settings);
     delta::check(settings, sizes)?;

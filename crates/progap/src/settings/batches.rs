@@ -5,6 +5,11 @@ use super::{Level, Settings};
 /// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
 const MOST_STEPS: usize = 1000;
 
+/// The share of few training nodes that is a batch, as one over it, and the smallest batch. With larger ones a stage would have too few
+/// steps to learn anything.
+const FEW_NODES: usize = 16;
+const SMALLEST_BATCH: usize = 16;
+
 /// The fewest epochs: each training node is in so many batches of a stage on average.
 const LEAST_EPOCHS: usize = 3;
 
@@ -17,11 +22,15 @@ impl Settings {
 
     /// The settings with batches and epochs decided for so many training nodes, which are public.
     ///
-    /// As many as the settings say, up to the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
+    /// A sixteenth of few training nodes, where batches were not given. Else as many as the settings say, up to the size at which a
+    /// stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
     /// both with the square root of the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size
     /// and the number of steps stays (docs/method.md#batches).
     #[must_use]
-    pub(crate) fn with_batches_for(self, train_nodes: usize) -> Settings {
+    pub(crate) fn with_batches_for(mut self, train_nodes: usize) -> Settings {
+        if std::mem::take(&mut self.from_sizes.batch_size) {
+            self.batch_size = small_batch(self.batch_size, train_nodes);
+        }
         if !self.batches_from_data {
             return self;
         }
@@ -35,6 +44,12 @@ impl Settings {
         let epochs = ((settled.epochs as f64 / growth.sqrt()).ceil() as usize).max(least);
         Settings { batch_size: (train_nodes * epochs).div_ceil(MOST_STEPS), epochs, ..settled }
     }
+}
+
+/// The usual batch, or a sixteenth of few training nodes; always fewer than all of them.
+fn small_batch(usual: usize, train_nodes: usize) -> usize {
+    let few = (train_nodes / FEW_NODES).max(SMALLEST_BATCH).min((train_nodes / 2).max(1));
+    if train_nodes == 0 { usual } else { usual.min(few) }
 }
 
 #[cfg(test)]

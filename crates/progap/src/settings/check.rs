@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::declaration::Declaration;
 use super::{Calibration, ClassWeights, Level, Selection, Settings};
 use crate::method::catalogue;
+use crate::plan::PublicSizes;
 use crate::{Error, Result};
 
 /// Settings that were found to work together. There is no other way to make one, so nothing that takes them checks them again.
@@ -34,6 +35,12 @@ impl Checked {
     #[must_use]
     pub fn for_data(&self, dataset: &Dataset) -> Checked {
         Checked(self.0.for_data(dataset))
+    }
+
+    /// As [`Settings::for_sizes`]: what follows from sizes works with all else, whatever they are.
+    #[must_use]
+    pub fn for_sizes(&self, sizes: PublicSizes) -> Checked {
+        Checked(self.0.for_sizes(sizes))
     }
 
     /// As [`Settings::for_data`], where no more is known than the number of training nodes.

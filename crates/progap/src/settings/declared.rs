@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::declaration::{About, Declaration, Need, Scope, SettingType, settings};
 use super::request::{Edge, Node, Unprotected};
 use super::{
-    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, EPSILONS, Level,
-    Messages, Method, Metric, Nonlinearity, Selection,
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, EPSILONS, FromSizes,
+    Level, Messages, Method, Metric, Nonlinearity, Selection,
 };
 use crate::method;
 
@@ -40,6 +40,10 @@ settings! { for level:
     /// Probability that the guarantee fails, or `auto`: at most a tenth of one over the number of records
     private delta: Option<f64> = None,
         About::FIRST.within(*DELTAS.start(), *DELTAS.end()).needs(&[COSTS]).remarked();
+
+    /// Which settings follow from public sizes, see [`Settings::for_sizes`]
+    #[serde(default, skip_serializing_if = "FromSizes::are_none")]
+    plain from_sizes: FromSizes = FromSizes::default(), TRAINING.not_offered();
 
     /// By which rule delta is chosen where it is not given
     #[serde(default = "DeltaRule::published", skip_serializing_if = "DeltaRule::is_published")]

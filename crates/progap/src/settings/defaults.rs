@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::declaration::Declaration;
 use super::{Level, Method};
-use crate::method::catalogue::default_level;
+use crate::method::catalogue::{default_level, default_method};
 
 /// A method at a level, and what a setting is there.
 type Default = (Method, Level, String);
@@ -21,7 +21,10 @@ impl Declaration {
     /// ```
     pub fn defaults(&self) -> String {
         if self.name == "method" {
-            return Method::Progap.to_string();
+            let rule = default_method(Level::Edge);
+            let others = Level::ALL.iter().filter(|&&level| default_method(level) != rule);
+            let others = others.map(|&level| format!("{} at level {level}", default_method(level)));
+            return std::iter::once(rule.to_string()).chain(others).collect::<Vec<_>>().join("; ");
         }
         let all: Vec<Default> = match self.name {
             "level" => {
@@ -103,6 +106,7 @@ mod tests {
     #[test]
     fn the_line_says_what_the_registry_has() {
         let of = |name: &str| Declaration::find(name).expect("a setting").defaults();
+        assert_eq!(of("method"), "views; progap at level node");
         assert_eq!(of("level"), "edge; none for sage; node for dp-gnn");
         assert_eq!(of("epsilon"), "1; 8 at level node");
         assert_eq!(of("delta"), "auto");

@@ -32,7 +32,9 @@ impl Settings {
 
 /// Why a setting of some levels decides nothing at this one.
 fn out_of_scope(settings: &Settings, scope: Scope) -> Option<&'static str> {
-    let node_level = catalogue::entry(settings.method).levels.contains(&Level::Node);
+    // Another level comes with its own method where none is asked for.
+    let node_level = catalogue::entry(settings.method).levels.contains(&Level::Node)
+        || settings.method == catalogue::default_method(settings.level);
     match (scope, settings.level) {
         (Scope::Everywhere, _) | (Scope::Edge, Level::Edge) | (Scope::Node, Level::Node) => None,
         (Scope::Private, Level::Edge | Level::Node) => None,
@@ -102,7 +104,7 @@ mod tests {
             let why = settings.without_effect(name).unwrap_or("it has an effect".into());
             assert!(why.contains(part), "{name}: {why}");
         };
-        let progap = Settings::new(Level::Edge);
+        let progap = Settings::of(Method::Progap, Level::Edge);
         says(&progap, "encoder_layers", "`method gap`");
         says(&Settings::of(Method::Gap, Level::Edge), "messages", "`method progap`");
         says(&Settings::of(Method::Mlp, Level::Node), "max_degree", "no edge");

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::declaration::Declaration;
-use super::{Checked, Level, Messages, Method, Settings};
-use crate::method::catalogue::default_level;
+use super::{Checked, ClassWeights, FromSizes, Level, Messages, Method, Metric, Settings};
+use crate::method::catalogue::{default_level, default_method, entry, method_for};
 use crate::{Error, Result};
 
 /// A setting by name, and its new value.
@@ -108,8 +108,13 @@ impl Request {
         let (has_method, has_level, has_messages) = (asked("method")?, asked("level")?, asked("messages")?);
         let method = has_method.then_some(first.method);
         let level = has_level.then_some(first.level);
+        let names = self.names();
         let usual = |start: fn(Method, Level) -> Settings| {
-            let method = method.unwrap_or(Method::Progap);
+            let unnamed = || match self.start {
+                Start::Published => Method::Progap,
+                _ => method_for(level.unwrap_or(Level::Edge), &names),
+            };
+            let method = method.unwrap_or_else(unnamed);
             start(method, level.unwrap_or_else(|| default_level(method)))
         };
         let embeddings = has_messages && first.messages == Messages::Embeddings;
@@ -130,6 +135,17 @@ impl Request {
                 settings.unit_from_data = false;
             }
         }
+        let given = self.names();
+        if matches!(self.start, Start::Usual) {
+            settings.from_sizes = FromSizes::unless_given(&settings, &given);
+        }
+        // Whoever makes rare classes count wants to see them in what chooses.
+        if given.contains(&"class_weights") && !given.contains(&"metric") {
+            let balanced = settings.class_weights == ClassWeights::Balanced;
+            if balanced && settings.without_effect("metric").is_none() {
+                settings.metric = Metric::BalancedAccuracy;
+            }
+        }
         Ok(settings)
     }
 }
@@ -138,6 +154,9 @@ impl Settings {
     /// The same for another method or level: what was chosen is kept as far as it makes sense there.
     fn moved_to(&self, method: Option<Method>, level: Option<Level>) -> Settings {
         let mut settings = self.clone();
+        // A level that the method does not have comes with its own.
+        let lacks = |level: Level| method.is_none() && !entry(settings.method).levels.contains(&level);
+        let method = level.filter(|&level| lacks(level)).map(default_method).or(method);
         if let Some(method) = method.filter(|&method| method != settings.method) {
             settings = Settings {
                 seed: settings.seed,

@@ -13,6 +13,9 @@ use crate::rows::{Aggregates, Message};
 use crate::settings::Level;
 use crate::{Error, Result};
 
+/// How many nodes' messages are computed before they are rounded: enough for many cores, few beside the graph.
+const NODES_AT_ONCE: usize = 1 << 16;
+
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {
     Query::new("aggregation", "noisy aggregation over the graph", event)
@@ -39,15 +42,15 @@ impl Vault {
         if matches!(message, Message::Made { .. }) && self.public_rows().is_none() {
             return Err(Error::Contradiction("rows are private at node level"));
         }
-        let messages = self.rows.messages(message, aggregates)?;
         let width = message.width(aggregates, (self.columns(), self.rows.classes));
         if self.settings.level == Level::None {
+            let messages = self.rows.messages(message, aggregates)?;
             let mut sums = vec![0f32; messages.len()];
-            aggregate::sum(&self.graph, width, &messages, None, &mut sums)?;
+            aggregate::wide_sum(&self.graph, width, &messages, &mut sums)?;
             self.record(self.aggregation(plan)?);
             return Ok(sums);
         }
-        self.draw(messages.len(), plan)?;
+        self.draw(self.nodes() * width, plan)?;
         let noise = plan.aggregate_multiplier * plan.sensitivity;
         // The largest weight there could be, not the largest there is: the scale shows in every value, and which degrees
         // occur is private.
@@ -60,16 +63,16 @@ impl Vault {
         let few = self.graph.max_in_degree() <= i16::MAX as usize;
         let noisy = match choose_scale(noise, largest)? {
             (MessageType::I8, scale) if few => {
-                let (mut sums, scale) = self.integer_sums::<i8, i32>(&messages, width, scale)?;
-                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
+                let (sums, scale) = self.integer_sums::<i8, i32>((message, aggregates), width, scale)?;
+                self.table(noise, scale)?.release_owned(sums, scale, query, threads)
             }
             (_, scale) if few => {
-                let (mut sums, scale) = self.integer_sums::<i16, i32>(&messages, width, scale)?;
-                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
+                let (sums, scale) = self.integer_sums::<i16, i32>((message, aggregates), width, scale)?;
+                self.table(noise, scale)?.release_owned(sums, scale, query, threads)
             }
             (_, scale) => {
-                let (mut sums, scale) = self.integer_sums::<i16, i64>(&messages, width, scale)?;
-                self.table(noise, scale)?.release(&mut sums, scale, query, threads)
+                let (sums, scale) = self.integer_sums::<i16, i64>((message, aggregates), width, scale)?;
+                self.table(noise, scale)?.release_owned(sums, scale, query, threads)
             }
         };
         self.record(self.aggregation(plan)?);
@@ -94,22 +97,34 @@ impl Vault {
         Ok(self.table.insert(table))
     }
 
-    fn integer_sums<T, N>(&self, messages: &[f32], width: usize, scale: u32) -> Result<(Vec<N>, NonZeroU32)>
+    /// The sums of messages as integers. What nodes say is computed, rounded and forgotten block by block, so that beside the graph
+    /// and the rows no more is held than the integers and their sums.
+    fn integer_sums<T, N>(
+        &self,
+        (message, aggregates): (Message<'_>, &Aggregates),
+        width: usize,
+        scale: u32,
+    ) -> Result<(Vec<N>, NonZeroU32)>
     where
         T: MessageInt + Send + Sync,
         N: aggregate::Sum<T>,
     {
         let quantiser = Quantiser::<T>::new(scale)?;
-        let budgets: Vec<_> = self
-            .out_degrees
-            .iter()
-            .map(|&degree| quantiser.budget(self.bound, degree))
-            .collect::<std::result::Result<_, _>>()?;
-        let mut integers = vec![T::default(); messages.len()];
-        quantiser.rows(messages, width, &budgets, &mut integers)?;
+        let nodes = self.nodes();
+        let mut integers = vec![T::default(); nodes * width];
+        for (block, integers) in integers.chunks_mut((NODES_AT_ONCE * width).max(1)).enumerate() {
+            let first = block * NODES_AT_ONCE;
+            let block = first..nodes.min(first + NODES_AT_ONCE);
+            let budgets: Vec<_> = self.out_degrees[block.clone()]
+                .iter()
+                .map(|&degree| quantiser.budget(self.bound, degree))
+                .collect::<std::result::Result<_, _>>()?;
+            let messages = self.rows.messages_of(block, message, aggregates)?;
+            quantiser.rows(&messages, width, &budgets, integers)?;
+        }
         // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
-        let mut sums = vec![N::default(); messages.len()];
-        aggregate::sum(&self.graph, width, &integers, None, &mut sums)?;
+        let mut sums = vec![N::default(); nodes * width];
+        aggregate::wide_sum(&self.graph, width, &integers, &mut sums)?;
         Ok((sums, quantiser.scale()))
     }
 }

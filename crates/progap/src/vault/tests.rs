@@ -37,7 +37,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 
 #[test]
 fn no_more_noise_is_drawn_than_the_plan_pays_for() {
-    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, Level::Edge) };
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let plan = Plan { noise_values: 300 * 3, ..plan };
     let network =
@@ -50,7 +50,7 @@ fn no_more_noise_is_drawn_than_the_plan_pays_for() {
 
 #[test]
 fn an_edge_moves_one_row_by_one_at_most() {
-    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, Level::Edge) };
     for message in all_messages() {
         let mut parts = data().into_parts();
         let receiver = (0..300).find(|&node| parts.graph.in_degree(node) > 3).expect("a receiver");
@@ -92,7 +92,12 @@ fn without_sender(sender: u32) -> Dataset {
 fn a_record_moves_an_aggregate_by_its_bound_at_most() {
     // With sampling no sender has more edges than are kept, so that the samples are the same with and without.
     for (bounding, max_degree) in [(Bounding::Weight, 9), (Bounding::Cap, 9), (Bounding::Sample, 299)] {
-        let settings = Settings { batch_size: 50, max_degree, bounding, ..Settings::new(Level::Node) };
+        let settings = Settings {
+            batch_size: 50,
+            max_degree,
+            bounding,
+            ..Settings::of(crate::Method::Progap, Level::Node)
+        };
         for message in all_messages() {
             let without = aggregate(without_sender(7), &settings, message);
             let moved = distance(&aggregate(data(), &settings, message), &without);
@@ -105,7 +110,7 @@ fn a_record_moves_an_aggregate_by_its_bound_at_most() {
 /// Values are multiples of one over the scale, which must not tell which degrees there are.
 #[test]
 fn the_scale_does_not_depend_on_degrees() {
-    let settings = Settings { batch_size: 50, ..Settings::new(Level::Node) };
+    let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, Level::Node) };
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let noise = plan.aggregate_multiplier * plan.sensitivity;
     let scale = choose_scale(noise, influence(&settings)).expect("a scale").1 as f32;
@@ -125,7 +130,7 @@ fn the_scale_does_not_depend_on_degrees() {
 
 #[test]
 fn labels_of_validation_and_test_nodes_are_not_used() {
-    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, Level::Edge) };
     let change = |part: Part| {
         let mut parts = data().into_parts();
         let split = parts.split.clone().expect("a split");
@@ -200,7 +205,7 @@ fn votes_are_recorded_with_the_noise_that_is_drawn() {
 #[test]
 fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
     let made = |level: Level, length: f32| {
-        let settings = Settings { batch_size: 50, ..Settings::new(level) };
+        let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, level) };
         let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
         let values: Vec<f32> = (0..300).flat_map(|_| [0.6 * length, 0.0, 0.8 * length]).collect();
@@ -221,9 +226,35 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
         "noise is added"
     );
     assert!(made(Level::Node, 1.0).expect_err("private rows").to_string().contains("private"));
-    let settings = Settings { batch_size: 50, ..Settings::new(Level::Edge) };
+    let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, Level::Edge) };
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
     let short = Message::Made { values: &[1.0; 30], width: 3 };
     assert!(vault.aggregate("first", short, &vec![], &plan).is_err(), "one message for each node");
+}
+
+/// Messages are computed block by block: whatever the blocks, they are the same to the last bit.
+#[test]
+fn messages_do_not_depend_on_the_block_that_computes_them() {
+    let dataset = data();
+    let network =
+        Network::new(Architecture::new(vec![dataset.features().columns()], 3), 1).expect("a network");
+    let vault = Vault::new(dataset, &Settings::new(Level::Edge), Randomness::from_seed(3)).expect("a vault");
+    let encoded = vault.rows.encoded(&network).expect("encoded rows");
+    let made: Vec<f32> = (0..600).map(|value| (value as f32).sin()).collect();
+    let cases = [
+        (&vault.rows, Message::Class { network: &network }),
+        (&vault.rows, Message::Embedding { network: &network, branch: 0 }),
+        (&vault.rows, Message::Made { values: &made, width: 2 }),
+        (&encoded, Message::Input(0)),
+    ];
+    for (rows, message) in cases {
+        let whole = rows.messages(message, &vec![]).expect("messages");
+        for size in [1, 7, 64, 299] {
+            let blocks = (0..300).step_by(size).map(|first| first..(first + size).min(300));
+            let parts: Vec<Vec<f32>> =
+                blocks.map(|block| rows.messages_of(block, message, &vec![]).expect("messages")).collect();
+            assert!(parts.concat() == whole, "{size} {message:?}");
+        }
+    }
 }

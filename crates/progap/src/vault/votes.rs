@@ -48,7 +48,7 @@ impl Vault {
             ballots[node * classes + class as usize] = 1;
         }
         let mut counts = vec![0i32; nodes * classes];
-        aggregate::sum(&self.graph, classes, &ballots, None, &mut counts)?;
+        aggregate::wide_sum(&self.graph, classes, &ballots, &mut counts)?;
         let counted = match self.vote_noise(plan)? {
             None => counts.into_iter().map(|count| count as f32).collect(),
             Some(noise) => {

@@ -149,9 +149,8 @@ impl Account {
             return Err("give --delta: the guarantee of this method has one".into());
         }
         let target = settings.epsilon.filter(|_| target_given);
-        let settings = settings.for_train_nodes(train_nodes);
-        let planned =
-            Planned::new(settings.into_settings(), PublicSizes { train_nodes, ..PublicSizes::default() })?;
+        let sizes = PublicSizes { train_nodes, ..PublicSizes::default() };
+        let planned = Planned::new(settings.for_sizes(sizes).into_settings(), sizes)?;
         Question::of_run(unit, planned, target, self.sigma)
     }
 }

@@ -5,7 +5,7 @@ use progap::settings::{Level, Metric, Settings};
 use progap_graph::summary::Summary;
 
 use super::accuracy::accuracies;
-use super::figures::{convergence, depth, tradeoff};
+use super::figures::{convergence, depth, labels, tradeoff};
 use super::findings::findings;
 use super::schedule::tuning_warning;
 use crate::report::{Block, Cell, Figure, Report, Section, Table, Tone};
@@ -25,6 +25,7 @@ pub fn title(name: Name) -> &'static str {
         Name::Depth => "Effect of the depth",
         Name::Layerwise => "Progressive against layerwise training",
         Name::Ablation => "What each addition changes",
+        Name::Labels => "Accuracy against the share of labels",
         Name::Custom => "Comparison",
     }
 }
@@ -36,7 +37,9 @@ pub fn file_name(name: Name) -> String {
 
 /// Everything that an experiment says.
 pub fn report(title: &str, experiment: &Experiment, outcomes: &Outcomes<'_>, options: &Options) -> Report {
-    let names: Vec<&str> = options.data.iter().map(|data| data.name.as_str()).collect();
+    let mut names: Vec<&str> = options.data.iter().map(|data| data.name.as_str()).collect();
+    // Each share of labels has a spec of its own.
+    names.dedup();
     let mut sections = vec![results_section(experiment, outcomes)];
     sections.extend(budget_section(outcomes));
     sections.push(settings_section(outcomes));
@@ -81,6 +84,7 @@ fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section 
         Name::Tradeoff => level_panels(&|data, level| tradeoff(outcomes, metric, data, level), &mut blocks),
         Name::Convergence => level_panels(&|data, level| convergence(outcomes, data, level), &mut blocks),
         Name::Depth => level_panels(&|data, level| depth(outcomes, metric, data, level), &mut blocks),
+        Name::Labels => level_panels(&|data, level| labels(outcomes, metric, data, level), &mut blocks),
         _ => {}
     }
     blocks.push(Block::Table(accuracies(experiment.name, metric, outcomes)));

@@ -1,6 +1,6 @@
-//! Figures of experiments: accuracy against epsilon, against depth, and epoch by epoch.
+//! Figures of experiments: accuracy against epsilon, against depth, against the share of labels, and epoch by epoch.
 
-use progap::experiment::{self, Curve, Outcome, PRESET, mean};
+use progap::experiment::{self, Curve, LABELS, Outcome, PRESET, mean};
 use progap::settings::{Level, Metric};
 
 use super::content::{Outcomes, level_name};
@@ -159,6 +159,54 @@ pub fn depth(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Level) 
         alt: format!("{}.", series.iter().map(best).collect::<Vec<_>>().join("; ")),
         plot: Plot::Lines(Lines {
             x: Axis { ticks, ..Axis::linear("depth K") },
+            y: axis(metric),
+            series,
+            references: vec![],
+            borders: vec![],
+        }),
+    })
+}
+
+/// Accuracy against the share of labelled nodes, a line for each method.
+pub fn labels(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Level) -> Option<Figure> {
+    let share_of = |cell: &experiment::Cell| {
+        let share = cell.variant.iter().find(|(name, _)| name == LABELS)?;
+        share.1.trim_end_matches([' ', '%']).parse::<f64>().ok()
+    };
+    let groups = grouped(outcomes, data, level, |cell| {
+        let budget = cell.epsilon.map_or(String::new(), |epsilon| format!(", epsilon {epsilon}"));
+        format!("{}{budget}", method_name(cell))
+    });
+    let mut ticks: Vec<f64> = Vec::new();
+    let mut series = Vec::new();
+    for (name, cells) in groups {
+        let mut points: Vec<Point> =
+            cells.iter().filter_map(|(cell, outcome)| point(share_of(cell)?, outcome)).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        ticks.extend(points.iter().map(|point| point.x));
+        if !points.is_empty() {
+            series.push(Series { name, points });
+        }
+    }
+    if series.is_empty() {
+        return None;
+    }
+    ticks.sort_by(f64::total_cmp);
+    ticks.dedup();
+    let told = |line: &Series| {
+        let at = |p: &Point| format!("{} at {} %", shown(metric, p.y), p.x);
+        format!("{}: {}", line.name, line.points.iter().map(at).collect::<Vec<_>>().join(", "))
+    };
+    Some(Figure {
+        id: figure_id("labels", data, level),
+        caption: format!(
+            "{data}, {}: {} against the share of labels",
+            level_name(outcomes, level),
+            metric.words()
+        ),
+        alt: format!("{}.", series.iter().map(told).collect::<Vec<_>>().join(". ")),
+        plot: Plot::Lines(Lines {
+            x: Axis::log("training nodes (%)", ticks),
             y: axis(metric),
             series,
             references: vec![],

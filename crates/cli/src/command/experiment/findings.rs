@@ -29,7 +29,7 @@ pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<St
             },
         )],
         Name::Depth => vec![deeper(&pairs)],
-        Name::Convergence | Name::Ablation | Name::Custom => vec![],
+        Name::Convergence | Name::Ablation | Name::Labels | Name::Custom => vec![],
     };
     claims.into_iter().flatten().collect()
 }

@@ -19,6 +19,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use progap::experiment::{self, Change, CustomFile, DataSpec, Name, Options, Store, Tuning};
 use progap::settings::{Declaration, Level, Method, Metric};
+use progap_graph::Ratios;
 use serde_json::Value;
 
 pub use self::folder::{is_folder, kept_report};
@@ -42,6 +43,7 @@ Examples:
   progap experiment table2                                methods side by side, on the built-in network
   progap experiment table2 --data-sets fb:Berkeley13 --tuning grid --levels edge --methods progap
   progap experiment tradeoff --preset both                accuracy against epsilon, beside the published settings
+  progap experiment labels --data-sets fb:Cornell5        accuracy against the share of labels
   progap experiment custom mine.toml                      settings of your own, side by side
   progap experiment depth --jobs-file jobs.txt            one command per line, for a cluster
   progap experiment merge experiments/depth parts/*.sqlite
@@ -61,6 +63,8 @@ pub enum Experiment {
     Layerwise(Run),
     /// What our additions to the paper change: each on and off
     Ablation(Run),
+    /// Accuracy against the share of labelled nodes, beside the published settings and the features alone
+    Labels(Labels),
     /// A comparison from a file: settings to start from, and lists of those to vary
     Custom(Custom),
     /// Collect results from other machines
@@ -146,6 +150,16 @@ pub struct Custom {
     run: Run,
 }
 
+/// Shares of labels.
+#[derive(Args)]
+pub struct Labels {
+    /// Shares of training nodes; validation nodes are another tenth, or a twentieth where labels are fewer, all others test nodes
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.01,0.05,0.2,0.75", value_parser = parse_share)]
+    shares: Vec<f64>,
+    #[command(flatten)]
+    run: Run,
+}
+
 /// Collecting results.
 #[derive(Args)]
 pub struct Merge {
@@ -214,6 +228,7 @@ impl Experiment {
             Experiment::Depth(run) => run.paper(Name::Depth),
             Experiment::Layerwise(run) => run.paper(Name::Layerwise),
             Experiment::Ablation(run) => run.paper(Name::Ablation),
+            Experiment::Labels(labels) => labels.run(),
             Experiment::Custom(custom) => custom.run(),
             Experiment::Merge(merge) => merge.run(),
             Experiment::Collect(collect) => collect.run(),
@@ -256,8 +271,38 @@ impl Run {
             preset: self.preset.into(),
             changes: self.changes.clone(),
             metric: self.metric,
+            shares: vec![],
         })
     }
+}
+
+impl Labels {
+    fn run(self) -> Outcome {
+        let mut options = self.run.options(vec![], None)?;
+        let sources = match self.run.data_sets.is_empty() {
+            true => vec![DataSource::default()],
+            false => self.run.data_sets.iter().map(|name| DataSource::of(name)).collect(),
+        };
+        let names: Vec<String> = options.data.iter().map(|data| data.name.clone()).collect();
+        options.data.clear();
+        for (source, name) in sources.iter().zip(names) {
+            for &share in &self.shares {
+                let val = if share < 0.05 { 0.05 } else { 0.1 };
+                let source = source.clone().in_folder(&self.run.folder);
+                let source = source.with_new_split(Ratios { val, test: 1.0 - val - share });
+                options.data.push(spec(&source, name.clone())?);
+                options.shares.push(share);
+            }
+        }
+        let experiment = experiment::Experiment::new(Name::Labels, &options)?;
+        let title = content::title(Name::Labels);
+        self.run.common.run(&experiment, title, &content::file_name(Name::Labels), &options)
+    }
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 0.85);
+    share.ok_or_else(|| "give shares above 0 and up to 0.85, such as 0.05".into())
 }
 
 impl Custom {

@@ -6,6 +6,7 @@ use progap::assessment::{Assessment, Baselines, Metric, Scores, wilson_interval}
 use progap::cost::StageCost;
 use progap::experiment::mean_interval;
 use progap::lint::Remark;
+use progap::method::trainer::is_still_falling;
 use progap::settings::{Level, Method};
 use progap::{Release, ledger, release};
 use progap_graph::{Dataset, Part};
@@ -188,6 +189,14 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         rows.push(("all runs", all));
     }
     rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
+    if is_still_falling(&release.metrics.history, release.predictor_stage()) {
+        let epochs = release.config.settings.epochs;
+        let text = format!(
+            "the loss was still falling when training ended: --epochs {} or a larger --learning-rate may give more",
+            3 * epochs
+        );
+        rows.push(("not settled", text));
+    }
     rows.extend(check::rows(&run.owner.findings));
     rows.extend(what_lies_open(&release).map(|text| ("caution", ui::wrap(text, 100, 16))));
     let time = format!("{:.1} s ({:.1} s CPU)", run.owner.times.seconds, run.owner.times.cpu_seconds);

@@ -79,7 +79,6 @@ impl Recipe for TwoViews {
             "epochs",
             "selection",
             "metric",
-            "class_weights",
         ]
     }
 
@@ -161,6 +160,10 @@ impl Recipe for TwoViews {
         // Fitted again where a run is resumed: it is a function of public rows, to the last bit.
         let features = features::fit(rows, &roles)?;
         let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
+        // Of a class that is rarer by a factor the odds are larger by it, as if all were equally frequent (Menon et al. 2021, Long-tail
+        // learning via logit adjustment).
+        let weights = trainer.vault.class_weights();
+        let odds: Option<Vec<f32>> = weights.map(|weights| weights.into_iter().map(f32::ln).collect());
         let mut aggregates = Aggregates::new();
         let mut best: Option<(f64, Vec<f32>)> = None;
         for at in 0..=settings.depth {
@@ -178,7 +181,9 @@ impl Recipe for TwoViews {
             let shape = shape(settings, trainer.shape, at);
             trainer.fit(at, &accuracy, |trainer| match at {
                 0 => Ok(FittedStage {
-                    model: Model::Views(Views::new(shape, features.model.clone(), None)),
+                    model: Model::Views(
+                        Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref()),
+                    ),
                     judged: Judged { log_loss: features.log_loss(rows, &roles), alike: None },
                 }),
                 _ => {
@@ -187,7 +192,8 @@ impl Recipe for TwoViews {
                     let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
                     let alike =
                         (at == 1).then(|| messages::alike(&aggregates[0], rows, &roles, &features, noise));
-                    let model = Model::Views(Views::new(shape, features.model.clone(), Some(graph)));
+                    let model = Views::new(shape, features.model.clone(), Some(graph));
+                    let model = Model::Views(model.with_odds(odds.as_deref()));
                     Ok(FittedStage { model, judged: Judged { log_loss, alike } })
                 }
             })?;

@@ -9,8 +9,10 @@ use crate::vault::Aggregate;
 use crate::views::{Block, GraphView, Joined, ViewsShape, log_softmax, read};
 use crate::{Error, Result};
 
-/// Penalties of the view of the sums; both where there is no noise, which decides by itself how much can be told.
+/// Penalties of the view of the sums where there is no noise: nodes held out choose.
 const PENALTIES: [f64; 2] = [0.01, 0.001];
+/// The penalty under noise where one node in twenty has a label; it falls with the root of that share.
+const PENALTY: f64 = 0.01;
 /// How strongly the combination is held to the product of both views, which is right where they are independent.
 const TOWARDS_PRODUCT: [f64; 5] = [1.0, 0.1, 0.03, 0.01, 0.001];
 
@@ -32,10 +34,13 @@ pub(super) fn fit(
     let inputs = Inputs::checked_before(vec![Input::Dense { columns: width, values: &sums }])?;
     let design = Design::new(&inputs, &everyone)?;
     let likelihoods = likelihoods(rows, roles, features);
-    let (penalties, iterations) =
-        if shape.directions { (&PENALTIES[..], 100) } else { (&PENALTIES[..1], 60) };
+    let share = roles.train.len() as f64 / everyone.len().max(1) as f64;
+    let (penalties, iterations) = match shape.directions {
+        true => (PENALTIES.to_vec(), 100),
+        false => (vec![PENALTY * (0.05 / share).sqrt().clamp(0.1, 2.0)], 60),
+    };
     let mut best: Option<(f64, GraphView)> = None;
-    for &decay in penalties {
+    for decay in penalties {
         let task = Task {
             evidence: Evidence::Likelihoods(&likelihoods),
             classes,

@@ -1,0 +1,110 @@
+//! Defaults that follow from public sizes: how wide, how fast and in which batches a model is trained where nobody says so.
+//!
+//! Only the numbers of training nodes and classes decide, which are public at every level. On data of the size for which the usual
+//! defaults were found (docs/method.md) they stay as they are.
+
+use serde::{Deserialize, Serialize};
+
+use super::declaration::{Kind, SettingType};
+use super::{Level, Messages, Method, Settings};
+use crate::plan::PublicSizes;
+
+/// Which settings follow from sizes: those that nobody gave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FromSizes {
+    /// The width of hidden layers.
+    pub hidden: bool,
+    /// The learning rate.
+    pub learning_rate: bool,
+    /// The batch size.
+    pub batch_size: bool,
+}
+
+impl SettingType for FromSizes {
+    type Given = FromSizes;
+    const KIND: Kind = Kind::Switch;
+}
+
+/// Up to so many classes the usual width and learning rate do.
+const FEW_CLASSES: usize = 16;
+/// The widest hidden layer.
+const WIDEST: usize = 64;
+
+impl FromSizes {
+    /// What can follow from sizes in such a run, but for what was given.
+    pub(super) fn unless_given(settings: &Settings, given: &[&str]) -> FromSizes {
+        // Where embeddings are sent, the width is that of noisy messages, too.
+        let reads_labels = match settings.method {
+            Method::Progap => settings.messages != Messages::Embeddings || settings.depth == 0,
+            method => method == Method::Mlp,
+        };
+        let open = |name: &str| !given.contains(&name);
+        FromSizes {
+            hidden: reads_labels && open("hidden"),
+            learning_rate: reads_labels && open("learning_rate"),
+            batch_size: settings.level == Level::Node && open("batch_size"),
+        }
+    }
+
+    pub(super) fn are_none(&self) -> bool {
+        *self == FromSizes::default()
+    }
+}
+
+impl Settings {
+    /// The settings with all that follows from public sizes decided.
+    #[must_use]
+    pub fn for_sizes(&self, sizes: PublicSizes) -> Settings {
+        let from_sizes = FromSizes { batch_size: self.from_sizes.batch_size, ..FromSizes::default() };
+        let mut settings = Settings { from_sizes, ..self.clone() };
+        if self.from_sizes.hidden {
+            settings.hidden = width(self.hidden, sizes.classes);
+        }
+        if self.from_sizes.learning_rate && sizes.classes > FEW_CLASSES {
+            settings.learning_rate = if self.level == Level::Node { 0.05 } else { 0.03 };
+        }
+        settings.with_batches_for(sizes.train_nodes)
+    }
+}
+
+/// Half as wide again as there are classes, where they are many.
+fn width(usual: usize, classes: usize) -> usize {
+    if classes > FEW_CLASSES { (3 * classes / 2).next_multiple_of(8).clamp(usual, WIDEST) } else { usual }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Request;
+
+    fn decided(request: Request, train_nodes: usize, classes: usize) -> Settings {
+        let sizes = PublicSizes { train_nodes, classes, ..PublicSizes::default() };
+        request.settings().expect("settings").for_sizes(sizes).into_settings()
+    }
+
+    #[test]
+    fn what_nobody_gave_follows_from_sizes() {
+        let node = || Request::default().with("level", "node");
+        let batch = |nodes: usize| decided(node(), nodes, 6).batch_size;
+        assert_eq!([450, 153, 20, 3, 8192, 50_000].map(batch), [28, 16, 10, 1, 512, 512]);
+        let wide = |classes: usize| {
+            let settings = decided(Request::default().with("method", "progap"), 5000, classes);
+            (settings.hidden, settings.learning_rate)
+        };
+        assert_eq!(
+            [6, 16, 17, 40, 100].map(wide),
+            [(16, 0.01), (16, 0.01), (32, 0.03), (64, 0.03), (64, 0.03)]
+        );
+        // What was given stays, whatever it is.
+        let given = node().with("batch_size", 512).with("hidden", 16).with("learning_rate", 0.02);
+        let given = decided(given, 450, 40);
+        assert_eq!((given.batch_size, given.hidden, given.learning_rate), (512, 16, 0.02));
+        // So do the published settings, those of a file, and messages that are as wide as the network.
+        let paper = decided(Request::published().with("level", "node"), 450, 40);
+        assert_eq!((paper.batch_size, paper.hidden), (256, 16));
+        let file = Settings::new(Level::Node);
+        assert_eq!(decided(Request::from(&file), 450, 40), file);
+        assert_eq!(decided(Request::default().with("messages", "embeddings"), 5000, 40).hidden, 16);
+    }
+}
