@@ -137,3 +137,50 @@ fn the_accountant_says_what_training_uses() {
     assert!(without.contains("give `delta`, or the number of edges"), "{without}");
     assert!(progap::account(asked()).edges(60_000).plan().is_ok());
 }
+
+/// A model that stayed in memory is saved as the release that the same run leaves in a folder, byte for byte.
+#[test]
+fn a_saved_model_is_the_release_of_the_same_run() {
+    fn files(folder: &std::path::Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+        let mut found = std::collections::BTreeMap::new();
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if path.is_dir() {
+                found.extend(
+                    files(&path).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)),
+                );
+            } else {
+                found.insert(name, std::fs::read(path).expect("bytes"));
+            }
+        }
+        found
+    }
+    let data = network();
+    for &method in Method::ALL {
+        for &level in Level::ALL {
+            let mut settings = Settings { epochs: 2, seed: Some(4), ..Settings::of(method, level) };
+            settings.batch_size = settings.batch_size.min(100);
+            if settings.checked().is_err() {
+                continue;
+            }
+            let place = tempfile::tempdir().expect("a folder");
+            let (direct, saved) = (place.path().join("direct"), place.path().join("saved"));
+            progap::train(&data, &settings).into_folder(&direct).expect("trained");
+            let trained = progap::train(&data, &settings).in_memory().expect("trained");
+            let release = trained.save(&saved).expect("saved");
+            assert_eq!(release.predict().expect("predictions"), trained.predict().expect("predictions"));
+            let mut expected = files(&direct);
+            expected.remove("private/cost.json").expect("the time that training took");
+            assert_eq!(files(&saved), expected, "{method} {level}");
+            assert!(release.verify().expect("verified").iter().all(|finding| finding.ok), "{method} {level}");
+            let again = trained.save(&saved).expect_err("not empty").to_string();
+            assert!(again.contains("not empty"), "{again}");
+            assert_eq!(
+                std::fs::read_dir(place.path()).expect("a folder").count(),
+                2,
+                "nothing is left beside it"
+            );
+        }
+    }
+}

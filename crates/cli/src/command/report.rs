@@ -44,9 +44,23 @@ pub struct Report {
     quiet: bool,
 }
 
+/// Writes the report of a release, or of an experiment, into a folder.
+pub fn write(folder: &Path, out: &Path, public: bool) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let (folder, out) = (folder.to_path_buf(), Some(out.to_path_buf()));
+    let (data, data_folder, force) = (None, DataSource::default().data_folder().clone(), Force::default());
+    Report { folder, out, public, data, data_folder, force, quiet: true }.made()
+}
+
 impl Report {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let quiet = self.quiet;
+        let page = self.made()?;
+        if quiet { Ok(()) } else { ui::print(&page.display().to_string()) }
+    }
+
+    /// Makes the page, and says where it is.
+    fn made(self) -> Result<PathBuf, Box<dyn std::error::Error>> {
         let content = self.content()?;
         let out = match &self.out {
             Some(out) => out.clone(),
@@ -60,8 +74,7 @@ impl Report {
             let inputs = self.data.as_deref().map(Path::new).into_iter().chain([self.folder.as_path()]);
             self.force.folder(&out, &report::FILES, &Inputs::of(inputs))?;
         }
-        let page = report::write(&content, &out)?;
-        if self.quiet { Ok(()) } else { ui::print(&page.display().to_string()) }
+        report::write(&content, &out)
     }
 
     /// What there is to report.

@@ -48,7 +48,6 @@ use crate::method::trainer::EpochRecord;
 use crate::method::{self, Fitted};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::{Predictor, aggregate_name};
-use crate::run::RunFile;
 use crate::settings::{Level, Settings};
 use crate::vault::Rows;
 use crate::{Error, Result, memory};
@@ -132,16 +131,28 @@ pub struct Predictions {
     pub probabilities: Vec<f32>,
 }
 
-pub(crate) fn write(
-    folder: &Path,
-    dataset: &Dataset,
-    run: &RunFile,
-    plan: &Plan,
-    fitted: &Fitted,
-    metrics: &Metrics,
-) -> Result<()> {
-    let node_level = run.settings.level == Level::Node;
-    let mut parts = dataset.clone().into_parts();
+/// What a release is written of, besides the aggregates, which lie in its folder already.
+pub(crate) struct Content<'a> {
+    pub config: Config,
+    /// The data set, prepared; its edges are not written.
+    pub dataset: &'a Dataset,
+    pub statement: &'a Statement,
+    pub metrics: &'a Metrics,
+    pub predictor: &'a Predictor,
+}
+
+impl Config {
+    /// The settings as they are published: where the data owner keeps the data is nobody else's business.
+    pub(crate) fn published(dataset: &str, settings: &Settings, mut source: serde_json::Value) -> Config {
+        source.as_object_mut().and_then(|source| source.remove("private"));
+        Config { dataset: dataset.into(), settings: settings.clone(), source }
+    }
+}
+
+pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
+    let Content { config, dataset, statement, metrics, predictor } = content;
+    let node_level = config.settings.level == Level::Node;
+    let mut parts = (*dataset).clone().into_parts();
     parts.graph = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
     if node_level {
         files::make_folder(&folder.join("private"))?;
@@ -152,16 +163,11 @@ pub(crate) fn write(
         parts.numbers = vec![];
     }
     store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
-    let mut names = fitted.predictor.write(folder, &run.settings)?;
-    let mut source = run.source.clone();
-    // Where the data owner keeps the data is nobody else's business.
-    source.as_object_mut().and_then(|source| source.remove("private"));
-    let config = Config { dataset: run.dataset.clone(), settings: run.settings.clone(), source };
-    let text = toml::to_string(&config).in_file(&folder.join(CONFIG))?;
+    let mut names = predictor.write(folder, &config.settings)?;
+    let text = toml::to_string(config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
-    let statement = stated(&run.settings, plan, fitted, dataset)?;
-    files::write_json(&folder.join(STATEMENT), &statement)?;
-    let metrics_file = metrics_file(&run.settings);
+    files::write_json(&folder.join(STATEMENT), statement)?;
+    let metrics_file = metrics_file(&config.settings);
     files::write_json(&folder.join(metrics_file), metrics)?;
     names.extend([NODES, STATEMENT, metrics_file, CONFIG].map(String::from));
     names.extend(node_level.then(|| OWN_ROWS.to_string()));

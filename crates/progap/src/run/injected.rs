@@ -10,7 +10,7 @@ use progap_privacy::noise::{Randomness, Reproducible, RunKey};
 use serde_json::Value;
 
 use super::folder::{RunFile, RunFolder};
-use super::{metrics, prepare};
+use super::{metrics, prepare, write_release};
 use crate::cost::{Laps, Stopwatch};
 use crate::method;
 use crate::method::trainer::{CheckpointStore, State, Trainer};
@@ -99,7 +99,7 @@ fn train_given(
     let mut fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);
-    release::write(&folder.path, dataset, &folder.run, &plan, &fitted, &metrics)?;
+    write_release(&folder, dataset, &plan, &fitted, &metrics)?;
     stopwatch.stop(Laps::start()).write(&folder.path)?;
     folder.finish()?;
     Release::open(&folder.path)

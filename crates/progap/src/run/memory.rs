@@ -153,7 +153,7 @@ fn fit(
 pub(super) struct InMemoryRun<'s> {
     cache: Option<(&'s StageCache, StageKeys)>,
     begun: State,
-    aggregates: Vec<Buffer<f32>>,
+    pub(super) aggregates: Vec<Buffer<f32>>,
     /// Whether gradients are noisy.
     noisy_rows: bool,
     /// Whether the accuracy on the training nodes is measured after each epoch.

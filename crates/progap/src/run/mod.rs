@@ -185,11 +185,30 @@ fn run_with(
     let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     let metrics = metrics(&fitted, &settings);
-    release::write(&folder.path, &dataset, &folder.run, &plan, &fitted, &metrics)?;
+    write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
     laps.lap("writing");
     stopwatch.stop(laps).write(&folder.path)?;
     folder.finish()?;
     Release::open(&folder.path)
+}
+
+/// Writes the release beside the aggregates that lie in the folder of its run.
+fn write_release(
+    folder: &RunFolder,
+    dataset: &Dataset,
+    plan: &Plan,
+    fitted: &Fitted,
+    metrics: &Metrics,
+) -> Result<()> {
+    let RunFile { dataset: name, settings, source, .. } = &folder.run;
+    let content = release::Content {
+        config: release::Config::published(name, settings, source.clone()),
+        dataset,
+        statement: &release::stated(settings, plan, fitted, dataset)?,
+        metrics,
+        predictor: &fitted.predictor,
+    };
+    release::write(&folder.path, &content)
 }
 
 fn metrics(fitted: &Fitted, settings: &Settings) -> Metrics {

@@ -2,19 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Dataset, DatasetParts, Graph, Part};
+use progap_graph::{Buffer, Dataset, DatasetParts, Graph, Part};
 use progap_privacy::noise::{Randomness, RunKey};
 use serde_json::Value;
 
 use super::memory::InMemoryRun;
 use super::{Account, RunFile, RunFolder, charge, charge_run, chargeable, metrics, prepare, run_in_pool};
 use crate::assessment::Assessment;
+use crate::error::InFile;
+use crate::files;
 use crate::ledger::{self, Warning};
 use crate::method::trainer::{State, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::Plan;
-use crate::predictor::Predictor;
-use crate::release::{self, Guarantee, Metrics, Predictions, Release, Statement};
+use crate::predictor::{Predictor, aggregate_name};
+use crate::release::{self, Config, Guarantee, Metrics, Predictions, Release, Statement};
 use crate::settings::{Checked, Request};
 use crate::vault::Vault;
 use crate::{Error, Result};
@@ -123,7 +125,17 @@ impl<'t> Training<'t> {
             let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
             let no_edges = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
             let nodes = Dataset::new(DatasetParts { graph: no_edges, ..dataset.into_parts() })?;
-            Ok(Trained { settings, statement, metrics, nodes, predictor: fitted.predictor })
+            let config = Config::published(&run.dataset, &settings, run.source);
+            let predictor = fitted.predictor;
+            Ok(Trained {
+                settings,
+                statement,
+                metrics,
+                nodes,
+                predictor,
+                config,
+                aggregates: memory.aggregates,
+            })
         })
     }
 
@@ -180,12 +192,20 @@ pub struct Trained {
     pub metrics: Metrics,
     nodes: Dataset,
     predictor: Predictor,
+    config: Config,
+    /// Everything that was asked, also what predictions do not read.
+    aggregates: Vec<Buffer<f32>>,
 }
 
 impl Trained {
     /// What is guaranteed about the model and its predictions.
     pub fn guarantee(&self) -> Guarantee {
         self.statement.guarantee()
+    }
+
+    /// Whether the guarantee covers what the model says, and not the model alone.
+    pub fn covers_predictions(&self) -> bool {
+        self.settings.method.recipe().aggregates_are_protected()
     }
 
     /// The nodes that were trained on, without edges.
@@ -216,5 +236,53 @@ impl Trained {
     /// As [`Trained::predict`].
     pub fn predict_nodes(&self, nodes: &[u32]) -> Result<Predictions> {
         release::predictions(&self.predictor, &self.nodes, nodes)
+    }
+
+    /// Writes the release that [`Training::into_folder`] would have left, without the time that training took.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path().join("release");
+    /// # let small = progap_graph::synth::SocialNetwork::new(300).edges(3000).classes(2).seed(1).generate()?;
+    /// # let data = small.or_random_split(progap_graph::Ratios::default(), 1)?;
+    /// let trained = progap::train(&data, progap::Edge::epsilon(1.0)).in_memory()?;
+    /// let release = trained.save(&folder)?;
+    /// assert_eq!(release.predict()?, trained.predict()?);
+    /// # Ok::<(), progap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A folder that is not empty; a disk that is full.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<Release> {
+        let folder = folder.as_ref();
+        if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(Error::file(folder, "the folder is not empty; name another folder"));
+        }
+        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).in_file(parent)?;
+        // Written beside its place, and moved there when it is whole.
+        let beside = tempfile::Builder::new().prefix(".progap-").tempdir_in(parent).in_file(parent)?;
+        let place = beside.path().join("release");
+        files::make_folder(&place)?;
+        files::make_folder(&place.join("aggregates"))?;
+        for (at, values) in self.aggregates.iter().enumerate() {
+            let file = place.join(aggregate_name(&self.settings, at + 1));
+            if let Some(folder) = file.parent() {
+                files::make_folder(folder)?;
+            }
+            files::write_matrix(&file, values, values.len() / self.nodes.nodes())?;
+        }
+        let content = release::Content {
+            config: self.config.clone(),
+            dataset: &self.nodes,
+            statement: &self.statement,
+            metrics: &self.metrics,
+            predictor: &self.predictor,
+        };
+        release::write(&place, &content)?;
+        let _ = std::fs::remove_dir(folder);
+        std::fs::rename(&place, folder).in_file(folder)?;
+        Release::open(folder)
     }
 }

@@ -1,0 +1,163 @@
+//! The `progap` command: it reads arguments, calls the libraries, and shows what they say. It knows no
+//! algorithm. It is a library so that other packages can carry the same command, see [`run`].
+#![forbid(unsafe_code)]
+
+mod columns;
+mod command;
+mod flags;
+mod machine;
+mod output;
+mod plot;
+mod report;
+mod source;
+mod stop;
+mod transforms;
+mod ui;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// Train node classifiers on sensitive graphs, with a privacy guarantee you can show to anyone.
+#[derive(Parser)]
+#[command(name = "progap", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  progap train                              the built-in network, edges private, epsilon 1
+  progap predict releases/demo-edge-1       classes and probabilities, without the graph
+  progap verify releases/demo-edge-1        recompute the guarantee
+  progap report releases/demo-edge-1        a page with the guarantee, tables and figures
+  progap export releases/demo-edge-1 out    a copy that may be shared, with a hash
+  progap key new me                         a key that signs exports (`progap export --sign me.key`)
+  progap audit releases/demo-edge-1         attack it: is the guarantee kept?
+  progap inspect demo                       a synthetic social network, nothing to download
+  progap check my-graph/                    likely mistakes, before training
+  progap inspect my-graph/                  a folder with nodes.csv and edges.csv
+  progap data list                          the data sets of the paper, and which are present
+  progap data convert my-graph/ g.progap    a file that loads in an instant
+  progap experiment table2                  compare methods over several runs
+  progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
+                                            the noise that a privacy target needs";
+
+#[derive(Subcommand)]
+enum Command {
+    Train(Box<command::train::Train>),
+    Predict(command::predict::Predict),
+    Verify(command::verify::Verify),
+    Audit(Box<command::audit::Audit>),
+    Inspect(Box<command::inspect::Inspect>),
+    Check(Box<command::check::Check>),
+    Report(command::report::Report),
+    Export(command::export::Export),
+    Methods(command::methods::Methods),
+    Account(command::account::Account),
+    #[command(subcommand)]
+    Experiment(Box<command::experiment::Experiment>),
+    #[command(subcommand)]
+    Data(command::data::Data),
+    #[command(subcommand)]
+    Ledger(command::ledger::LedgerCommand),
+    #[command(subcommand)]
+    Key(command::key::KeyCommand),
+    Completions(command::completions::Completions),
+    Man(command::man::Man),
+}
+
+/// Runs the command with these arguments, of which the first is its own name, and gives its exit code. It takes over the process:
+/// the panic hook, the handling of signals and the pool of threads.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    std::panic::set_hook(Box::new(report_panic));
+    machine::prepare();
+    let command = Arguments::command().mut_subcommand("train", command::train::settle_resumed);
+    let parsed = command.clone().try_get_matches_from(arguments).and_then(|matches| {
+        flags::remember(&command, &matches);
+        Arguments::from_arg_matches(&matches)
+    });
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Where not even that can be printed, the exit code must do.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(1);
+        }
+    };
+    let threads = match &arguments.command {
+        Command::Train(train) => train.threads,
+        _ => None,
+    };
+    machine::start_threads(threads);
+    let outcome = match arguments.command {
+        Command::Train(train) => train.run(),
+        Command::Predict(predict) => predict.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Audit(audit) => audit.run(),
+        Command::Inspect(inspect) => inspect.run(),
+        Command::Check(check) => check.run(),
+        Command::Report(report) => report.run(),
+        Command::Export(export) => export.run(),
+        Command::Methods(methods) => methods.run(),
+        Command::Account(account) => account.run(),
+        Command::Experiment(experiment) => experiment.run(),
+        Command::Data(data) => data.run(),
+        Command::Ledger(ledger) => ledger.run(),
+        Command::Key(key) => key.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
+    };
+    match outcome {
+        Ok(()) => 0,
+        Err(error) if ui::is_closed_pipe(error.as_ref()) => 0,
+        Err(error) => {
+            let flags = error.downcast_ref().and_then(source::flags_for);
+            let flags = flags.map_or(String::new(), |flags| format!(" ({flags})"));
+            print_error(&format!("error: {}{flags}", flags::in_flags(&explained(error.as_ref()))));
+            1
+        }
+    }
+}
+
+/// Writes the report of a release, or of an experiment, into a folder that holds nothing else, and gives the path of its page; with
+/// `public` one that anyone may see.
+///
+/// # Errors
+/// In one sentence: a folder that is neither, or that cannot be written to.
+pub fn report(folder: &Path, out: &Path, public: bool) -> Result<PathBuf, String> {
+    command::report::write(folder, out, public).map_err(|error| explained(error.as_ref()))
+}
+
+/// An error in words, with the command that enters a budget where one is missing.
+fn explained(error: &(dyn std::error::Error + 'static)) -> String {
+    use progap::ledger::Error::{Unit, Unregistered};
+    let ledger = match error.downcast_ref() {
+        Some(progap::Error::Ledger(error)) => Some(error),
+        _ => error.downcast_ref(),
+    };
+    match ledger {
+        Some(Unregistered { path, dataset, asked } | Unit { path, dataset, asked, .. }) => format!(
+            "{error} with `progap ledger init {} --data DATASET --name {dataset} --unit {asked} --epsilon E --delta D`",
+            path.display()
+        ),
+        _ => error.to_string(),
+    }
+}
+
+/// A panic is a mistake of ours, and says so; unless a reader expects it of a damaged file.
+fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    if !progap_graph::read::table::catches_panics() {
+        print_error(&format!(
+            "error: a mistake in progap itself ({panic}); please report it with the command you ran"
+        ));
+    }
+}
+
+/// Prints to standard error; where that fails too, such as into a file on a full disk, the exit code must do.
+fn print_error(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", ui::harmless(text));
+}

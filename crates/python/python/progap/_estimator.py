@@ -1,0 +1,420 @@
+"""The estimator: every method and level, in scikit-learn's words."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Iterable
+
+import numpy as np
+
+from . import _arrays, _budget, _progap
+from ._errors import DataError, NotPrivateWarning, ProGAPError
+from ._graph import Graph
+from ._guarantee import Guarantee
+from ._release import Release, frame, positions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._parameters import Parameters
+
+#: Every setting of the library, as it is declared there.
+SETTINGS: dict[str, dict[str, Any]] = {about["name"]: about for about in _progap.declarations() if about["offered"]}
+
+#: What the estimator takes besides: name, type and what it is.
+OTHERS: dict[str, tuple[str, str]] = {
+    "directed": ("bool", "At level edge: protect one direction of an edge (True) or both together (False); by the graph if not given"),
+    "preset": ("str", "``'paper'`` starts from the published settings"),
+    "random_state": ("int", "For experiments: makes noise and initial values repeatable, and the model not private"),
+    "ledger": ("path", "Ledger to charge before any noisy value is used; it refuses what exceeds the budget"),
+    "ledger_name": ("str", "The data set's name in the ledger; found by the data if not given"),
+    "graph": ("Graph", "The graph, where ``fit`` is given nodes: for scikit-learn's tools, which divide nodes into folds"),
+    "progress": ("bool or callable", "True shows a bar of tqdm; a function is called with each epoch's Progress, and stops the run by returning False"),
+}
+
+PARAMETERS = (*SETTINGS, *OTHERS)
+
+
+class ProGAP:
+    # The docstring is made of the declarations, below.
+
+    _estimator_type = "classifier"
+
+    def __init__(self, **parameters: Unpack[Parameters]) -> None:
+        unknown = [name for name in parameters if name not in PARAMETERS]
+        if unknown:
+            raise TypeError(f"ProGAP takes no argument {unknown[0]!r}; it takes {', '.join(PARAMETERS)}")
+        for name in PARAMETERS:
+            setattr(self, name, parameters.get(name))
+
+    # -- scikit-learn's words --------------------------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; None is the default of the method at the level."""
+        return {name: getattr(self, name) for name in PARAMETERS}
+
+    def set_params(self, **parameters: Any) -> ProGAP:
+        """Changes parameters by name."""
+        for name in parameters:
+            if name not in PARAMETERS:
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self!r}; it has {', '.join(PARAMETERS)}")
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=False),
+            transformer_tags=None,
+            regressor_tags=None,
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(one_d_array=True, two_d_array=False),
+            non_deterministic=True,
+        )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        given = [f"{name}={getattr(self, name)!r}" for name in PARAMETERS if getattr(self, name) is not None]
+        return f"ProGAP({', '.join(given)})"
+
+    # -- Training --------------------------------------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """All settings that these parameters come to; raises what cannot work, before any data is touched.
+
+        >>> progap.ProGAP(method="progap", level="node", clip=0.5).settings()["epsilon"]
+        8.0
+        """
+        return json.loads(_progap.check_settings(self._asked(), self._published()))
+
+    def _asked(self) -> dict[str, Any]:
+        given = ((name, getattr(self, name)) for name in SETTINGS)
+        asked = {name: value.item() if isinstance(value, np.generic) else value for name, value in given if value is not None}
+        if self.directed is not None:  # type: ignore[attr-defined]
+            asked["undirected"] = not self.directed  # type: ignore[attr-defined]
+        seed = _seed(self.random_state)  # type: ignore[attr-defined]
+        if seed is not None:
+            asked["seed"] = seed
+        return asked
+
+    def _published(self) -> bool:
+        preset = self.preset  # type: ignore[attr-defined]
+        if preset not in (None, "default", "paper"):
+            raise ValueError(f"preset is {preset!r}; give 'paper', or nothing for the defaults")
+        return preset == "paper"
+
+    def plan(self, graph: Graph) -> dict[str, Any]:
+        """What ``fit`` on this graph would cost, without running it: epsilon, delta, unit, and the event tree.
+
+        >>> progap.ProGAP(level="edge", epsilon=1.0).plan(progap.load("demo"))["unit"]
+        'edge-undirected'
+        """
+        epsilon, delta, unit, event = _progap.plan(_graph(graph)._data, self._asked(), self._published())
+        private = unit is not None
+        return {
+            "epsilon": epsilon if private else None,
+            "delta": delta if private else None,
+            "unit": unit,
+            "event": _progap.Event.from_json(event) if private else _progap.Event.non_private(),
+        }
+
+    def fit(self, X: Any = None, y: Any = None, *, folder: str | os.PathLike[str] | None = None) -> ProGAP:
+        """Trains on a graph.
+
+        Parameters
+        ----------
+        X : a Graph; or, with ``graph=`` given, the positions of the nodes to train on, as scikit-learn's tools hand them over
+        y : with positions of nodes, their labels, which are those of the graph
+        folder : where the release goes. What was done survives a crash or Ctrl-C there, and :func:`progap.resume` goes on with it. Without
+            it training is in memory only, and ``save`` writes the release
+        """
+        graph = self._data(X, y)
+        asked, published = self._asked(), self._published()
+        settings = json.loads(_progap.check_settings(asked, published))
+        if settings["level"] != "none" and asked.get("seed") is not None:
+            warnings.warn(
+                "random_state makes the noise repeatable: this model has no guarantee; leave it out for one that is private",
+                NotPrivateWarning,
+                stacklevel=2,
+            )
+        ledger = self.ledger  # type: ignore[attr-defined]
+        callback = _callback(self.progress)  # type: ignore[attr-defined]
+        try:
+            model = _progap.train(
+                graph._data,
+                asked,
+                published,
+                None if folder is None else Path(folder),
+                None if ledger is None else Path(getattr(ledger, "path", ledger)),
+                self.ledger_name,  # type: ignore[attr-defined]
+                callback,
+            )
+        except BaseException as error:
+            if ledger is None and asked.get("seed") is None and not isinstance(error, (ValueError, OSError)):
+                # Stopped on the way: noisy answers may have been seen.
+                self._count_planned(graph, asked, published)
+            raise
+        finally:
+            if hasattr(callback, "close"):
+                callback.close()
+        self._take(model, graph)
+        if ledger is None and self.guarantee_.private:
+            statement = self.guarantee_.statement
+            event = _progap.Event.from_json(json.dumps(statement["event"]))
+            _budget.count(graph._data.edges_fingerprint(), statement["unit"], event, statement["delta"])
+        return self
+
+    def _count_planned(self, graph: Graph, asked: dict[str, Any], published: bool) -> None:
+        try:
+            _, delta, unit, event = _progap.plan(graph._data, asked, published)
+        except ProGAPError:
+            return
+        if unit is not None:
+            _budget.count(graph._data.edges_fingerprint(), unit, _progap.Event.from_json(event), delta)
+
+    def _take(self, model: _progap.Model, graph: Graph) -> None:
+        self._model = model
+        self.graph_ = graph
+        self.classes_ = graph.classes
+        self.n_features_in_ = graph.num_features
+        self.guarantee_ = Guarantee(json.loads(model.statement()), model.guarantee())
+        self.settings_ = json.loads(model.settings())
+        self.metrics_ = json.loads(model.metrics())
+
+    def _data(self, X: Any, y: Any) -> Graph:
+        graph = self.graph  # type: ignore[attr-defined]
+        if isinstance(X, Graph):
+            if y is not None:
+                raise DataError("the labels are part of the graph: leave y out")
+            return X
+        if X is None and graph is not None:
+            return _graph(graph)
+        if graph is None:
+            raise DataError(
+                "rows alone are no graph: give fit a progap.Graph, or give ProGAP(graph=...) one and fit the positions of nodes"
+            )
+        graph = _graph(graph)
+        nodes = _nodes(X, graph.num_nodes)
+        if y is not None:
+            _check_labels(graph, nodes, y)
+        return graph.with_masks(nodes)
+
+    # -- What it says ----------------------------------------------------------------------------------------------------------
+
+    def _fitted(self) -> _progap.Model:
+        if not hasattr(self, "_model"):
+            raise _not_fitted(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with a graph first.")
+        return self._model
+
+    def _about(self, X: Any) -> np.ndarray | None:
+        model = self._fitted()
+        if not isinstance(X, Graph):
+            return positions(model, X)
+        if X is not self.graph_ and X.fingerprint() != self.graph_.fingerprint():
+            raise DataError("predictions are about the nodes that were trained on: this is another graph")
+        return None
+
+    def predict(self, X: Any = None) -> np.ndarray:
+        """The class of some nodes (positions as whole numbers, ids as text), or of all of them."""
+        codes, _ = self._fitted().predict(self._about(X))
+        return self.classes_[codes]
+
+    def predict_proba(self, X: Any = None) -> np.ndarray:
+        """The probability of each class, in the order of ``classes_``."""
+        _, probabilities = self._fitted().predict(self._about(X))
+        return probabilities
+
+    def to_frame(self, nodes: Iterable[Any] | None = None, *, library: str | None = None) -> Any:
+        """Predictions as a table of pandas or polars: id, class, and the probability of each class."""
+        return frame(self._fitted(), self.classes_, nodes, library)
+
+    def score(self, X: Any = None, y: Any = None) -> float:
+        """The accuracy on the test nodes, or on the nodes that are given. It is measured on labels without noise."""
+        codes, _ = self._fitted().predict(None)
+        labels = self.graph_._data.labels()
+        asked = self._about(X)
+        if asked is None:
+            chosen = np.flatnonzero(self.graph_.test_mask).astype(np.int64)
+        elif y is not None:
+            return float(np.mean(self.classes_[codes[asked]] == np.asarray(y)))
+        else:
+            chosen = asked[labels[asked] >= 0]
+        if len(chosen) == 0:
+            raise DataError("none of these nodes has a label to compare with")
+        return float(np.mean(codes[chosen] == labels[chosen]))
+
+    def save(self, folder: str | os.PathLike[str]) -> Release:
+        """Writes the release into a new folder: model, noisy aggregates, privacy statement; no graph."""
+        model = self._fitted()
+        if model.folder is None:
+            return Release._of(model.save(Path(folder)))
+        import shutil
+
+        target = Path(folder)
+        if target.exists() and any(target.iterdir()):
+            raise DataError(f"{target}: the folder is not empty; name another folder")
+        shutil.copytree(model.folder, target, dirs_exist_ok=True)
+        return Release(target)
+
+    @property
+    def release_(self) -> Release:
+        """The release that ``fit(folder=...)`` left."""
+        if self._fitted().folder is None:
+            raise DataError("this model is in memory only: save it first")
+        return Release._of(self._model)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if hasattr(self, "_model"):
+            raise TypeError("a fitted model is not pickled, as that would carry private rows: use save(folder) and progap.Release(folder)")
+        return self.__dict__
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "_model"):
+            return f"<code>{html.escape(repr(self))}</code>"
+        return f"<div><code>{html.escape(repr(self))}</code>{self.guarantee_._repr_html_()}</div>"
+
+
+def resume(graph: Graph, folder: str | os.PathLike[str], *, progress: bool | Callable[[Any], Any] | None = None) -> Release:
+    """Goes on with a run that was stopped, or crashed, in a folder, on the graph that it began with. Nothing is asked or charged a second
+    time."""
+    callback = _callback(progress)
+    try:
+        return Release._of(_progap.resume(_graph(graph)._data, Path(folder), callback))
+    finally:
+        if hasattr(callback, "close"):
+            callback.close()
+
+
+def _graph(value: Any) -> Graph:
+    if not isinstance(value, Graph):
+        raise TypeError(f"this is a {type(value).__name__}; give a progap.Graph")
+    return value
+
+
+def _nodes(X: Any, nodes: int) -> np.ndarray:
+    array = _arrays.as_array(X, "X")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(f"X has the shape {array.shape}; give the positions of nodes of the graph, such as graph.nodes")
+    chosen = _arrays.whole_numbers(array, "X")
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= nodes):
+        wrong = chosen[(chosen < 0) | (chosen >= nodes)][0]
+        raise DataError(f"X: the index {wrong} is outside 0..{nodes}; indices count nodes from 0")
+    mask = np.zeros(nodes, bool)
+    mask[chosen] = True
+    return mask
+
+
+def _check_labels(graph: Graph, mask: np.ndarray, y: Any) -> None:
+    given = np.unique(_arrays.as_array(y, "y").ravel().astype(str))
+    known = np.unique(graph.y[mask].astype(str))
+    if not np.isin(given, known).all():
+        raise DataError("y has other labels than the graph has for these nodes: give those of the graph")
+
+
+def _seed(random_state: Any) -> int | None:
+    if random_state is None:
+        return None
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state is {random_state}; give a whole number from 0")
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    raise ValueError(f"random_state is a {type(random_state).__name__}; give a whole number, or None for a private model")
+
+
+def _callback(progress: Any) -> Any:
+    if progress is None or progress is False:
+        return None
+    if callable(progress):
+        return progress
+    if progress is True:
+        return _Bar()
+    raise TypeError(f"progress is {progress!r}; give True or a function")
+
+
+class _Bar:
+    """A bar of tqdm over all epochs of all stages."""
+
+    def __init__(self) -> None:
+        from tqdm.auto import tqdm
+
+        self._make: Any = tqdm
+        self._bar: Any = None
+
+    def __call__(self, progress: Any) -> None:
+        if self._bar is None:
+            self._bar = self._make(total=progress.stages * progress.epochs, unit="epoch")
+        self._bar.set_postfix({"stage": progress.stage + 1, "val": f"{progress.val_accuracy:.3f}"}, refresh=False)
+        self._bar.update(progress.stage * progress.epochs + progress.epoch - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _not_fitted(message: str) -> Exception:
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return AttributeError(message)
+    return NotFittedError(message)
+
+
+def _document() -> None:
+    """Gives the class the signature and the documentation that follow from the declarations."""
+    lines = [
+        "A node classifier with a differential-privacy guarantee: every method and level of the command, in scikit-learn's words.",
+        "",
+        "    >>> import progap",
+        '    >>> model = progap.ProGAP(level="edge", epsilon=1.0).fit(progap.load("demo"))',
+        "    >>> model.guarantee_.epsilon <= 1.0",
+        "    True",
+        "    >>> model.predict([0, 1]).shape, model.predict_proba().shape",
+        "    ((2,), (20000, 6))",
+        "",
+        "    What is not given has the default of the method at the level.",
+        "",
+        "    Parameters",
+        "    ----------",
+    ]
+    for name, about in SETTINGS.items():
+        kind = " | ".join(repr(choice) for choice, _ in about["choices"]) if about["choices"] else about["kind"]
+        where = {"edge": "At level edge: ", "node": "At level node: "}.get(about["scope"], "")
+        said = about["help"][0].lower() + about["help"][1:] if where else about["help"]
+        lines.append(f"    {name} : {kind}, default {about['default']}")
+        lines.append(f"        {where}{said}")
+    for name, (kind, said) in OTHERS.items():
+        lines += [f"    {name} : {kind}", f"        {said}"]
+    lines += [
+        "",
+        "    Attributes",
+        "    ----------",
+        "    classes_ : the classes, in the order of the columns of ``predict_proba``",
+        "    guarantee_ : the :class:`Guarantee`: a sentence, ``epsilon``, ``delta``, ``unit``",
+        "    settings_, metrics_ : the settings with everything decided; accuracies and the history of training",
+        "    graph_, n_features_in_ : the graph that was trained on; its number of features",
+        "    ",
+    ]
+    ProGAP.__doc__ = "\n".join(lines)
+    keyword = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in PARAMETERS]
+    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ProGAP.__init__.__signature__ = inspect.Signature([itself, *keyword])  # type: ignore[attr-defined]
+    ProGAP.__init__.__doc__ = "Takes parameters by name; nothing is checked before ``fit``."
+
+
+_document()

@@ -1,0 +1,242 @@
+"""Graphs from files, and from other libraries' objects."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from . import _arrays, _progap
+from ._errors import DataError
+from ._graph import Graph
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    edges: str | os.PathLike[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    id: str | None = None,
+    label: str | None = None,
+    split: str | None = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    text: Mapping[str, int] | None = None,
+    max_categories: int | None = None,
+    unscaled: bool = False,
+    undirected: bool = False,
+    symmetrise: bool = False,
+    mask: int | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+) -> Graph:
+    """Loads a graph: a folder or file of any format that the command reads, or a data set by name, such as ``"demo"``.
+
+    Parameters
+    ----------
+    source : a folder with node and edge tables, or a file: CSV, Parquet, ``.npz``, GraphML, node-link JSON, an edge list, a Facebook100
+        ``.mat``, ``.progap``; or a name from ``progap data list``
+    edges : the edge table, where ``source`` is a node table
+    labels : the list of labels that goes with an edge list
+    id, label, split, source_column, target_column : names of columns
+    categorical, drop, keep, text, max_categories, unscaled : what columns are; ``text`` maps a column to the number of features its
+        words are hashed to
+    undirected : every edge has an edge back, or is listed once; what contradicts it is refused
+    symmetrise : add the edge back where it is missing
+    mask : which of several splits
+    data_dir : where data sets by name lie
+    seed : of a split that is drawn
+
+    >>> import progap
+    >>> progap.load("demo")
+    Graph('demo', 20,000 nodes, 1,299,928 edges, 428 features, 6 classes)
+    """
+    options = _options(
+        id=id,
+        label=label,
+        split=split,
+        source=source_column,
+        target=target_column,
+        labels=None if labels is None else Path(labels),
+        categorical=list(categorical),
+        drop=list(drop),
+        keep=list(keep),
+        text=dict(text or {}),
+        max_categories=max_categories,
+        unscaled=unscaled,
+        undirected=undirected,
+        symmetrise=symmetrise,
+        mask=mask,
+        seed=seed,
+    )
+    data = _progap.Dataset.load(Path(source), _path(edges), _path(data_dir), options)
+    return Graph._of(data, None, seed)
+
+
+def _path(path: str | os.PathLike[str] | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _options(**given: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def from_pandas(
+    nodes: Any,
+    edges: Any,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+    split: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    text: Mapping[str, int] | None = None,
+    max_categories: int | None = None,
+    unscaled: bool = False,
+    undirected: bool = False,
+    symmetrise: bool = False,
+    name: str = "unnamed",
+    seed: int = 0,
+) -> Graph:
+    """A graph from a table of nodes and a table of edges, of pandas or polars, exactly as ``load`` reads the same tables from files:
+    numbers stay numbers, names become one feature for each value, dates become days, and gaps are told apart from zeros.
+
+    >>> import pandas as pd, progap
+    >>> people = pd.DataFrame({"id": ["ann", "bob", "cid", "dan"], "label": ["x", "y", "x", None],
+    ...                        "age": [30, 40, None, 25], "town": ["Ulm", "Bonn", "Ulm", "Ulm"]})
+    >>> calls = pd.DataFrame({"source": ["ann", "bob", "dan"], "target": ["bob", "cid", "ann"]})
+    >>> g = progap.from_pandas(people, calls)
+    >>> g.feature_names
+    ['age', 'age missing', 'town=Bonn', 'town=Ulm']
+    """
+    options = _options(
+        id=id,
+        label=label,
+        split=split,
+        source=source,
+        target=target,
+        categorical=list(categorical),
+        drop=list(drop),
+        keep=list(keep),
+        text=dict(text or {}),
+        max_categories=max_categories,
+        unscaled=unscaled,
+        undirected=undirected,
+        symmetrise=symmetrise,
+        seed=seed,
+    )
+    data = _progap.Dataset.from_tables(str(name), _csv(nodes, "nodes"), _csv(edges, "edges"), options)
+    return Graph._of(data, None, seed)
+
+
+def _csv(table: Any, what: str) -> tuple[str, bytes]:
+    """A table as text in memory; nothing is written to a disk."""
+    if not hasattr(table, "columns"):
+        raise DataError(f"{what} is a {type(table).__name__}; give a table of pandas or polars")
+    if len(table.columns) == 0:
+        raise DataError(f"the table of {what} has no columns")
+    if hasattr(table, "write_csv"):
+        if hasattr(table, "collect"):
+            table = table.collect()
+        return f"{what}.csv", table.write_csv().encode()
+    text = io.StringIO()
+    table.to_csv(text, index=False)
+    return f"{what}.csv", text.getvalue().encode()
+
+
+def from_polars(nodes: Any, edges: Any, **options: Any) -> Graph:
+    """As :func:`from_pandas`, for tables of polars.
+
+    >>> import polars as pl, progap
+    >>> people = pl.DataFrame({"id": [1, 2, 3], "label": ["x", "y", "x"], "age": [30, 40, 50]})
+    >>> progap.from_polars(people, pl.DataFrame({"source": [1, 2], "target": [2, 3]})).num_edges
+    2
+    """
+    return from_pandas(nodes, edges, **options)
+
+
+def from_networkx(
+    graph: Any, *, label: str = "label", features: Iterable[str] | None = None, split: str | None = None, **options: Any
+) -> Graph:
+    """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (all others
+    if not given). An undirected graph has each edge in both directions.
+
+    >>> import networkx as nx, progap
+    >>> club = nx.karate_club_graph()
+    >>> progap.from_networkx(club, label="club")
+    Graph("Zachary's Karate Club", 34 nodes, 156 edges, 0 features, 2 classes)
+    """
+    if not hasattr(graph, "is_directed") or not hasattr(graph, "nodes"):
+        raise DataError(f"this is a {type(graph).__name__}; give a graph of NetworkX")
+    ids = [str(node) for node in graph.nodes]
+    rows = [data for _, data in graph.nodes(data=True)]
+    if not any(label in row for row in rows):
+        found = sorted({key for row in rows for key in map(str, row)})
+        raise DataError(f"no node has an attribute {label!r} (found: {', '.join(found) or 'nothing'}); name the right one with label=")
+    wanted = list(features) if features is not None else sorted({key for row in rows for key in map(str, row)} - {label, split})
+    if "id" in wanted or "label" in wanted and label != "label":
+        wanted = [name for name in wanted if name not in ("id", "label")]
+    columns: dict[str, list[Any]] = {"id": ids, "label": [row.get(label) for row in rows]}
+    if split is not None:
+        columns["split"] = [row.get(split) for row in rows]
+    for name in wanted:
+        columns[str(name)] = [row.get(name) for row in rows]
+    sources = [str(source) for source, _ in graph.edges()]
+    targets = [str(target) for _, target in graph.edges()]
+    if not graph.is_directed():
+        options.setdefault("symmetrise", True)
+    options.setdefault("name", str(graph.name) or "unnamed")
+    seed = options.pop("seed", 0)
+    name = options.pop("name")
+    known = _options(**options, seed=seed)
+    data = _progap.Dataset.from_tables(name, _text("nodes", columns), _text("edges", {"source": sources, "target": targets}), known)
+    return Graph._of(data, None, seed)
+
+
+def _text(what: str, columns: Mapping[str, Sequence[Any]]) -> tuple[str, bytes]:
+    import csv
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(["" if value is None or value != value else value for value in row] for row in zip(*columns.values()))
+    return f"{what}.csv", text.getvalue().encode()
+
+
+def from_pyg(data: Any, **options: Any) -> Graph:
+    """A ``torch_geometric.data.Data``, or anything with its attributes: ``x``, ``edge_index``, ``y``, and masks where it has them. Of
+    several masks, one in each column, the first is taken.
+
+    >>> import numpy as np, progap
+    >>> from types import SimpleNamespace
+    >>> data = SimpleNamespace(x=np.eye(3), edge_index=np.array([[0, 1], [1, 2]]), y=np.array([0, 1, 0]))
+    >>> progap.from_pyg(data).num_edges
+    2
+    """
+    if getattr(data, "edge_index", None) is None and getattr(data, "adj_t", None) is None:
+        raise DataError(f"this {type(data).__name__} has no edge_index; give a Data of PyTorch Geometric with one kind of nodes")
+    if getattr(data, "y", None) is None:
+        raise DataError(f"this {type(data).__name__} has no labels y")
+    edge_index = getattr(data, "edge_index", None)
+    if edge_index is None:
+        row, column, _ = data.adj_t.t().coo()
+        edge_index = (row, column)
+    masks = {}
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        value = getattr(data, mask, None)
+        if value is not None:
+            array = _arrays.as_array(value, mask)
+            masks[mask] = array[:, 0] if array.ndim == 2 else array
+    y = _arrays.as_array(data.y, "y")
+    if y.ndim == 2 and y.shape[1] > 1:
+        raise DataError(f"y has the shape {y.shape}: several labels for each node are not supported; choose one column")
+    return Graph(getattr(data, "x", None), edge_index, np.ravel(y), **{**masks, **options})

@@ -1,0 +1,308 @@
+//! Training, and what it leaves: a model in memory, or a release in a folder.
+
+use std::path::PathBuf;
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use progap::release::{Form, Metrics, Predictions, Statement};
+use progap::settings::Settings;
+use progap::{Release, Trained};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde::Serialize;
+
+use crate::data::{Dataset, ids};
+use crate::errors::exception;
+use crate::observe::watched;
+use crate::pool::work;
+use crate::settings::request;
+
+/// A trained model with its guarantee: in memory, or a release in a folder.
+#[pyclass(frozen, module = "progap._progap")]
+pub struct Model(Kept);
+
+enum Kept {
+    Memory(Box<Trained>),
+    Folder(Box<Release>),
+}
+
+impl Model {
+    /// The release, where it lies in a folder.
+    pub fn release(&self) -> Option<&Release> {
+        match &self.0 {
+            Kept::Memory(_) => None,
+            Kept::Folder(release) => Some(release),
+        }
+    }
+
+    fn nodes(&self) -> &progap::Dataset {
+        match &self.0 {
+            Kept::Memory(trained) => trained.nodes(),
+            Kept::Folder(release) => release.nodes(),
+        }
+    }
+
+    fn told_statement(&self) -> &Statement {
+        match &self.0 {
+            Kept::Memory(trained) => &trained.statement,
+            Kept::Folder(release) => &release.statement,
+        }
+    }
+
+    fn told_metrics(&self) -> &Metrics {
+        match &self.0 {
+            Kept::Memory(trained) => &trained.metrics,
+            Kept::Folder(release) => &release.metrics,
+        }
+    }
+
+    fn told_settings(&self) -> &Settings {
+        match &self.0 {
+            Kept::Memory(trained) => &trained.settings,
+            Kept::Folder(release) => &release.config.settings,
+        }
+    }
+}
+
+/// Trains: in memory, or into a new folder, where what was done survives.
+#[pyfunction]
+#[pyo3(signature = (dataset, settings, published, folder, ledger, ledger_name, callback))]
+#[allow(clippy::too_many_arguments, reason = "called from one place")]
+pub fn train(
+    py: Python<'_>,
+    dataset: &Dataset,
+    settings: &Bound<'_, PyDict>,
+    published: bool,
+    folder: Option<PathBuf>,
+    ledger: Option<PathBuf>,
+    ledger_name: Option<String>,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Model> {
+    let request = request(settings, published)?;
+    let data = &dataset.0;
+    let kept = watched(py, callback.as_ref(), move |observer| {
+        let mut training = progap::train(data, request).observer(observer);
+        if let Some(ledger) = ledger {
+            training = training.ledger(ledger);
+        }
+        if let Some(name) = ledger_name {
+            training = training.ledger_name(name);
+        }
+        Ok(match folder {
+            Some(folder) => Kept::Folder(Box::new(training.into_folder(folder)?)),
+            None => Kept::Memory(Box::new(training.in_memory()?)),
+        })
+    })?;
+    Ok(Model(kept))
+}
+
+/// What a run on these data would cost, without running it: (epsilon, delta, unit, event as JSON); no unit without a guarantee.
+#[pyfunction]
+pub fn plan(
+    py: Python<'_>,
+    dataset: &Dataset,
+    settings: &Bound<'_, PyDict>,
+    published: bool,
+) -> PyResult<(f64, f64, Option<&'static str>, String)> {
+    let request = request(settings, published)?;
+    let plan = work(py, || progap::account(request).on(&dataset.0).plan())?;
+    Ok((plan.epsilon, plan.delta, plan.unit.map(progap::Unit::name), plan.event.to_json()))
+}
+
+/// Goes on with a run that was stopped, with the data that it began with.
+#[pyfunction]
+pub fn resume(
+    py: Python<'_>,
+    dataset: &Dataset,
+    folder: PathBuf,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Model> {
+    let release = watched(py, callback.as_ref(), |observer| progap::resume(&dataset.0, &folder, observer))?;
+    Ok(Model(Kept::Folder(Box::new(release))))
+}
+
+type Arrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>);
+
+#[pymethods]
+impl Model {
+    /// Opens a release.
+    #[staticmethod]
+    fn open(py: Python<'_>, folder: PathBuf) -> PyResult<Model> {
+        work(py, || Release::open(&folder)).map(|release| Model(Kept::Folder(Box::new(release))))
+    }
+
+    /// Where it lies; none where it is in memory only.
+    #[getter]
+    fn folder(&self) -> Option<PathBuf> {
+        match &self.0 {
+            Kept::Memory(_) => None,
+            Kept::Folder(release) => Some(release.folder.clone()),
+        }
+    }
+
+    /// Writes a model that is in memory as a release.
+    fn save(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Model> {
+        match &self.0 {
+            Kept::Memory(trained) => {
+                work(py, || trained.save(&folder)).map(|release| Model(Kept::Folder(Box::new(release))))
+            }
+            Kept::Folder(_) => Err(exception(py, "ReleaseError", "this release lies in a folder already")),
+        }
+    }
+
+    /// Class and probabilities of some nodes by position, or of all of them.
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        nodes: Option<PyReadonlyArray1<'_, i64>>,
+    ) -> PyResult<Arrays<'py>> {
+        let known = self.nodes().nodes();
+        let listed = match &nodes {
+            None => None,
+            Some(nodes) => {
+                let mut listed = Vec::with_capacity(nodes.as_array().len());
+                for &node in nodes.as_array() {
+                    match usize::try_from(node).ok().filter(|&node| node < known) {
+                        Some(node) => listed.push(node as u32),
+                        None => {
+                            let message =
+                                format!("node {node} is outside 0..{known}; give positions of nodes");
+                            return Err(exception(py, "DataError", message));
+                        }
+                    }
+                }
+                Some(listed)
+            }
+        };
+        let classes = self.nodes().classes();
+        let Predictions { classes: best, probabilities, .. } = work(py, || match (&self.0, &listed) {
+            (Kept::Memory(trained), None) => trained.predict(),
+            (Kept::Memory(trained), Some(nodes)) => trained.predict_nodes(nodes),
+            (Kept::Folder(release), None) => release.predict(),
+            (Kept::Folder(release), Some(nodes)) => release.predict_nodes(nodes),
+        })?;
+        let best: Vec<i64> = best.into_iter().map(i64::from).collect();
+        let rows = best.len();
+        Ok((best.into_pyarray(py), probabilities.into_pyarray(py).reshape([rows, classes])?))
+    }
+
+    /// The positions of nodes by the names that people gave them.
+    fn positions<'py>(&self, py: Python<'py>, names: Vec<String>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let known = py.detach(|| self.nodes().node_ids().positions(self.nodes().nodes()));
+        let find = |name: &String| match known.get(name) {
+            Some(&node) => Ok(i64::from(node)),
+            None => {
+                let message = format!("the release has no node {name:?}; give ids of its nodes");
+                Err(exception(py, "DataError", message))
+            }
+        };
+        Ok(names.iter().map(find).collect::<PyResult<Vec<i64>>>()?.into_pyarray(py))
+    }
+
+    #[getter]
+    fn class_names(&self) -> Vec<String> {
+        self.nodes().class_names().to_vec()
+    }
+
+    /// What people call the nodes.
+    fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        ids(py, self.nodes())
+    }
+
+    /// The labels by number, -1 where unknown; none where they are private.
+    fn labels<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
+        let known = match &self.0 {
+            Kept::Memory(trained) => trained.settings.level != progap::Level::Node,
+            Kept::Folder(release) => release.has_labels(),
+        };
+        let number = |&label: &u32| if label == progap_graph::UNLABELLED { -1 } else { i64::from(label) };
+        known.then(|| self.nodes().labels().iter().map(number).collect::<Vec<i64>>().into_pyarray(py))
+    }
+
+    /// The parts of the split by number (1 train, 2 val, 3 test, 0 none).
+    fn parts<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u8>>> {
+        let split = self.nodes().split()?;
+        let code = |node| match split.part(node) {
+            progap_graph::Part::Train => 1,
+            progap_graph::Part::Val => 2,
+            progap_graph::Part::Test => 3,
+            progap_graph::Part::Unused => 0,
+        };
+        Some((0..self.nodes().nodes()).map(code).collect::<Vec<u8>>().into_pyarray(py))
+    }
+
+    /// The guarantee in one line.
+    fn guarantee(&self) -> String {
+        self.told_statement().guarantee().to_string()
+    }
+
+    /// The privacy statement, as JSON.
+    fn statement(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, self.told_statement())
+    }
+
+    /// Accuracies and the history of training, as JSON.
+    fn metrics(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, self.told_metrics())
+    }
+
+    /// The settings, as JSON.
+    fn settings(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, self.told_settings())
+    }
+
+    /// The name of the data set.
+    #[getter]
+    fn dataset(&self) -> &str {
+        match &self.0 {
+            Kept::Memory(trained) => trained.nodes().name(),
+            Kept::Folder(release) => &release.config.dataset,
+        }
+    }
+
+    /// Whether the guarantee covers what the model says, and not the model alone.
+    #[getter]
+    fn covers_predictions(&self) -> bool {
+        match &self.0 {
+            Kept::Memory(trained) => trained.covers_predictions(),
+            Kept::Folder(release) => release.covers_predictions(),
+        }
+    }
+
+    /// The model as an ONNX file.
+    fn to_onnx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let release = self.in_folder(py)?;
+        Ok(PyBytes::new(py, &work(py, || release.to_onnx())?))
+    }
+
+    /// Writes the model in a form that other tools load; gives the names of what was written.
+    fn package(&self, py: Python<'_>, form: &str, out: PathBuf) -> PyResult<Vec<String>> {
+        let Some((_, form)) = Form::ALL.into_iter().find(|(name, _)| *name == form) else {
+            let known = Form::ALL.map(|(name, _)| name).join(", ");
+            return Err(exception(
+                py,
+                "SettingsError",
+                format!("there is no form {form:?}; give one of {known}"),
+            ));
+        };
+        let release = self.in_folder(py)?;
+        work(py, || release.package(form, &out))
+    }
+
+    /// Checks a release, as JSON: a list of findings.
+    fn verify(&self, py: Python<'_>) -> PyResult<String> {
+        let release = self.in_folder(py)?;
+        json(py, &work(py, || release.verify())?)
+    }
+}
+
+impl Model {
+    fn in_folder(&self, py: Python<'_>) -> PyResult<&Release> {
+        self.release().ok_or_else(|| {
+            exception(py, "ReleaseError", "this model is in memory only, and no release yet: save it first")
+        })
+    }
+}
+
+fn json(py: Python<'_>, value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| exception(py, "ProGAPError", error))
+}

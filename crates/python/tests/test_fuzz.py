@@ -1,0 +1,81 @@
+"""Whatever is given, the answer is a graph or an exception of ours, and the interpreter lives."""
+
+import numpy as np
+import pytest
+
+import progap
+
+hypothesis = pytest.importorskip("hypothesis")
+from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from hypothesis.extra import numpy as hnp  # noqa: E402
+
+DTYPES = st.one_of(
+    hnp.boolean_dtypes(),
+    hnp.integer_dtypes(),
+    hnp.unsigned_integer_dtypes(),
+    hnp.floating_dtypes(),
+    hnp.complex_number_dtypes(),
+    hnp.datetime64_dtypes(),
+    hnp.unicode_string_dtypes(max_len=3),
+    hnp.byte_string_dtypes(max_len=3),
+)
+ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6))
+SMALL = hnp.arrays(np.int64, st.tuples(st.just(2), st.integers(0, 8)), elements=st.integers(-2, 7))
+VALUES = st.one_of(
+    st.none(),
+    ARRAYS,
+    ARRAYS.map(lambda a: a.T),
+    ARRAYS.map(lambda a: a[..., ::2] if a.ndim else a),
+    st.text(max_size=3),
+    st.integers(),
+    st.floats(),
+    st.lists(st.one_of(st.none(), st.integers(-2, 9), st.floats(), st.text(max_size=2)), max_size=6),
+    st.binary(max_size=4),
+    st.dictionaries(st.text(max_size=1), st.integers(), max_size=2),
+)
+EXPECTED = (progap.ProGAPError, TypeError, ValueError)
+MANY = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@MANY
+@given(x=VALUES, edge_index=VALUES | SMALL, y=VALUES, masks=st.lists(VALUES, min_size=3, max_size=3), ids=VALUES)
+def test_any_objects(x, edge_index, y, masks, ids):
+    try:
+        graph = progap.Graph(x, edge_index, y, train_mask=masks[0], val_mask=masks[1], test_mask=masks[2], node_ids=ids)
+    except EXPECTED:
+        return
+    assert graph.num_nodes == len(graph.y) and graph.edge_index.shape == (2, graph.num_edges)
+
+
+@MANY
+@given(
+    nodes=st.integers(1, 6),
+    edge_index=SMALL,
+    data=st.data(),
+)
+def test_nearly_good_arrays(nodes, edge_index, data):
+    x = data.draw(hnp.arrays(np.float64, (nodes, data.draw(st.integers(0, 3)))))
+    y = data.draw(hnp.arrays(np.int8, nodes, elements=st.integers(-2, 3)))
+    inside = edge_index.size == 0 or (edge_index.min() >= 0 and edge_index.max() < nodes)
+    good = inside and np.isfinite(x).all() and (np.abs(x) < 3e38).all() and y.min() >= -1 and y.max() >= 0
+    try:
+        graph = progap.Graph(x, edge_index, y, train_mask=np.ones(nodes, bool))
+    except progap.DataError:
+        assert not good
+        return
+    assert good
+    np.testing.assert_array_equal(graph.x, x.astype(np.float32).reshape(nodes, -1))
+    try:
+        progap.ProGAP(method="progap", level="none", epochs=1, random_state=0).fit(graph).predict()
+    except progap.ProGAPError:
+        pass
+
+
+@MANY
+@given(parameters=st.dictionaries(st.sampled_from(sorted(progap.ProGAP().get_params())), VALUES, max_size=3))
+def test_any_parameters(parameters):
+    try:
+        progap.ProGAP(**parameters).settings()
+    except EXPECTED:
+        pass

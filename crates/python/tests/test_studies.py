@@ -1,0 +1,60 @@
+"""Audits, reports, experiments, exports."""
+
+import numpy as np
+import pytest
+
+import progap
+from conftest import FAST
+
+
+def test_an_audit_of_settings_and_of_a_release(graph, tmp_path):
+    found = progap.audit(progap.ProGAP(epsilon=1.0, **FAST), graph, parts=["mechanism"], canaries=500)
+    assert not found.refuted and found.findings and all(f["measured"] <= f["claimed"] for f in found.findings)
+    assert "nothing found" in str(found) and "<table>" in found._repr_html_()
+    release = progap.ProGAP(epsilon=1.0, **FAST).fit(graph).save(tmp_path / "release")
+    attacked = progap.audit(release, graph, parts=["attacks"])
+    assert attacked.link_inference and 0 <= attacked.membership_inference["auc"] <= 1
+    assert progap.spent(graph)["edge-undirected"]["fits"] == 1, "an audit publishes nothing"
+    with pytest.raises(ValueError, match="no part"):
+        progap.audit(release, graph, parts=["everything"])
+    with pytest.raises(progap.ReleaseError, match="other data"):
+        progap.audit(release, progap.load("demo"), parts=["attacks"])
+
+
+def test_a_report(graph, tmp_path):
+    release = progap.ProGAP(**FAST).fit(graph).save(tmp_path / "release")
+    made = progap.report(release, tmp_path / "report")
+    assert "epsilon" in made.page.read_text() and made.tables() and made.figures()
+    assert made._repr_html_().startswith("<iframe")
+    assert progap.report(tmp_path / "release", tmp_path / "public", public=True).page.exists()
+    with pytest.raises(progap.ReleaseError):
+        progap.report(tmp_path / "nowhere", tmp_path / "other")
+    with pytest.raises(progap.ReleaseError):
+        progap.report(release, tmp_path / "release")
+
+
+def test_an_experiment(graph, tmp_path):
+    heard = []
+    ask = {"out": tmp_path / "curve", "runs": 1, "epsilons": [0.5, 8.0], "methods": ["progap"], "levels": ["edge"], "settings": {"epochs": 2}}
+    done = progap.experiment("tradeoff", graph, progress=heard.append, **ask)
+    table = done.to_frame(library="pandas")
+    assert {0.5, 8.0} <= set(table["epsilon"].dropna()) and table["test"].between(0, 1).all() and heard
+    assert done.report.page.exists() and "cells" in repr(done)
+    with pytest.raises(progap.ProGAPError, match="tradeof"):
+        progap.experiment("tradeof", graph, out=tmp_path / "wrong")
+
+
+def test_onnx_gives_the_probabilities_of_the_release(graph, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    release = progap.ProGAP(**FAST).fit(graph).save(tmp_path / "release")
+    session = runtime.InferenceSession(release.to_onnx(), providers=["CPUExecutionProvider"])
+    inputs = {}
+    for given in session.get_inputs():
+        number = given.name.removeprefix("aggregate-")
+        inputs[given.name] = graph.x if given.name == "features" else np.load(tmp_path / f"release/aggregates/{number}.npy")
+    (found,) = session.run(["probabilities"], inputs)
+    np.testing.assert_allclose(found, release.predict_proba(), atol=1e-5)
+    for form in ("onnx", "safetensors", "hf", "mlflow"):
+        assert release.package(form, tmp_path / f"out-{form}")
+    with pytest.raises(progap.SettingsError, match="no form"):
+        release.package("pickle", tmp_path / "out")
