@@ -321,6 +321,7 @@ fn shares_of_labels_are_drawn() {
         assert!(text.contains(told), "{told}: {text}");
     }
     let refused = ["experiment", "labels", "--data-sets", "g.progap", "--shares", "0.9", "--out", "q"];
-    progap_in(place.path(), &refused).refused(&["0.85"]);
+    let refused = progap_in(place.path(), &refused);
+    assert!(!refused.success && refused.stderr.contains("up to 0.85"), "{}", refused.stderr);
     assert!(!place.path().join("q").exists());
 }

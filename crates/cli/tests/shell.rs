@@ -66,7 +66,11 @@ fn offered(script: &str, line: &[&str]) -> Vec<String> {
         "{script}\nCOMP_WORDS=({words}); COMP_CWORD={last}; _progap progap '{current}' '{previous}'; \
          printf '%s\\n' \"${{COMPREPLY[@]}}\""
     );
-    let output = Command::new("bash").args(["--norc", "-c", &program]).output().expect("bash starts");
+    // A file, as the script is longer than an argument may be.
+    let place = folder();
+    let file = place.path().join("complete.sh");
+    std::fs::write(&file, program).expect("written");
+    let output = Command::new("bash").arg("--norc").arg(&file).output().expect("bash starts");
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
 }
 

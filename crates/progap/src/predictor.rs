@@ -87,7 +87,7 @@ struct Given {
     logits: Option<Aggregate>,
 }
 
-const NO_MODEL: Error = Error::Contradiction("a release has a model");
+pub(crate) const NO_MODEL: Error = Error::Contradiction("a release has a model");
 
 impl Predictor {
     /// Models with what they read, for a method that kept these aggregates.

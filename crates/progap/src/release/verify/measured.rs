@@ -5,7 +5,7 @@ use progap_graph::Part;
 use super::Finding;
 use crate::assessment::Metric;
 use crate::method::trainer::EpochRecord;
-use crate::predictor::aggregate_name;
+use crate::predictor::{NO_MODEL, aggregate_name};
 use crate::release::{Metrics, Release};
 use crate::settings::{Calibration, Level, Selection, Settings};
 use crate::{Result, calibration, files, method};
@@ -24,9 +24,12 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     // Opening compared the models with what they read; here they are compared with what the settings ask for.
     let choice = release.statement.choice.as_ref();
     let released = released_stage(release);
-    let expected = method::shape(settings, (stated, nodes.classes()), released, choice);
+    let expected = |stage: usize| method::shape(settings, (stated, nodes.classes()), stage, choice);
+    let (last, before) = release.predictor.links.split_last().ok_or(NO_MODEL)?;
+    let shaped = shaped && release.predictor.stage == released && last.model.shape() == expected(released);
+    // Models that are read by later ones are those of the stages in their order.
     let shaped =
-        shaped && release.predictor.stage == released && release.predictor.last()?.model.shape() == expected;
+        shaped && before.iter().enumerate().all(|(stage, link)| link.model.shape() == expected(stage));
     let widths = settings.method.recipe().aggregate_widths(settings, (stated, nodes.classes()), choice);
     let shaped = shaped && widths.starts_with(&release.predictor.widths);
     let mut finite = release.predictor.is_finite();
