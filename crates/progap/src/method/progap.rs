@@ -11,6 +11,7 @@ use super::recipe::embeddings_sent;
 use super::trainer::{EpochRecord, RowObjective, Trainer};
 use super::{Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
+use crate::plan::PublicSizes;
 use crate::release::Release;
 use crate::rows::Rows;
 use crate::settings::{Level, Messages, Settings};
@@ -48,6 +49,12 @@ impl Recipe for ProGap {
                 ..plain
             },
         }
+    }
+
+    /// At node level a second aggregation pays where the budget and the graph are large (docs/method.md#few-labels).
+    fn depth_for(&self, settings: &Settings, sizes: PublicSizes) -> Option<usize> {
+        let pays = settings.epsilon.is_some_and(|epsilon| epsilon >= 6.0) && sizes.nodes >= 8000;
+        (settings.level == Level::Node).then_some(if pays { 2 } else { 1 })
     }
 
     fn published(&self, level: Level) -> Settings {

@@ -1,6 +1,6 @@
 //! Batches and epochs at node level, where they follow from the number of training nodes.
 
-use super::{Level, Settings};
+use super::{Level, Method, Settings};
 
 /// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
 const MOST_STEPS: usize = 1000;
@@ -9,6 +9,10 @@ const MOST_STEPS: usize = 1000;
 /// steps to learn anything.
 const FEW_NODES: usize = 16;
 const SMALLEST_BATCH: usize = 16;
+
+/// From so many training nodes on the usual number of epochs is enough; the fewer there are, the more epochs, up to this many.
+const MANY_NODES: f64 = 10_000.0;
+const MOST_EPOCHS: usize = 60;
 
 /// The fewest epochs: each training node is in so many batches of a stage on average.
 const LEAST_EPOCHS: usize = 3;
@@ -22,7 +26,7 @@ impl Settings {
 
     /// The settings with batches and epochs decided for so many training nodes, which are public.
     ///
-    /// A sixteenth of few training nodes, where batches were not given. Else as many as the settings say, up to the size at which a
+    /// A sixteenth of few training nodes, where batches were not given, and more epochs of them. Else as many as the settings say, up to the size at which a
     /// stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer,
     /// both with the square root of the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size
     /// and the number of steps stays (docs/method.md#batches).
@@ -30,6 +34,9 @@ impl Settings {
     pub(crate) fn with_batches_for(mut self, train_nodes: usize) -> Settings {
         if std::mem::take(&mut self.from_sizes.batch_size) {
             self.batch_size = small_batch(self.batch_size, train_nodes);
+            if self.batches_from_data && self.method == Method::Progap {
+                self.epochs = more_epochs(self.epochs, train_nodes);
+            }
         }
         if !self.batches_from_data {
             return self;
@@ -46,6 +53,12 @@ impl Settings {
     }
 }
 
+/// The usual number of epochs, or more where few training nodes make few steps of each.
+fn more_epochs(usual: usize, train_nodes: usize) -> usize {
+    let wanted = usual as f64 * (MANY_NODES / train_nodes.max(1) as f64).sqrt();
+    if train_nodes == 0 { usual } else { (wanted.round() as usize).clamp(usual, MOST_EPOCHS.max(usual)) }
+}
+
 /// The usual batch, or a sixteenth of few training nodes; always fewer than all of them.
 fn small_batch(usual: usize, train_nodes: usize) -> usize {
     let few = (train_nodes / FEW_NODES).max(SMALLEST_BATCH).min((train_nodes / 2).max(1));
@@ -55,7 +68,6 @@ fn small_batch(usual: usize, train_nodes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Method;
 
     fn batches(method: Method, train_nodes: usize) -> (usize, usize, usize) {
         let settings = Settings::of(method, Level::Node).batches_by_sizes().with_batches_for(train_nodes);
@@ -81,6 +93,18 @@ mod tests {
                 before = now;
             }
         }
+    }
+
+    /// As measured (docs/method.md#few-labels): a sixteenth of the nodes in a batch, and epochs by the root of their number.
+    #[test]
+    fn few_training_nodes_are_seen_more_often() {
+        use crate::settings::Request;
+        let open = Request::default().with("level", "node").settings().expect("settings").into_settings();
+        let decided = |nodes: usize| {
+            let settings = open.clone().with_batches_for(nodes);
+            (settings.batch_size, settings.epochs)
+        };
+        assert_eq!([170, 850, 3400, 12_000].map(decided), [(16, 60), (53, 34), (212, 17), (512, 10)]);
     }
 
     /// What was asked for stays, however large the training set is.
