@@ -396,7 +396,7 @@ mod tests {
         std::fs::write(at("in/sub/file"), "content").expect("written");
         symlink(at("secret"), at("in/link")).expect("linked");
         symlink(at("in/sub"), at("in/way")).expect("linked");
-        symlink("/", at("in/sub/root")).expect("linked");
+        symlink("/", at("in/sub/top")).expect("linked");
         let made = std::process::Command::new("mkfifo").arg(at("in/pipe")).status().expect("mkfifo");
         assert!(made.success());
         let folder = Folder::open(&at("in"), "nothing").expect("a folder");
@@ -404,8 +404,8 @@ mod tests {
         for (name, said) in [
             ("link", "it is a link"),
             ("way/file", "it is a link"),
-            ("sub/root", "it is a link"),
-            ("sub/root/a/file", "plain names"),
+            ("sub/top", "it is a link"),
+            ("sub/top/a/file", "plain names"),
             ("pipe", "not a file"),
             ("sub", "is a folder"),
             ("gone", "no such file"),
@@ -424,7 +424,7 @@ mod tests {
                 ("link", Kind::Link),
                 ("pipe", Kind::Special),
                 ("sub/file", Kind::File),
-                ("sub/root", Kind::Link),
+                ("sub/top", Kind::Link),
                 ("way", Kind::Link)
             ]
         );

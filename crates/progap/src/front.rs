@@ -136,6 +136,11 @@ impl<'d> Accounted<'d> {
             let settings = settings.for_data(dataset);
             return run::prepare(&dataset.clone().prepared(settings.preparation())?, &settings);
         }
+        if settings.from_sizes.depth && (self.sizes.nodes == 0 || self.sizes.train_nodes == 0) {
+            return Err(Error::Unsuitable(
+                "give `depth`, or the numbers of nodes and of training nodes that it follows from".into(),
+            ));
+        }
         let settings = settings.for_sizes(self.sizes);
         let records = delta::records(&settings, self.sizes);
         if settings.delta.is_none() && delta::matters(&settings) && records == 0 {

@@ -109,7 +109,7 @@ pub fn automatic_delta(units: usize) -> f64 {
 /// # Errors
 /// Settings that contradict each other or the sizes.
 pub fn asked(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
-    let settings = &settings.checked()?.for_train_nodes(sizes.train_nodes);
+    let settings = &settings.checked()?.for_sizes(sizes);
     match settings.level {
         Level::None => Ok(Queries::default()),
         _ => settings.method.recipe().queries(settings, sizes),
@@ -133,7 +133,7 @@ impl Plan {
     }
 
     fn with(calibrator: &Calibrator<'_>, settings: &Checked, sizes: PublicSizes) -> Result<Plan> {
-        let settings = &settings.for_train_nodes(sizes.train_nodes);
+        let settings = &settings.for_sizes(sizes);
         match settings.level {
             Level::None => Ok(Plan::without_noise()),
             _ => settings.method.recipe().plan(calibrator, settings, sizes),

@@ -120,6 +120,19 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
 
     let (keep, folder) = common::folder();
     let release = train_on(&data, &of(Method::Progap, Level::Edge), &folder).expect("trained");
+    // At node level nothing that is for the data owner alone decides a byte of it: without it the package is the same.
+    let (own, node) = common::folder();
+    let settings = Settings { batch_size: 50, ..of(Method::Progap, Level::Node) };
+    train_on(&data, &settings, &node).expect("trained");
+    let package = |name: &str| {
+        let out = own.path().join(name);
+        Release::open(&node).expect("a release").package(Form::HuggingFace, &out).expect("packaged");
+        common::contents(&out)
+    };
+    let with = package("with");
+    std::fs::remove_dir_all(node.join("private")).expect("removed");
+    assert_eq!(package("without"), with);
+
     for (form, expected) in [(Form::HuggingFace, "model.safetensors"), (Form::Mlflow, "MLmodel")] {
         let out = keep.path().join(format!("{form:?}"));
         let files = release.package(form, &out).expect("packaged");

@@ -130,7 +130,8 @@ impl Maker<'_> {
                     let labels = vec![(PRESET.to_string(), name.to_string())];
                     Variant { labels, paper, ..Variant::default() }
                 };
-                vec![labelled("default", false), labelled("paper", true)]
+                let paper = method.recipe().is_published().then(|| labelled("paper", true));
+                std::iter::once(labelled("default", false)).chain(paper).collect()
             }
             Name::Table2 | Name::Tradeoff | Name::Custom => vec![self.plain_variant()],
             Name::Labels => {
@@ -242,12 +243,12 @@ impl Maker<'_> {
         let usual = if variant.paper { Settings::paper(method, level) } else { Settings::of(method, level) };
         // Figures stand beside published ones, which are for directed edges.
         let usual = usual.with_published_guarantee();
-        let usual = if variant.paper { usual } else { usual.depth_by_sizes() };
+        let usual = if variant.paper { usual } else { usual.by_sizes() };
         let usual = if level == Level::Node { with_published_sizes(usual, &data.name) } else { usual };
         let mut base = Settings { epsilon, ..changed_where_it_matters(&usual, &self.options.changes)? };
         base = changed(&base, &variant.changes)?;
         if let Some(depth) = variant.depth {
-            (base.depth, base.depth_from_data) = (depth, false);
+            base = changed(&base, &[("depth".to_string(), json!(depth))])?;
         }
         let mut label = epsilon;
         if level == Level::Edge && touches_no_edge(&base) {
@@ -266,7 +267,7 @@ impl Maker<'_> {
             match self.options.depths.as_deref() {
                 _ if depth_is_fixed || !has_depth => {}
                 None => {}
-                Some([depth]) => (settings.depth, settings.depth_from_data) = (*depth, false),
+                Some([depth]) => settings = changed(base, &[("depth".to_string(), json!(depth))])?,
                 Some(_) => {
                     return Err(Error::Contradiction(
                         "several `depths` need a way to choose one: give `tuning grid` or `tuning private`",

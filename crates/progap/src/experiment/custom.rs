@@ -161,7 +161,7 @@ fn settings(changes: &[Change], paper: bool) -> Result<Settings> {
     let usual = if paper { Settings::paper(method, level) } else { Settings::of(method, level) };
     // As in all experiments; `undirected` and `delta_rule` choose another guarantee.
     let usual = usual.with_published_guarantee();
-    let usual = if paper { usual } else { usual.depth_by_sizes() };
+    let usual = if paper { usual } else { usual.by_sizes() };
     Ok(changed_where_it_matters(&usual, changes)?.checked()?.into_settings())
 }
 

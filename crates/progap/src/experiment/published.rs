@@ -100,7 +100,9 @@ pub(super) fn with_published_sizes(settings: Settings, data: &str) -> Settings {
         "wenet" => (400, 1024),
         _ => return settings,
     };
-    Settings { batch_size, max_degree, ..settings }
+    let mut settings = Settings { batch_size, max_degree, ..settings };
+    settings.from_sizes.close("batch_size");
+    settings
 }
 
 /// Table 1 of the paper: nodes, edges, features, classes, median degree of a data set, by the name it has here.

@@ -196,7 +196,7 @@ mod tests {
         });
         assert_eq!(experiment.cells.iter().map(told).collect::<Vec<_>>(), expected.concat());
         let views = &experiment.cells[0].candidates[0];
-        assert!(views.depth_from_data, "the depth follows from the share");
+        assert!(views.from_sizes.depth, "the depth follows from the share");
         assert!(Experiment::new(Name::Labels, &options(Tuning::None)).is_err(), "without shares");
     }
 

@@ -37,6 +37,10 @@ impl Recipe for Mlp {
         }
     }
 
+    fn learns_classes(&self, _: &Settings) -> bool {
+        true
+    }
+
     /// The shape: hidden layers, and a plain last one.
     fn shape(
         &self,

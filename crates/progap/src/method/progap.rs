@@ -14,7 +14,7 @@ use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
 use crate::rows::Rows;
-use crate::settings::{Level, Messages, Settings};
+use crate::settings::{Level, Messages, Settings, more_epochs};
 use crate::vault::{Aggregates, Message};
 use crate::{Error, Result};
 
@@ -54,7 +54,17 @@ impl Recipe for ProGap {
     /// At node level a second aggregation pays where the budget and the graph are large (docs/method.md#few-labels).
     fn depth_for(&self, settings: &Settings, sizes: PublicSizes) -> Option<usize> {
         let pays = settings.epsilon.is_some_and(|epsilon| epsilon >= 6.0) && sizes.nodes >= 8000;
-        (settings.level == Level::Node).then_some(if pays { 2 } else { 1 })
+        let by_labels = settings.level == Level::Node && settings.messages == Messages::Labels;
+        by_labels.then_some(if pays { 2 } else { 1 })
+    }
+
+    /// Where embeddings are sent, the width is that of noisy messages, too.
+    fn learns_classes(&self, settings: &Settings) -> bool {
+        settings.messages != Messages::Embeddings || settings.depth == 0
+    }
+
+    fn epochs_for(&self, settings: &Settings, train_nodes: usize) -> usize {
+        more_epochs(settings.epochs, train_nodes)
     }
 
     fn published(&self, level: Level) -> Settings {

@@ -39,6 +39,11 @@ pub(crate) trait Recipe: Sync {
     /// The recommended settings at a level.
     fn defaults(&self, level: Level) -> Settings;
 
+    /// Whether others have published it with settings of their own.
+    fn is_published(&self) -> bool {
+        true
+    }
+
     /// The published settings at a level, but for accounting and degree bounds.
     fn published(&self, level: Level) -> Settings {
         self.defaults(level)
@@ -67,6 +72,16 @@ pub(crate) trait Recipe: Sync {
     /// The aggregations that public sizes suggest; nothing where they have no say.
     fn depth_for(&self, _settings: &Settings, _sizes: PublicSizes) -> Option<usize> {
         None
+    }
+
+    /// Whether its networks have to tell all classes apart by their width, so that it follows from the number of classes.
+    fn learns_classes(&self, _settings: &Settings) -> bool {
+        false
+    }
+
+    /// The epochs that so many training nodes suggest at node level.
+    fn epochs_for(&self, settings: &Settings, _train_nodes: usize) -> usize {
+        settings.epochs
     }
 
     /// The epochs of each stage.

@@ -9,7 +9,7 @@
 mod graph;
 mod proto;
 
-use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, RowScaling, Softmax};
+use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, RowScaling, Softmax, Tensor};
 
 use self::graph::{Attribute, Graph};
 use crate::model::Model;
@@ -19,6 +19,8 @@ use crate::{Error, Result};
 
 /// Below this a row counts as zero.
 const SMALLEST: f32 = 1e-12;
+/// What norms add to a variance.
+const EPSILON: f32 = 1e-5;
 
 /// What stands beside the operations.
 pub(crate) struct About<'a> {
@@ -128,39 +130,44 @@ fn activate(graph: &mut Graph, activation: Activation, x: &str) -> String {
 }
 
 /// A network's tensors, by name.
-struct Parts<'n> {
-    network: &'n Network,
-}
+struct Parts<'n>(Vec<Tensor<'n>>);
 
-impl Parts<'_> {
-    fn get(&self, name: &str) -> Result<(Vec<usize>, Vec<f32>)> {
-        let state = self.network.state();
-        let tensor = state.iter().find(|tensor| tensor.name == name);
+impl<'n> Parts<'n> {
+    fn get(&self, name: &str) -> Result<(&'n [usize], &'n [f32])> {
+        let tensor = self.0.iter().find(|tensor| tensor.name == name);
         let tensor = tensor.ok_or(Error::Contradiction("a network has all its tensors"))?;
-        Ok((tensor.shape.to_vec(), tensor.values.to_vec()))
+        Ok((tensor.shape, tensor.values))
     }
 
     fn linear(&self, graph: &mut Graph, name: &str, x: &str) -> Result<String> {
         let (shape, weight) = self.get(&format!("{name}.weight"))?;
         let (_, bias) = self.get(&format!("{name}.bias"))?;
-        Ok(product(graph, x, &shape, &weight, &bias))
+        Ok(product(graph, x, shape, weight, bias))
+    }
+
+    /// What a trained batch norm multiplies by, and what it adds.
+    fn batch_norm(&self, name: &str) -> Result<(Vec<f32>, Vec<f32>)> {
+        let part = |what: &str| self.get(&format!("{name}.norm.{what}")).map(|(_, values)| values);
+        let (gamma, beta) = (part("weight")?, part("bias")?);
+        let (mean, variance) = (part("running_mean")?, part("running_var")?);
+        let scale = |(gamma, variance): (&f32, &f32)| gamma / (variance + EPSILON).sqrt();
+        let scale: Vec<f32> = gamma.iter().zip(variance).map(scale).collect();
+        let shift = beta.iter().zip(mean).zip(&scale).map(|((beta, mean), scale)| beta - mean * scale);
+        let shift = shift.collect();
+        Ok((scale, shift))
     }
 
     fn norm(&self, graph: &mut Graph, name: &str, norm: Norm, x: &str) -> Result<String> {
-        const EPSILON: f32 = 1e-5;
-        if norm == Norm::None {
-            return Ok(x.into());
+        match norm {
+            Norm::None => return Ok(x.into()),
+            Norm::Batch => {
+                let (scale, shift) = self.batch_norm(name)?;
+                return Ok(affine(graph, x, &scale, &shift));
+            }
+            Norm::Group => {}
         }
         let part = |what: &str| self.get(&format!("{name}.norm.{what}")).map(|(_, values)| values);
         let (gamma, beta) = (part("weight")?, part("bias")?);
-        if norm == Norm::Batch {
-            let (mean, variance) = (part("running_mean")?, part("running_var")?);
-            let inverse = |v: f32| 1.0 / (f64::from(v) + f64::from(EPSILON)).sqrt();
-            let scale: Vec<f32> =
-                gamma.iter().zip(&variance).map(|(g, &v)| (f64::from(*g) * inverse(v)) as f32).collect();
-            let shift: Vec<f32> = beta.iter().zip(&mean).zip(&scale).map(|((b, m), s)| b - m * s).collect();
-            return Ok(affine(graph, x, &scale, &shift));
-        }
         let mean = graph.over_columns("ReduceMean", x);
         let centred = graph.add("Sub", &[x, &mean]);
         let squares = graph.add("Mul", &[&centred, &centred]);
@@ -169,7 +176,7 @@ impl Parts<'_> {
         let variance = graph.add("Add", &[&variance, &epsilon]);
         let deviation = graph.add("Sqrt", &[&variance]);
         let standardised = graph.add("Div", &[&centred, &deviation]);
-        Ok(affine(graph, &standardised, &gamma, &beta))
+        Ok(affine(graph, &standardised, gamma, beta))
     }
 }
 
@@ -180,7 +187,7 @@ fn product(graph: &mut Graph, x: &str, shape: &[usize], weight: &[f32], bias: &[
 }
 
 fn of_network(graph: &mut Graph, network: &Network, inputs: &[String]) -> Result<Given> {
-    let (parts, shape) = (Parts { network }, network.architecture());
+    let (parts, shape) = (Parts(network.state()), network.architecture());
     let after_join = shape.norm_placement == NormPlacement::AfterJoin;
     let mut branches = vec![];
     for (b, input) in inputs.iter().enumerate() {
@@ -215,7 +222,7 @@ fn join(graph: &mut Graph, parts: &Parts<'_>, shape: &Architecture, branches: &[
         Jk::Mean => graph.add("Mean", &all),
         Jk::Max => graph.add("Max", &all),
         Jk::WeightedSum => {
-            let (_, mut weights) = parts.get("jk.weights")?;
+            let mut weights = parts.get("jk.weights")?.1.to_vec();
             let top = weights.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             weights.iter_mut().for_each(|weight| *weight = (*weight - top).exp());
             let total: f32 = weights.iter().sum();
@@ -249,14 +256,9 @@ fn norms_after_join(
     let count = if shape.jk == Jk::Cat { shape.inputs.len() } else { 1 };
     let (mut scale, mut shift) = (vec![], vec![]);
     for part in 0..count {
-        let get = |what: &str| parts.get(&format!("closing.{part}.norm.{what}")).map(|(_, values)| values);
-        let (gamma, beta, mean, variance) =
-            (get("weight")?, get("bias")?, get("running_mean")?, get("running_var")?);
-        for at in 0..gamma.len() {
-            let factor = gamma[at] / (variance[at] + 1e-5).sqrt();
-            scale.push(factor);
-            shift.push(beta[at] - mean[at] * factor);
-        }
+        let (own_scale, own_shift) = parts.batch_norm(&format!("closing.{part}"))?;
+        scale.extend(own_scale);
+        shift.extend(own_shift);
     }
     Ok(affine(graph, joined, &scale, &shift))
 }

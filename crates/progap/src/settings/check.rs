@@ -43,12 +43,6 @@ impl Checked {
         Checked(self.0.for_sizes(sizes))
     }
 
-    /// As [`Settings::for_data`], where no more is known than the number of training nodes.
-    #[must_use]
-    pub fn for_train_nodes(&self, nodes: usize) -> Checked {
-        Checked(self.0.clone().with_batches_for(nodes))
-    }
-
     /// As [`Settings::for_graph`]: a unit that follows from a graph works with all else, whichever it is.
     #[must_use]
     pub fn for_graph(&self, graph: &Graph) -> Checked {

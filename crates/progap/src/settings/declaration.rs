@@ -226,13 +226,8 @@ impl Declaration {
             Value::String(auto) if auto == "auto" && self.optional => Value::Null,
             other => other,
         };
-        if ["batch_size", "epochs"].contains(&self.name) {
-            settings.batches_from_data = false;
-        }
+        settings.from_sizes.close(self.name);
         // JSON that was read from text has whole numbers where a number may be meant, which serde takes for either.
-        if self.name == "depth" {
-            settings.depth_from_data = false;
-        }
         (self.write)(settings, value.clone()).map_err(|_| {
             let name = self.name;
             // JSON has no such numbers: they come as text.

@@ -52,10 +52,6 @@ settings! { for level:
     /// Number of aggregations over the graph
     everywhere depth: usize = 2, MODEL.short('k').within(0.0, 50.0);
 
-    /// `depth` follows from public sizes, see [`Settings::for_data`]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    plain depth_from_data: bool = false, MODEL.not_offered();
-
     /// What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings
     /// come with the defaults of the method gap
     everywhere messages: Messages = Messages::Embeddings, MODEL.needs(&[SOME_DEPTH]);
@@ -93,10 +89,6 @@ settings! { for level:
 
     /// Expected batch size; at other levels a batch is the whole training set
     node batch_size: usize = 256, TRAINING.within(1.0, 1e9);
-
-    /// `batch_size` and `epochs` follow from the number of training nodes, see [`Settings::for_data`]
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    plain batches_from_data: bool = false, TRAINING.not_offered();
 
     /// Norm to which gradients are clipped
     node clip: f64 = 1.0, TRAINING.within(1e-9, 1e9);

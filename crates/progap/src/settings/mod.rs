@@ -15,6 +15,7 @@ mod sizes;
 
 use progap_graph::{Dataset, Graph, Part, Preparation};
 
+pub(crate) use batches::more_epochs;
 pub use check::Checked;
 pub use choices::{
     Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Level, Messages, Metric,
@@ -79,13 +80,6 @@ impl Settings {
         }
     }
 
-    /// The same with the number of aggregations that public sizes suggest, where the method has a rule for it.
-    #[must_use]
-    pub fn depth_by_sizes(self) -> Settings {
-        let depth_from_data = self.method.recipe().depth_for(&self, PublicSizes::default()).is_some();
-        Settings { depth_from_data, ..self }
-    }
-
     /// The settings with all that follows from the data decided: the unit, depth, width, learning rate and batches, and, where there
     /// are no validation nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and
     /// validation nodes.
@@ -100,10 +94,7 @@ impl Settings {
             classes: dataset.classes(),
             edges: 0,
         };
-        let suggested = self.method.recipe().depth_for(self, sizes).filter(|_| self.depth_from_data);
-        let depth = suggested.unwrap_or(self.depth);
-        let decided = self.for_graph(dataset.graph()).for_sizes(sizes);
-        Settings { depth, depth_from_data: false, selection, ..decided }
+        Settings { selection, ..self.for_graph(dataset.graph()).for_sizes(sizes) }
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::declaration::Declaration;
-use super::{Checked, ClassWeights, FromSizes, Level, Messages, Method, Metric, Settings};
+use super::{Checked, ClassWeights, Level, Messages, Method, Metric, Settings};
 use crate::method::catalogue::{default_level, default_method, entry, method_for};
 use crate::{Error, Result};
 
@@ -120,9 +120,9 @@ impl Request {
         let embeddings = has_messages && first.messages == Messages::Embeddings;
         let mut settings = match &self.start {
             Start::Usual if embeddings && method.is_none_or(|method| method == Method::Progap) => {
-                usual(|_, level| Settings::plain(level)).unit_by_graph().batches_by_sizes()
+                usual(|_, level| Settings::plain(level)).unit_by_graph()
             }
-            Start::Usual => usual(Settings::of).unit_by_graph().depth_by_sizes().batches_by_sizes(),
+            Start::Usual => usual(Settings::of).unit_by_graph(),
             Start::Published => usual(Settings::paper),
             Start::From(settings) => settings.moved_to(method, level),
         };
@@ -137,7 +137,9 @@ impl Request {
         }
         let given = self.names();
         if matches!(self.start, Start::Usual) {
-            settings.from_sizes = FromSizes::unless_given(&settings, &given);
+            // What can follow from sizes depends on what was given, too.
+            settings = settings.by_sizes();
+            given.iter().for_each(|name| settings.from_sizes.close(name));
         }
         // Whoever makes rare classes count wants to see them in what chooses.
         if given.contains(&"class_weights") && !given.contains(&"metric") {

@@ -6,19 +6,23 @@
 use serde::{Deserialize, Serialize};
 
 use super::declaration::{Kind, SettingType};
-use super::{Level, Messages, Method, Settings};
+use super::{Level, Settings};
 use crate::plan::PublicSizes;
 
 /// Which settings follow from sizes: those that nobody gave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct FromSizes {
+    /// The number of aggregations.
+    pub depth: bool,
     /// The width of hidden layers.
     pub hidden: bool,
     /// The learning rate.
     pub learning_rate: bool,
     /// The batch size.
     pub batch_size: bool,
+    /// The epochs.
+    pub epochs: bool,
 }
 
 impl SettingType for FromSizes {
@@ -32,18 +36,15 @@ const FEW_CLASSES: usize = 16;
 const WIDEST: usize = 64;
 
 impl FromSizes {
-    /// What can follow from sizes in such a run, but for what was given.
-    pub(super) fn unless_given(settings: &Settings, given: &[&str]) -> FromSizes {
-        // Where embeddings are sent, the width is that of noisy messages, too.
-        let reads_labels = match settings.method {
-            Method::Progap => settings.messages != Messages::Embeddings || settings.depth == 0,
-            method => method == Method::Mlp,
-        };
-        let open = |name: &str| !given.contains(&name);
-        FromSizes {
-            hidden: reads_labels && open("hidden"),
-            learning_rate: reads_labels && open("learning_rate"),
-            batch_size: settings.level == Level::Node && open("batch_size"),
+    /// A setting that was given follows from nothing.
+    pub(crate) fn close(&mut self, name: &str) {
+        match name {
+            "depth" => self.depth = false,
+            "hidden" => self.hidden = false,
+            "learning_rate" => self.learning_rate = false,
+            "batch_size" => self.batch_size = false,
+            "epochs" => self.epochs = false,
+            _ => {}
         }
     }
 
@@ -53,24 +54,40 @@ impl FromSizes {
 }
 
 impl Settings {
+    /// The same with all that can follow from public sizes left to them, see [`Settings::for_sizes`]; what is given later is not.
+    #[must_use]
+    pub fn by_sizes(self) -> Settings {
+        let recipe = self.method.recipe();
+        let (classes, node) = (recipe.learns_classes(&self), self.level == Level::Node);
+        let depth = recipe.depth_for(&self, PublicSizes::default()).is_some();
+        let from_sizes =
+            FromSizes { depth, hidden: classes, learning_rate: classes, batch_size: node, epochs: node };
+        Settings { from_sizes, ..self }
+    }
+
     /// The settings with all that follows from public sizes decided.
     #[must_use]
     pub fn for_sizes(&self, sizes: PublicSizes) -> Settings {
-        let from_sizes = FromSizes { batch_size: self.from_sizes.batch_size, ..FromSizes::default() };
-        let mut settings = Settings { from_sizes, ..self.clone() };
-        if self.from_sizes.hidden {
-            settings.hidden = width(self.hidden, sizes.classes);
+        let (open, recipe) = (self.from_sizes, self.method.recipe());
+        let mut settings = Settings { from_sizes: FromSizes::default(), ..self.clone() };
+        if let Some(depth) = recipe.depth_for(self, sizes).filter(|_| open.depth) {
+            settings.depth = depth;
         }
-        if self.from_sizes.learning_rate && sizes.classes > FEW_CLASSES {
-            settings.learning_rate = if self.level == Level::Node { 0.05 } else { 0.03 };
+        if sizes.classes > FEW_CLASSES && recipe.learns_classes(self) {
+            if open.hidden {
+                settings.hidden = width(self.hidden, sizes.classes);
+            }
+            if open.learning_rate {
+                settings.learning_rate = if self.level == Level::Node { 0.05 } else { 0.03 };
+            }
         }
-        settings.with_batches_for(sizes.train_nodes)
+        settings.with_batches_for(open, sizes.train_nodes)
     }
 }
 
-/// Half as wide again as there are classes, where they are many.
+/// Half as wide again as there are classes.
 fn width(usual: usize, classes: usize) -> usize {
-    if classes > FEW_CLASSES { (3 * classes / 2).next_multiple_of(8).clamp(usual, WIDEST) } else { usual }
+    (3 * classes / 2).next_multiple_of(8).clamp(usual, WIDEST.max(usual))
 }
 
 #[cfg(test)]

@@ -53,9 +53,12 @@ pub struct Account {
     /// Find the epsilon of this noise
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     sigma: Option<f64>,
-    /// At level node: the number of training nodes
+    /// The number of training nodes, on which batches at level node and a depth that is not given depend
     #[arg(long, value_name = "N", conflicts_with = "events")]
     train_nodes: Option<usize>,
+    /// The number of nodes, on which a depth that is not given depends
+    #[arg(long, value_name = "N", conflicts_with = "events")]
+    nodes: Option<usize>,
     /// A tree of events in JSON, with or without its unit; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -130,26 +133,35 @@ impl Account {
             Level::Edge => Unit::Edge,
             Level::Node => Unit::Node,
         };
-        let train_nodes = match (settings.level, self.train_nodes) {
-            (Level::Node, Some(nodes)) => nodes,
-            (Level::Node, None) => {
-                return Err(
-                    "node level needs --train-nodes: the cost depends on how often a node is in a batch"
-                        .into(),
-                );
-            }
-            (_, Some(_)) => {
-                return Err("--train-nodes says nothing at edge level, where training asks nothing of the edges; leave it out \
-                            or use --level node"
-                    .into());
-            }
-            (_, None) => 0,
-        };
+        let follows = settings.from_sizes.depth;
+        if follows && (self.nodes.is_none() || self.train_nodes.is_none()) {
+            return Err("give --depth, or --nodes and --train-nodes that it follows from".into());
+        }
+        if settings.level == Level::Node && self.train_nodes.is_none() {
+            return Err(
+                "node level needs --train-nodes: the cost depends on how often a node is in a batch".into()
+            );
+        }
+        let in_vain = [
+            ("--nodes", self.nodes.is_some() && !follows),
+            ("--train-nodes", self.train_nodes.is_some() && !follows && settings.level != Level::Node),
+        ];
+        if let Some((flag, _)) = in_vain.iter().find(|(_, in_vain)| *in_vain) {
+            return Err(format!(
+                "{flag} decides nothing here, where no setting and no cost follows from it; leave it out"
+            )
+            .into());
+        }
         if settings.delta.is_none() && settings.method.has_delta() {
             return Err("give --delta: the guarantee of this method has one".into());
         }
         let target = settings.epsilon.filter(|_| target_given);
-        let sizes = PublicSizes { train_nodes, ..PublicSizes::default() };
+        let count = |number: Option<usize>| number.unwrap_or(0);
+        let sizes = PublicSizes {
+            nodes: count(self.nodes),
+            train_nodes: count(self.train_nodes),
+            ..PublicSizes::default()
+        };
         let planned = Planned::new(settings.for_sizes(sizes).into_settings(), sizes)?;
         Question::of_run(unit, planned, target, self.sigma)
     }

@@ -21,8 +21,8 @@ fn grouped<'o>(
     data: &str,
     level: Level,
     name: impl Fn(&experiment::Cell) -> String,
-) -> Vec<(String, Vec<&'o (&'o experiment::Cell, Outcome)>)> {
-    let mut groups: Vec<(String, Vec<_>)> = Vec::new();
+) -> Groups<'o> {
+    let mut groups: Groups<'o> = Vec::new();
     for pair in outcomes.iter().filter(|(cell, _)| cell.data.name == data && cell.level == level) {
         let name = name(pair.0);
         match groups.iter_mut().find(|(known, _)| *known == name) {
@@ -31,6 +31,29 @@ fn grouped<'o>(
         }
     }
     groups
+}
+
+type Groups<'o> = Vec<(String, Vec<&'o (&'o experiment::Cell, Outcome)>)>;
+
+/// A line for each group, with points where `x` knows a place for a cell, and all places; nothing where there is no point.
+fn lines(
+    groups: Groups<'_>,
+    x: impl Fn(&experiment::Cell) -> Option<f64>,
+) -> Option<(Vec<Series>, Vec<f64>)> {
+    let mut ticks: Vec<f64> = Vec::new();
+    let mut series = Vec::new();
+    for (name, cells) in groups {
+        let mut points: Vec<Point> =
+            cells.iter().filter_map(|(cell, outcome)| point(x(cell)?, outcome)).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        ticks.extend(points.iter().map(|point| point.x));
+        if !points.is_empty() {
+            series.push(Series { name, points });
+        }
+    }
+    ticks.sort_by(f64::total_cmp);
+    ticks.dedup();
+    (!series.is_empty()).then_some((series, ticks))
 }
 
 /// Accuracy against epsilon; dotted, what is reached without privacy.
@@ -128,22 +151,7 @@ pub fn depth(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Level) 
         let budget = cell.epsilon.map_or("without privacy".to_string(), |e| format!("epsilon {e}"));
         if several { format!("{}, {budget}", cell.method) } else { budget }
     });
-    let mut ticks: Vec<f64> = Vec::new();
-    let mut series = Vec::new();
-    for (name, cells) in groups {
-        let mut points: Vec<Point> =
-            cells.iter().filter_map(|(cell, outcome)| point(depth_of(cell)?, outcome)).collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        ticks.extend(points.iter().map(|point| point.x));
-        if !points.is_empty() {
-            series.push(Series { name, points });
-        }
-    }
-    if series.is_empty() {
-        return None;
-    }
-    ticks.sort_by(f64::total_cmp);
-    ticks.dedup();
+    let (series, ticks) = lines(groups, depth_of)?;
     let best = |line: &Series| {
         let better = |a: &&Point, b: &&Point| match metric.is_loss() {
             true => b.y.total_cmp(&a.y),
@@ -177,22 +185,7 @@ pub fn labels(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Level)
         let budget = cell.epsilon.map_or(String::new(), |epsilon| format!(", epsilon {epsilon}"));
         format!("{}{budget}", method_name(cell))
     });
-    let mut ticks: Vec<f64> = Vec::new();
-    let mut series = Vec::new();
-    for (name, cells) in groups {
-        let mut points: Vec<Point> =
-            cells.iter().filter_map(|(cell, outcome)| point(share_of(cell)?, outcome)).collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        ticks.extend(points.iter().map(|point| point.x));
-        if !points.is_empty() {
-            series.push(Series { name, points });
-        }
-    }
-    if series.is_empty() {
-        return None;
-    }
-    ticks.sort_by(f64::total_cmp);
-    ticks.dedup();
+    let (series, ticks) = lines(groups, share_of)?;
     let told = |line: &Series| {
         let at = |p: &Point| format!("{} at {} %", shown(metric, p.y), p.x);
         format!("{}: {}", line.name, line.points.iter().map(at).collect::<Vec<_>>().join(", "))

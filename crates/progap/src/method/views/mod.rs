@@ -55,6 +55,10 @@ impl Recipe for TwoViews {
         }
     }
 
+    fn is_published(&self) -> bool {
+        false
+    }
+
     fn check(&self, settings: &Settings) -> Result<()> {
         match settings.messages {
             Messages::Embeddings => Err(Error::Contradiction(
