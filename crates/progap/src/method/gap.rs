@@ -4,7 +4,8 @@
 use progap_nn::{Architecture, Network, Norm, NormPlacement};
 
 use super::catalogue::Entry;
-use super::trainer::{RowObjective, Trainer};
+use super::objective::RowObjective;
+use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::Result;
 use crate::model::{Model, Shape};

@@ -1,7 +1,8 @@
 //! A multi-layer perceptron on the features: no edge is ever touched.
 
 use super::catalogue::Entry;
-use super::trainer::{RowObjective, Trainer};
+use super::objective::RowObjective;
+use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::settings::{Level, Settings};

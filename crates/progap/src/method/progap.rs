@@ -7,8 +7,10 @@ use progap_nn::Architecture;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::Entry;
+use super::history::EpochRecord;
+use super::objective::RowObjective;
 use super::recipe::embeddings_sent;
-use super::trainer::{EpochRecord, RowObjective, Trainer};
+use super::trainer::Trainer;
 use super::{Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;

@@ -6,7 +6,8 @@ use progap_privacy::noise::{AnySource, Randomness};
 use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
-use super::trainer::{EpochRecord, Trainer};
+use super::history::EpochRecord;
+use super::trainer::Trainer;
 use super::{Choice, Fitted};
 use crate::audit::evidence::Trial;
 use crate::audit::mechanism;

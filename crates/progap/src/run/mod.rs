@@ -34,7 +34,7 @@ pub use training::{Trained, Training};
 
 use crate::cost::{Laps, Stopwatch};
 use crate::ledger::{Charge, Ledger};
-use crate::method::trainer::Trainer;
+use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
@@ -189,7 +189,8 @@ fn run_with(
     let vault = Vault::new(dataset.clone(), &settings, randomness)?;
     laps.lap("preparation");
     let seed = folder.run.model_seed;
-    let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer);
+    let trainer =
+        Trainer::new(vault, RunSpec { settings: &settings, plan: &plan, seed }, state, &mut folder, observer);
     let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     let metrics = metrics(&fitted, &settings);

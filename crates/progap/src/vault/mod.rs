@@ -217,6 +217,11 @@ impl Vault {
         self.rows.features.columns()
     }
 
+    /// The number of classes, which is public.
+    pub fn classes(&self) -> usize {
+        self.rows.classes
+    }
+
     /// From now on the rows hold other features: made of public rows and of answers that left before, so that this asks nothing.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use progap::assessment::{Assessment, Baselines, Metric, Scores, wilson_interval}
 use progap::cost::StageCost;
 use progap::experiment::mean_interval;
 use progap::lint::Remark;
-use progap::method::trainer::is_still_falling;
+use progap::method::history::is_still_falling;
 use progap::settings::{Level, Method};
 use progap::{Release, ledger, release};
 use progap_graph::{Dataset, Part};

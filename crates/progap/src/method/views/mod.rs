@@ -17,7 +17,8 @@ mod stage;
 use progap_graph::Part;
 
 use super::catalogue::Entry;
-use super::trainer::{EpochRecord, FittedStage, Judged, Trainer};
+use super::history::{EpochRecord, Judged};
+use super::trainer::{FittedStage, Trainer};
 use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;

@@ -4,7 +4,7 @@ use progap_graph::Part;
 
 use super::Finding;
 use crate::assessment::Metric;
-use crate::method::trainer::EpochRecord;
+use crate::method::history::EpochRecord;
 use crate::predictor::{NO_MODEL, aggregate_name};
 use crate::release::{Metrics, Release};
 use crate::settings::{Calibration, Level, Selection, Settings};
