@@ -13,12 +13,13 @@ use serde::{Deserialize, Serialize};
 use super::{Choice, Observer, Progress};
 use crate::assessment::{Assessment, Metric};
 use crate::cost::{Laps, StageCost};
+use crate::files::MatrixFile;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::query::{Queries, Query};
 use crate::settings::{Level, Selection, Settings};
 use crate::vault::{Aggregate, Aggregates, Message, Vault};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// What happened in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -114,6 +115,24 @@ pub trait CheckpointStore {
         width: usize,
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>>;
+    /// Whether an aggregate was kept.
+    fn has_aggregate(&self, number: usize) -> bool;
+    /// The file that an aggregate is written to while it is made, where it is not to be held in memory.
+    fn begin_aggregate(&mut self, number: usize, width: usize) -> Result<Option<MatrixFile>> {
+        let _ = (number, width);
+        Ok(None)
+    }
+    /// Keeps an aggregate that was written to such a file, as [`CheckpointStore::keep_aggregate`] does.
+    fn end_aggregate(
+        &mut self,
+        number: usize,
+        width: usize,
+        file: MatrixFile,
+        key: Option<&RunKey>,
+    ) -> Result<Buffer<f32>> {
+        let _ = (number, width, file, key);
+        Err(Error::Contradiction("no file was begun"))
+    }
     /// An aggregate, if it was kept.
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>>;
     /// Keeps a noisy graph until the run is done, as an aggregate is kept.
@@ -258,15 +277,30 @@ impl<'r> Trainer<'r> {
         self.seed.wrapping_add((stage as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault.
+    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault, rows at a time.
     pub fn aggregate(
         &mut self,
         aggregates: &mut Aggregates,
         message: Message<'_>,
-        post: impl FnOnce(&mut [f32], usize),
+        post: impl Fn(&mut [f32], usize),
     ) -> Result<()> {
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
         let query = self.vault.aggregation(self.plan)?;
+        let number = aggregates.len() + 1;
+        if !self.store.has_aggregate(number)
+            && let Some(mut file) = self.store.begin_aggregate(number, width)?
+        {
+            let (name, so_far) = (format!("aggregate {number}"), &*aggregates);
+            self.vault.aggregate_streamed(&name, message, so_far, self.plan, &mut |rows| {
+                post(rows, width);
+                file.add(rows)
+            })?;
+            self.vault.forget();
+            let values = self.store.end_aggregate(number, width, file, self.vault.key())?;
+            aggregates.push(Aggregate { values, width });
+            self.laps.lap("aggregation");
+            return Ok(());
+        }
         self.answer(aggregates, width, query, |vault, number, so_far, plan| {
             let mut values = vault.aggregate(&format!("aggregate {number}"), message, so_far, plan)?;
             post(&mut values, width);
@@ -564,7 +598,11 @@ impl Objective for RowObjective<'_> {
                 context.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
             if self.copies.is_none() {
                 let inputs = rows.inputs(self.aggregates)?;
-                let copy = |nodes: &[u32]| Packed::new(&inputs, rows.labels(), nodes);
+                let copy = |nodes: &[u32]| match memory::bound() {
+                    None => Packed::new(&inputs, rows.labels(), nodes),
+                    // Rows that every epoch would read from a file again; what a run needs counts them.
+                    Some(_) => Packed::within(usize::MAX, &inputs, rows.labels(), nodes),
+                };
                 let validation = Some(rows.nodes(Part::Val)).filter(|nodes| !nodes.is_empty());
                 let (train, validation) = (copy(&self.train), validation.and_then(|nodes| copy(&nodes)));
                 self.copies = Some(Copies { train, validation });

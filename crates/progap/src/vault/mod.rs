@@ -8,6 +8,7 @@
 //! | file | query |
 //! |---|---|
 //! | `aggregate.rs` | sums of messages over the graph, Gaussian noise: [`Vault::aggregate`] |
+//! | `streamed.rs` | the same for graphs that memory does not hold: [`Vault::aggregate_streamed`] |
 //! | `gradient.rs` | sums of clipped gradients: [`Vault::gradient`] |
 //! | `subgraph.rs` | the same over nodes with their senders: [`Vault::subgraph_gradient`] |
 //! | `response.rs` | the graph by randomised response: [`Vault::noisy_graph`] |
@@ -33,6 +34,7 @@
 mod aggregate;
 mod gradient;
 mod response;
+mod streamed;
 mod subgraph;
 #[cfg(test)]
 mod tests;
@@ -54,7 +56,7 @@ pub(crate) use votes::{vote_count, vote_sensitivity};
 
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
-pub use crate::rows::{Aggregate, Aggregates, Message, Rows};
+pub use crate::rows::{Aggregate, Aggregates, Maker, Message, Rows};
 use crate::settings::{Bounding, ClassWeights, Level, Settings};
 use crate::{Error, Result};
 
@@ -65,6 +67,7 @@ pub struct Vault {
     /// Where batches hold nodes with their senders: all edges, for predictions, which nothing protects.
     every_edge: Option<Graph>,
     bound: SenderBound,
+    /// Of each node, where what it sends depends on it.
     out_degrees: Vec<u32>,
     rows: Rows,
     train: Vec<u32>,
@@ -97,7 +100,10 @@ impl Vault {
             SenderBound::Sample { max_edges } => sample_out_edges(&graph, max_edges, &mut randomness)?,
             _ => graph,
         };
-        let out_degrees = graph.out_degrees();
+        let out_degrees = match bound {
+            SenderBound::Edge | SenderBound::Sample { .. } => vec![],
+            SenderBound::Weight { .. } | SenderBound::Cap { .. } => graph.out_degrees(),
+        };
         let rows = Rows::new(features, labels, split, class_names.len())?;
         let train = rows.nodes(Part::Train);
         Ok(Vault {
