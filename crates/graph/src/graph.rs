@@ -238,6 +238,11 @@ impl Graph {
             + self.weights.as_deref().map_or(0, size_of_val)
     }
 
+    /// Bytes of memory held by the graph, not counting pages of a mapped file.
+    pub fn held_bytes(&self) -> usize {
+        self.offsets.held_bytes() + self.senders.held_bytes()
+    }
+
     fn check_rows(&self) -> Result<RowOrder> {
         check_offsets("offsets", &self.offsets, self.senders.len())?;
         let nodes = self.nodes();
@@ -333,7 +338,7 @@ pub(crate) fn too_many_nodes(nodes: usize) -> Error {
 pub(crate) fn split_rows(offsets: &[u64], parts: usize) -> Vec<usize> {
     const ROW_COST: u64 = 4;
     let rows = offsets.len() - 1;
-    let cost = |row: usize| offsets[row] + ROW_COST * row as u64;
+    let cost = |row: usize| offsets[row] - offsets[0] + ROW_COST * row as u64;
     let mut borders = vec![0];
     for part in 1..=parts as u64 {
         let target = (u128::from(cost(rows)) * u128::from(part) / parts as u128) as u64;
