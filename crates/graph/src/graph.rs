@@ -27,6 +27,18 @@ struct Counted {
     distinct: OnceLock<usize>,
 }
 
+/// What is kept, or what counting it comes to. Nobody waits for a count under way: a thread that counts in parallel takes up other work
+/// meanwhile, which may ask for the same; and a process that is forked meanwhile has no thread that would end it.
+fn once<T: Copy>(kept: &OnceLock<T>, count: impl FnOnce() -> T) -> T {
+    if let Some(&known) = kept.get() {
+        return known;
+    }
+    let counted = count();
+    // Where somebody else was quicker it is the same.
+    let _ = kept.set(counted);
+    counted
+}
+
 impl PartialEq for Graph {
     fn eq(&self, other: &Self) -> bool {
         self.offsets == other.offsets && self.senders == other.senders && self.weights == other.weights
@@ -202,7 +214,7 @@ impl Graph {
 
     /// Whether every edge has an edge back, however often each of them is listed.
     pub fn is_symmetric(&self) -> bool {
-        *self.counted.symmetric.get_or_init(|| crate::symmetry::is_symmetric(self))
+        once(&self.counted.symmetric, || crate::symmetry::is_symmetric(self))
     }
 
     /// How many edges are left once repeated ones are merged and loops are left out.
@@ -212,7 +224,7 @@ impl Graph {
             let first = |at: &usize| row[*at] as usize != i && (*at == 0 || row[*at] != row[*at - 1]);
             (0..row.len()).filter(first).count()
         };
-        *self.counted.distinct.get_or_init(|| (0..self.nodes()).into_par_iter().map(distinct).sum())
+        once(&self.counted.distinct, || (0..self.nodes()).into_par_iter().map(distinct).sum())
     }
 
     /// How many edges lead from a node to itself.
