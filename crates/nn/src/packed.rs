@@ -75,7 +75,7 @@ impl Packed {
             Input::Dense { columns, .. } => rows.len() * columns,
             Input::Sparse { indices, .. } => 2 * indices.len(),
         };
-        if inputs.as_slice().iter().map(values).sum::<usize>() > MOST {
+        if !Packed::are_few(inputs.as_slice().iter().map(values).sum()) {
             return None;
         }
         let entries =
@@ -90,6 +90,11 @@ impl Packed {
             labels,
             rows: (0..rows.len() as u32).collect(),
         })
+    }
+
+    /// Whether so many values are copied: those of all rows of dense inputs, and two for each entry of sparse ones.
+    pub fn are_few(values: usize) -> bool {
+        values <= MOST
     }
 
     /// Views of the copies.
@@ -107,7 +112,8 @@ impl Packed {
         if self.classes > classes || inputs.rows() != self.rows.len() {
             return Batch::new(inputs, &self.labels, &self.rows, classes);
         }
-        Ok(Batch { inputs, targets: Targets::Labels(&self.labels), weights: None, rows: &self.rows })
+        let targets = Targets::Labels(&self.labels);
+        Ok(Batch { inputs, targets, weights: None, rows: &self.rows, shared: None })
     }
 }
 

@@ -28,6 +28,7 @@ mod message;
 mod poisson;
 mod release;
 mod response;
+mod shared;
 mod source;
 mod stream;
 pub mod tables;
@@ -42,5 +43,6 @@ pub use message::{MessageInt, MessageType, NormBudget, Quantiser, SenderBound, c
 pub use poisson::PoissonSample;
 pub use release::Noisy;
 pub use response::SparseResponse;
+pub use shared::{Held, NotOneQuery};
 pub use source::{AnySource, Provenance, Reproducible, Secure, Source};
 pub use stream::{Purpose, Query, Randomness, Stream};

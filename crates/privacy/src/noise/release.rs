@@ -67,10 +67,10 @@ impl<T, S: Source> Noisy<T, S> {
 }
 
 /// Values that share one stream. Fixed, so that results do not depend on the number of threads.
-const BLOCK: usize = 1 << 14;
+pub(super) const BLOCK: usize = 1 << 14;
 
 /// Does some work on several threads; on fewer where the system starts no more, and on this one in any case.
-fn share<I: Iterator + Send>(threads: usize, items: I, work: impl Fn(I::Item) + Sync)
+pub(super) fn share<I: Iterator + Send>(threads: usize, items: I, work: impl Fn(I::Item) + Sync)
 where
     I::Item: Send,
 {
