@@ -58,6 +58,8 @@ pub enum Message<'a> {
         values: &'a [f32],
         /// The values of each.
         width: usize,
+        /// Whether they are sent against the direction of edges.
+        back: bool,
     },
 }
 
@@ -159,7 +161,7 @@ impl Rows {
         message: Message<'_>,
         aggregates: &Aggregates,
     ) -> Result<Vec<f32>> {
-        if let Message::Made { values, width } = message {
+        if let Message::Made { values, width, .. } = message {
             if values.len() != self.labels.len() * width {
                 return Err(Error::Contradiction("every node sends one message"));
             }

@@ -17,6 +17,8 @@ pub(super) const MAGIC: [u8; 8] = *b"\x89PROGAP\n";
 pub(super) const PLAIN: u32 = 1;
 /// The version of files in which labels are missing or columns have a unit of their own.
 pub(super) const OWN_DATA: u32 = 2;
+/// The version of files whose edges have weights.
+pub(super) const WEIGHTED: u32 = 3;
 const HEADER: usize = 64;
 const ENTRY: usize = 48;
 const NAME: usize = 16;
@@ -106,9 +108,9 @@ impl Sections {
             return Err(Problem::Corrupt("it does not start as a .progap file does".into()).into());
         }
         let version = u32_at(header, 8);
-        if !(PLAIN..=OWN_DATA).contains(&version) {
+        if !(PLAIN..=WEIGHTED).contains(&version) {
             let message = format!(
-                "the file has version {version} of the format; this build reads versions {PLAIN} to {OWN_DATA}"
+                "the file has version {version} of the format; this build reads versions {PLAIN} to {WEIGHTED}"
             );
             return Err(Problem::Unsupported(message).into());
         }

@@ -6,7 +6,7 @@
 //! | bytes | header |
 //! |---|---|
 //! | 0..8 | the magic `89 50 52 4F 47 41 50 0A` (`\x89PROGAP\n`) |
-//! | 8..12 | version: 1, or 2 where a label is missing or a column has a unit of its own |
+//! | 8..12 | version: 1, 2 where a label is missing or a column has a unit of its own, or 3 where edges have weights |
 //! | 12..16 | number of sections |
 //! | 16..24 | length of the file |
 //! | 24..32 | XXH3-64 of bytes 0..24 followed by the section table |
@@ -21,7 +21,7 @@
 //! | 40..48 | zero |
 //!
 //! Sections: `meta` (JSON: name, class and feature names, number of feature columns, columns of numbers in units of
-//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver; `labels` (u32, 4294967295 where there is none); `x_dense` (f32) or `x_offsets` (u64), `x_columns`
+//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver, with `weights` (f32) where edges have them; `labels` (u32, 4294967295 where there is none); `x_dense` (f32) or `x_offsets` (u64), `x_columns`
 //! (u32) and, unless all values are 1, `x_values` (f32); optionally `split` (u8) and `ids` (i64) or `id_bytes`
 //! and `id_offsets` (u64).
 //!
@@ -81,6 +81,7 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
         Section::new("senders", bytes(dataset.graph().senders())),
         Section::new("labels", bytes(dataset.labels())),
     ];
+    sections.extend(dataset.graph().weights().map(|weights| Section::new("weights", bytes(weights))));
     match dataset.features() {
         Features::Dense { values, .. } => sections.push(Section::new("x_dense", bytes(values))),
         Features::Sparse { offsets, indices, values, .. } => {
@@ -100,7 +101,11 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
     }
     let mut file = AtomicFile::create(path)?;
     let plain = dataset.numbers().is_empty() && dataset.labelled() == dataset.nodes();
-    let version = if plain { layout::PLAIN } else { layout::OWN_DATA };
+    let version = match (dataset.graph().weights(), plain) {
+        (Some(_), _) => layout::WEIGHTED,
+        (None, true) => layout::PLAIN,
+        (None, false) => layout::OWN_DATA,
+    };
     let written = layout::write(version, &sections, &mut file).and_then(|()| file.flush());
     written.in_file(path)?;
     file.commit()
@@ -147,6 +152,14 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
     let meta: Meta = serde_json::from_slice(sections.bytes("meta")?)
         .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))?;
     let graph = Graph::from_rows(sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?)?;
+    let graph = match sections.optional::<f32>("weights")? {
+        Some(_) if sections.version < layout::WEIGHTED => {
+            let problem = Problem::Corrupt("it holds more than files of its version can".into());
+            return Err(problem.at(Place::Key("weights".into())));
+        }
+        Some(weights) => graph.with_weights(weights)?,
+        None => graph,
+    };
     let labels = sections.required::<u32>("labels")?;
     let needs_newer = !meta.numbers.is_empty() || labels.contains(&UNLABELLED);
     if needs_newer && sections.version < layout::OWN_DATA {

@@ -19,7 +19,7 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::settings::{Selection, Settings};
-use crate::vault::{Aggregate, Aggregates, Message, Vault};
+use crate::vault::{Aggregate, Aggregates, Message, Vault, asks_for_counts};
 use crate::{Error, Result};
 
 /// Accuracies on the three parts of the nodes.
@@ -311,6 +311,18 @@ impl<'r> Trainer<'r> {
     pub fn choice(&self) -> Option<Choice> {
         let val_nodes = self.vault.public_rows().map_or(0, |rows| rows.split.count(Part::Val));
         super::choose(self.settings, &self.state.history, val_nodes)
+    }
+
+    /// Balances the classes of a stage that is done, where settings ask for it and labels are private: by noisy counts, which are asked
+    /// for after everything else. A run that is interrupted after it stands at the same key as before, and hears the same counts.
+    pub fn balance(&mut self, stage: usize) -> Result<()> {
+        if !asks_for_counts(self.settings) {
+            return Ok(());
+        }
+        let odds = self.vault.class_counts(self.plan)?.odds();
+        let model = self.state.finished.get_mut(stage);
+        let model = model.ok_or(Error::Contradiction("the stage is not trained yet"))?;
+        Ok(model.network_mut()?.shift_logits(&odds)?)
     }
 
     /// From now on the model of that stage is the last: those of later stages are not released.

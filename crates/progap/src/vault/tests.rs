@@ -10,16 +10,20 @@ use super::*;
 use crate::plan::PublicSizes;
 use crate::settings::Method;
 
-const SIZES: PublicSizes =
+pub(super) const SIZES: PublicSizes =
     PublicSizes { edges: 6000, train_nodes: 225, nodes: 300, columns: 500, classes: 3 };
 
-fn data() -> Dataset {
+pub(super) fn data() -> Dataset {
     let dataset = SocialNetwork::new(300).edges(6000).classes(3).seed(5).generate().expect("a network");
     dataset.or_random_split(Ratios::default(), 5).expect("a split")
 }
 
 /// One aggregation with noise that depends on the seed alone: what differs between two of them are the messages.
-fn aggregate(dataset: Dataset, settings: &Settings, message: impl Fn(&Network) -> Message<'_>) -> Vec<f32> {
+pub(super) fn aggregate(
+    dataset: Dataset,
+    settings: &Settings,
+    message: impl Fn(&Network) -> Message<'_>,
+) -> Vec<f32> {
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let inputs = vec![dataset.features().columns()];
     let network = Network::new(Architecture::new(inputs, dataset.classes()), 1).expect("a network");
@@ -27,11 +31,11 @@ fn aggregate(dataset: Dataset, settings: &Settings, message: impl Fn(&Network) -
     vault.aggregate("query", message(&network), &vec![], &plan).expect("an aggregate")
 }
 
-fn all_messages() -> [fn(&Network) -> Message<'_>; 2] {
+pub(super) fn all_messages() -> [fn(&Network) -> Message<'_>; 2] {
     [|network| Message::Embedding { network, branch: 0 }, |network| Message::Class { network }]
 }
 
-fn distance(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt()
 }
 
@@ -209,7 +213,7 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
         let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
         let values: Vec<f32> = (0..300).flat_map(|_| [0.6 * length, 0.0, 0.8 * length]).collect();
-        vault.aggregate("first", Message::Made { values: &values, width: 3 }, &vec![], &plan)
+        vault.aggregate("first", Message::Made { values: &values, width: 3, back: false }, &vec![], &plan)
     };
     let graph = data().into_parts().graph;
     let degrees: Vec<usize> = (0..300).map(|node| graph.in_degree(node)).collect();
@@ -229,7 +233,7 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
     let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, Level::Edge) };
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
-    let short = Message::Made { values: &[1.0; 30], width: 3 };
+    let short = Message::Made { values: &[1.0; 30], width: 3, back: false };
     assert!(vault.aggregate("first", short, &vec![], &plan).is_err(), "one message for each node");
 }
 
@@ -245,7 +249,7 @@ fn messages_do_not_depend_on_the_block_that_computes_them() {
     let cases = [
         (&vault.rows, Message::Class { network: &network }),
         (&vault.rows, Message::Embedding { network: &network, branch: 0 }),
-        (&vault.rows, Message::Made { values: &made, width: 2 }),
+        (&vault.rows, Message::Made { values: &made, width: 2, back: false }),
         (&encoded, Message::Input(0)),
     ];
     for (rows, message) in cases {

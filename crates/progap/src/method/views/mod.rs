@@ -101,7 +101,15 @@ impl Recipe for TwoViews {
     }
 
     fn aggregations(&self, settings: &Settings) -> usize {
-        settings.depth
+        settings.depth * settings.direction.ways()
+    }
+
+    fn hears_both_ways(&self) -> bool {
+        true
+    }
+
+    fn reads_weights(&self) -> bool {
+        true
     }
 
     fn shape(
@@ -121,7 +129,7 @@ impl Recipe for TwoViews {
         (_, classes): (usize, usize),
         _: Option<&Choice>,
     ) -> Vec<usize> {
-        vec![classes + 1; settings.depth]
+        vec![classes + 1; settings.depth * settings.direction.ways()]
     }
 
     fn widest(&self, settings: &Settings, classes: usize) -> usize {
@@ -144,8 +152,10 @@ impl Recipe for TwoViews {
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         let predictor = release.predictor();
         let choice = release.statement.choice.as_ref();
-        let structure = choice.and_then(|choice| choice.messages.get(index)) == Some(&Messages::Structure);
-        let before = index.checked_sub(1).and_then(|before| predictor.aggregates.get(before));
+        let ways = release.config.settings.direction.ways();
+        let structure =
+            choice.and_then(|choice| choice.messages.get(index / ways)) == Some(&Messages::Structure);
+        let before = index.checked_sub(ways).and_then(|before| predictor.aggregates.get(before));
         Ok(Some(match before.filter(|_| structure) {
             Some(before) => messages::structure(before, rows.classes()),
             // As the last model knows the classes; earlier stages knew them almost as well.
@@ -171,18 +181,22 @@ impl Recipe for TwoViews {
         let odds: Option<Vec<f32>> = weights.map(|weights| weights.into_iter().map(f32::ln).collect());
         let mut aggregates = Aggregates::new();
         let mut best: Option<(f64, Vec<f32>)> = None;
+        // Along the edges, and perhaps against them: each way is a query of its own.
+        let ways = settings.direction.ways();
         for at in 0..=settings.depth {
-            if at > 0 {
+            for way in (0..ways).filter(|_| at > 0) {
                 let known = best.as_ref().map_or(&[][..], |(_, known)| known);
                 let values = match sent(settings, trainer.choice().as_ref(), at - 1) {
-                    Messages::Structure => messages::structure(&aggregates[at - 2], rows.classes()),
+                    Messages::Structure => {
+                        messages::structure(&aggregates[(at - 2) * ways + way], rows.classes())
+                    }
                     _ => messages::labels(known, rows.labels(), &roles.is_train, rows.classes()),
                 };
-                let message = Message::Made { values: &values, width: rows.classes() + 1 };
+                let message = Message::Made { values: &values, width: rows.classes() + 1, back: way == 1 };
                 trainer.aggregate(&mut aggregates, message, |_, _| ())?;
             }
             let accuracy =
-                |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at], part);
+                |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at * ways], part);
             let shape = shape(settings, trainer.shape, at);
             trainer.fit(at, &accuracy, |trainer| match at {
                 0 => Ok(FittedStage {
@@ -195,8 +209,8 @@ impl Recipe for TwoViews {
                     let seed = trainer.stage_seed(at);
                     let (graph, log_loss) = stage::fit(&shape, rows, &roles, &features, &aggregates, seed)?;
                     let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
-                    let alike =
-                        (at == 1).then(|| messages::alike(&aggregates[0], rows, &roles, &features, noise));
+                    let alike = |sums| messages::alike(sums, rows, &roles, &features, noise);
+                    let alike = (at == 1).then(|| aggregates.iter().map(alike).fold(0.0, f64::max));
                     let model = Views::new(shape, features.model.clone(), Some(graph));
                     let model = Model::Views(model.with_odds(odds.as_deref()));
                     Ok(FittedStage { model, judged: Judged { log_loss, alike } })
@@ -211,10 +225,10 @@ impl Recipe for TwoViews {
         }
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
         trainer.release_stage(released);
-        aggregates.truncate(released);
+        aggregates.truncate(released * ways);
         let accuracies =
             trainer.accuracies(&|model, part| accuracy(model.views()?, rows, &aggregates, part))?;
-        Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
+        Fitted::new(trainer, vec![(released, rows_and_aggregates(released * ways))], aggregates, accuracies)
     }
 }
 
@@ -223,7 +237,7 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
         columns,
         classes,
         hidden: settings.hidden,
-        aggregates: stage,
+        aggregates: stage * settings.direction.ways(),
         // Under noise the length of a row says how much of it is noise.
         directions: settings.level == Level::None,
     }
