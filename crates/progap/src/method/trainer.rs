@@ -95,15 +95,30 @@ impl<'r> Trainer<'r> {
         self.seed.wrapping_add((stage as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault.
+    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault, rows at a time.
     pub fn aggregate(
         &mut self,
         aggregates: &mut Aggregates,
         message: Message<'_>,
-        post: impl FnOnce(&mut [f32], usize),
+        post: impl Fn(&mut [f32], usize),
     ) -> Result<()> {
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
         let query = self.vault.aggregation(self.plan)?;
+        let number = aggregates.len() + 1;
+        if !self.store.has_aggregate(number)
+            && let Some(mut file) = self.store.begin_aggregate(number, width)?
+        {
+            let (name, so_far) = (format!("aggregate {number}"), &*aggregates);
+            self.vault.aggregate_streamed(&name, message, so_far, self.plan, &mut |rows| {
+                post(rows, width);
+                file.add(rows)
+            })?;
+            self.vault.forget();
+            let values = self.store.end_aggregate(number, width, file, self.vault.key())?;
+            aggregates.push(Aggregate { values, width });
+            self.laps.lap("aggregation");
+            return Ok(());
+        }
         self.answer(aggregates, width, query, |vault, number, so_far, plan| {
             let mut values = vault.aggregate(&format!("aggregate {number}"), message, so_far, plan)?;
             post(&mut values, width);
