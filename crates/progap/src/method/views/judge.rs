@@ -3,7 +3,7 @@
 use progap_nn::Inputs;
 
 use super::features::Features;
-use super::{Roles, rows_of};
+use super::Roles;
 use crate::Result;
 use crate::assessment::{Assessment, Metric};
 use crate::rows::Rows;
@@ -35,7 +35,7 @@ pub(super) fn doubt(
 ) -> Result<f64> {
     let classes = rows.classes();
     let seen = model.probabilities(inputs, &roles.held_out)?;
-    let known = rows_of(&features.known, classes, &roles.held_out);
+    let known = features.known(rows, &roles.held_out)?;
     let truth = Roles::labels(rows, &roles.held_out);
     let differences: Vec<f64> = truth
         .iter()
