@@ -397,7 +397,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Slopes after a tanh in, slopes before it out.
+    /// Gradients after a tanh in, gradients before it out.
     fn through_tanh<'a>(active: &'a [f32], slopes: &'a mut [f32]) {
         for (slope, active) in slopes.iter_mut().zip(active) {
             *slope *= 1.0 - active * active;

@@ -43,7 +43,7 @@ impl Release {
     /// description and its properties.
     ///
     /// # Errors
-    /// A model that reads its neighbours' rows; branches joined by attention or an LSTM.
+    /// A model that reads its neighbours' rows.
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
         let statement = &self.statement;
         let class_names = json!(self.nodes.class_names()).to_string();
