@@ -49,9 +49,9 @@ impl<'a> Known<'a> {
             }
         }
         let minus_log = |rows: &[(f32, f32)]| {
-            let (whole, part) = rows.iter().fold((1f64, 1f64), |(whole, part), row| {
-                (whole * f64::from(row.0), part * f64::from(row.1))
-            });
+            let (whole, part) = rows
+                .iter()
+                .fold((1f64, 1f64), |(whole, part), row| (whole * f64::from(row.0), part * f64::from(row.1)));
             (whole / part).ln()
         };
         let sum: f64 = match self.weights {
@@ -223,7 +223,10 @@ mod tests {
                     for (row, found) in found.chunks_exact(columns).enumerate() {
                         for (class, &found) in found.iter().enumerate() {
                             let slope = exact(&known, row).1.get(class).copied().unwrap_or(0.0);
-                            assert!((f64::from(found) - slope).abs() < 1e-5, "{classes}: {found}, not {slope}");
+                            assert!(
+                                (f64::from(found) - slope).abs() < 1e-5,
+                                "{classes}: {found}, not {slope}"
+                            );
                         }
                     }
                 }
@@ -234,7 +237,8 @@ mod tests {
     #[test]
     fn certainty_beyond_single_precision_stays_a_number() {
         // Every label is as unlikely as single precision can say, in more rows than one logarithm takes.
-        let mut logits: Vec<f32> = (0..9).flat_map(|_| [300.0, -300.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).collect();
+        let mut logits: Vec<f32> =
+            (0..9).flat_map(|_| [300.0, -300.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).collect();
         let known = Known { evidence: Evidence::Labels(&[1; 9]), weights: &[], classes: 2, share: 1.0 };
         let loss = known.loss(&mut logits, 8);
         assert!((loss / 9.0 - 87.0).abs() < 0.1, "{loss}");
