@@ -8,6 +8,8 @@
 //! The common widths are compiled one by one, so that a row of messages is a fixed number of vector registers;
 //! the rest share one loop. The vector instructions of the machine are found at run time.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::graph::{RowWidth, row_blocks};
@@ -154,25 +156,67 @@ where
     M: Copy + Sync,
     S: Sum<M>,
 {
-    let nodes = graph.nodes();
+    check_length("list of sums", sums.len(), graph.nodes() * width)?;
+    sum_rows(graph, 0..graph.nodes(), Messages { width, values: messages, weights }, sums)
+}
+
+/// What every node sends: `width` values (1 to [`MAX_WIDTH`]) each, row after row.
+#[derive(Debug, Clone, Copy)]
+pub struct Messages<'a, M, S> {
+    /// The values of a message.
+    pub width: usize,
+    /// Those of all nodes.
+    pub values: &'a [M],
+    /// What each sender's message is multiplied by; nothing for 1.
+    pub weights: Option<&'a [S]>,
+}
+
+/// As [`sum`], for some receivers only: `sums` has a row for each of them. Messages are those of all nodes.
+///
+/// ```
+/// use progap_graph::{Graph, aggregate};
+///
+/// let graph = Graph::from_edges(3, &[0, 1, 2], &[1, 2, 1])?;
+/// let messages = aggregate::Messages { width: 1, values: &[1i8, 10, 100], weights: None };
+/// let mut sums = [0i32; 2];
+/// aggregate::sum_rows(&graph, 1..3, messages, &mut sums)?;
+/// assert_eq!(sums, [101, 10]);
+/// # Ok::<(), progap_graph::Error>(())
+/// ```
+pub fn sum_rows<M, S>(
+    graph: &Graph,
+    receivers: Range<usize>,
+    messages: Messages<'_, M, S>,
+    sums: &mut [S],
+) -> Result<()>
+where
+    M: Copy + Sync,
+    S: Sum<M>,
+{
+    let (nodes, Messages { width, values: messages, weights }) = (graph.nodes(), messages);
     if !(1..=MAX_WIDTH).contains(&width) {
         let message = format!("messages of width {width} are not supported: the width is 1 to {MAX_WIDTH}");
         return Err(Problem::Invalid(message).into());
     }
+    if receivers.start > receivers.end || receivers.end > nodes {
+        let (index, limit) = (receivers.end.to_string(), nodes as u64);
+        return Err(Problem::IndexOutOfRange { index, limit }.into());
+    }
     check_length("list of messages", messages.len(), nodes * width)?;
-    check_length("list of sums", sums.len(), nodes * width)?;
+    check_length("list of sums", sums.len(), receivers.len() * width)?;
     if let Some(weights) = weights {
         check_length("list of weights", weights.len(), nodes)?;
     }
-    let terms = graph.max_in_degree();
+    let offsets = &graph.offsets()[receivers.start..=receivers.end];
+    let terms = offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize;
     if !S::holds(terms, weights) {
         let message = format!("a sum of {terms} messages could overflow its integer type");
         return Err(Problem::TooLarge(message).into());
     }
     let arch = pulp::Arch::new();
-    let blocks = row_blocks(graph.offsets(), RowWidth::Fixed(width), sums, BLOCKS);
+    let blocks = row_blocks(offsets, RowWidth::Fixed(width), sums, BLOCKS);
     blocks.into_par_iter().for_each(|(block, sums)| {
-        let rows = RowBlock { offsets: &graph.offsets()[block.start..=block.end], senders: graph.senders() };
+        let rows = RowBlock { offsets: &offsets[block.start..=block.end], senders: graph.senders() };
         match weights {
             None => arch.dispatch(SumRows { rows, width, messages, weigh: |_, value: S| value, sums }),
             Some(weights) => {

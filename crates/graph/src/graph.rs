@@ -15,6 +15,8 @@ use crate::{Buffer, Error, GraphBuilder, Place, Problem, Result};
 pub struct Graph {
     offsets: Buffer<u64>,
     senders: Buffer<u32>,
+    /// From 0 to 1, one for each sender; none where every edge is as good as any other.
+    weights: Option<Buffer<f32>>,
     counted: Counted,
 }
 
@@ -39,7 +41,7 @@ fn once<T: Copy>(kept: &OnceLock<T>, count: impl FnOnce() -> T) -> T {
 
 impl PartialEq for Graph {
     fn eq(&self, other: &Self) -> bool {
-        self.offsets == other.offsets && self.senders == other.senders
+        self.offsets == other.offsets && self.senders == other.senders && self.weights == other.weights
     }
 }
 
@@ -96,7 +98,7 @@ impl Graph {
     }
 
     fn unchecked(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Self {
-        Graph { offsets: offsets.into(), senders: senders.into(), counted: Counted::default() }
+        Graph { offsets: offsets.into(), senders: senders.into(), weights: None, counted: Counted::default() }
     }
 
     /// The number of nodes.
@@ -143,6 +145,15 @@ impl Graph {
         &self.senders
     }
 
+    /// The weight of each edge in the order of [`Graph::senders`], where edges have weights.
+    pub fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
+    }
+
+    pub(crate) fn with_valid_weights(self, weights: Option<Buffer<f32>>) -> Graph {
+        Graph { weights, ..self }
+    }
+
     /// Takes the graph apart into offsets and senders.
     pub fn into_rows(self) -> (Buffer<u64>, Buffer<u32>) {
         (self.offsets, self.senders)
@@ -164,13 +175,17 @@ impl Graph {
         }
         let mut next = offsets.clone();
         let mut senders = vec![0u32; self.edges()];
-        for (source, target) in self.iter_edges() {
+        let mut weights = self.weights.as_ref().map(|weights| vec![0f32; weights.len()]);
+        for (at, (source, target)) in self.iter_edges().enumerate() {
             let slot = &mut next[source as usize];
             senders[*slot as usize] = target;
+            if let Some(weights) = &mut weights {
+                weights[*slot as usize] = self.weight(at);
+            }
             *slot += 1;
         }
         // Targets were visited in ascending order, so each row is ascending.
-        Graph::from_valid_rows(offsets, senders)
+        Graph::from_valid_rows(offsets, senders).with_valid_weights(weights.map(Buffer::from))
     }
 
     /// The first edge without an edge back, if there is one; `None` means that the graph is undirected.
@@ -230,7 +245,14 @@ impl Graph {
 
     /// Bytes held by the graph.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.offsets) + size_of_val(&*self.senders)
+        size_of_val(&*self.offsets)
+            + size_of_val(&*self.senders)
+            + self.weights.as_deref().map_or(0, size_of_val)
+    }
+
+    /// Bytes of memory held by the graph, not counting pages of a mapped file.
+    pub fn held_bytes(&self) -> usize {
+        self.offsets.held_bytes() + self.senders.held_bytes()
     }
 
     fn check_rows(&self) -> Result<RowOrder> {
@@ -328,7 +350,7 @@ pub(crate) fn too_many_nodes(nodes: usize) -> Error {
 pub(crate) fn split_rows(offsets: &[u64], parts: usize) -> Vec<usize> {
     const ROW_COST: u64 = 4;
     let rows = offsets.len() - 1;
-    let cost = |row: usize| offsets[row] + ROW_COST * row as u64;
+    let cost = |row: usize| offsets[row] - offsets[0] + ROW_COST * row as u64;
     let mut borders = vec![0];
     for part in 1..=parts as u64 {
         let target = (u128::from(cost(rows)) * u128::from(part) / parts as u128) as u64;

@@ -37,9 +37,9 @@ enum Copied {
 impl Copied {
     fn new(input: &Input<'_>, rows: &[u32]) -> Self {
         match *input {
-            Input::Dense { columns, values } => {
+            Input::Dense { columns, .. } | Input::Half { columns, .. } => {
                 let mut copy = Aligned::zeros(rows.len() * columns);
-                crate::layer::linear::gather(values, columns, rows, &mut copy);
+                input.gather(rows, &mut copy);
                 Copied::Dense { columns, values: copy }
             }
             Input::Sparse { columns, values, .. } => {
@@ -71,11 +71,16 @@ impl Packed {
     /// Copies rows and their labels, unless that takes too much memory. All rows must be there. Those with as many entries
     /// come one after the other: loops over entries then end where the processor expects it.
     pub fn new(inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
+        Packed::within(MOST, inputs, labels, rows)
+    }
+
+    /// As [`Packed::new`], unless there are more than so many values.
+    pub fn within(most: usize, inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
         let values = |input: &Input<'_>| match *input {
-            Input::Dense { columns, .. } => rows.len() * columns,
+            Input::Dense { columns, .. } | Input::Half { columns, .. } => rows.len() * columns,
             Input::Sparse { indices, .. } => 2 * indices.len(),
         };
-        if inputs.as_slice().iter().map(values).sum::<usize>() > MOST {
+        if inputs.as_slice().iter().map(values).sum::<usize>() > most {
             return None;
         }
         let entries =
@@ -90,6 +95,11 @@ impl Packed {
             labels,
             rows: (0..rows.len() as u32).collect(),
         })
+    }
+
+    /// Whether so many values are copied: those of all rows of dense inputs, and two for each entry of sparse ones.
+    pub fn are_few(values: usize) -> bool {
+        values <= MOST
     }
 
     /// Views of the copies.
@@ -107,7 +117,8 @@ impl Packed {
         if self.classes > classes || inputs.rows() != self.rows.len() {
             return Batch::new(inputs, &self.labels, &self.rows, classes);
         }
-        Ok(Batch { inputs, targets: Targets::Labels(&self.labels), weights: None, rows: &self.rows })
+        let targets = Targets::Labels(&self.labels);
+        Ok(Batch { inputs, targets, weights: None, rows: &self.rows, shared: None })
     }
 }
 

@@ -60,7 +60,7 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
 
     // Graphs are kept by receiver. An undirected one reads the same by sender.
     let turned;
-    let by_sender = if dataset.graph().is_undirected() {
+    let by_sender = if dataset.graph().is_undirected() && dataset.graph().weights().is_none() {
         dataset.graph()
     } else {
         turned = dataset.graph().transpose();
@@ -68,10 +68,17 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
     };
     archive.offsets("adj_indptr", by_sender.offsets())?;
     archive.indices("adj_indices", by_sender.senders(), nodes)?;
+    if let Some(weights) = by_sender.weights() {
+        archive.array("adj_data", &[weights.len()], weights.iter().copied())?;
+    }
 
     match dataset.features() {
         Features::Dense { columns, values } => {
             archive.array("x", &[nodes, *columns], values.iter().copied())?;
+        }
+        // As numbers that every reader knows.
+        Features::Half { columns, values } => {
+            archive.array("x", &[nodes, *columns], values.iter().map(|value| value.to_f32()))?;
         }
         Features::Sparse { columns, offsets, indices, values } => {
             archive.array("x_shape", &[2], [nodes as i64, *columns as i64].into_iter())?;
@@ -98,7 +105,7 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
         archive.texts("feature_names", dataset.feature_names().iter().map(String::as_str))?;
     }
     // A reader finds out for itself which columns of a dense matrix are in a unit of their own, unless it is told.
-    let dense = matches!(dataset.features(), Features::Dense { .. });
+    let dense = !matches!(dataset.features(), Features::Sparse { .. });
     let found = if dense { scale::number_columns(dataset.features()) } else { vec![] };
     if found != dataset.numbers() {
         let json: Vec<String> = dataset

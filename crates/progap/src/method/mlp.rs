@@ -42,6 +42,10 @@ impl Recipe for Mlp {
         true
     }
 
+    fn balances_by_counts(&self) -> bool {
+        true
+    }
+
     /// The shape: hidden layers, and a plain last one.
     fn shape(
         &self,
@@ -60,6 +64,7 @@ impl Recipe for Mlp {
         };
         let mut objective = RowObjective::new(&trainer.vault, &none);
         trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+        trainer.balance(0)?;
         let accuracies = trainer.evaluate(&objective)?;
         Fitted::new(trainer, vec![(0, rows_and_aggregates(0))], vec![], accuracies)
     }

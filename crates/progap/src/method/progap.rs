@@ -102,8 +102,16 @@ impl Recipe for ProGap {
         settings.depth + 1
     }
 
+    fn balances_by_counts(&self) -> bool {
+        true
+    }
+
     fn aggregations(&self, settings: &Settings) -> usize {
         settings.depth
+    }
+
+    fn reads_weights(&self) -> bool {
+        true
     }
 
     fn shape(
@@ -189,6 +197,7 @@ impl Recipe for ProGap {
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
         trainer.release_stage(released);
         aggregates.truncate(released);
+        trainer.balance(released)?;
         let accuracies = trainer.evaluate(&RowObjective::new(&trainer.vault, &aggregates))?;
         Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
     }

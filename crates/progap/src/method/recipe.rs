@@ -112,6 +112,21 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
+    /// Whether nodes can receive along edges in both directions, as messages of their own.
+    fn hears_both_ways(&self) -> bool {
+        false
+    }
+
+    /// Whether classes can be balanced at node level, by noisy counts of them.
+    fn balances_by_counts(&self) -> bool {
+        false
+    }
+
+    /// Whether messages can be multiplied with the weights of edges.
+    fn reads_weights(&self) -> bool {
+        false
+    }
+
     /// Whether batches hold nodes with their senders.
     fn reads_senders(&self) -> bool {
         false

@@ -19,7 +19,7 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::settings::{Selection, Settings};
-use crate::vault::{Aggregate, Aggregates, Message, Vault};
+use crate::vault::{Aggregate, Aggregates, Message, Vault, asks_for_counts};
 use crate::{Error, Result};
 
 /// Accuracies on the three parts of the nodes.
@@ -95,15 +95,30 @@ impl<'r> Trainer<'r> {
         self.seed.wrapping_add((stage as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault.
+    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault, rows at a time.
     pub fn aggregate(
         &mut self,
         aggregates: &mut Aggregates,
         message: Message<'_>,
-        post: impl FnOnce(&mut [f32], usize),
+        post: impl Fn(&mut [f32], usize),
     ) -> Result<()> {
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
         let query = self.vault.aggregation(self.plan)?;
+        let number = aggregates.len() + 1;
+        if !self.store.has_aggregate(number)
+            && let Some(mut file) = self.store.begin_aggregate(number, width)?
+        {
+            let (name, so_far) = (format!("aggregate {number}"), &*aggregates);
+            self.vault.aggregate_streamed(&name, message, so_far, self.plan, &mut |rows| {
+                post(rows, width);
+                file.add(rows)
+            })?;
+            self.vault.forget();
+            let values = self.store.end_aggregate(number, width, file, self.vault.key())?;
+            aggregates.push(Aggregate { values, width });
+            self.laps.lap("aggregation");
+            return Ok(());
+        }
         self.answer(aggregates, width, query, |vault, number, so_far, plan| {
             let mut values = vault.aggregate(&format!("aggregate {number}"), message, so_far, plan)?;
             post(&mut values, width);
@@ -311,6 +326,18 @@ impl<'r> Trainer<'r> {
     pub fn choice(&self) -> Option<Choice> {
         let val_nodes = self.vault.public_rows().map_or(0, |rows| rows.split.count(Part::Val));
         super::choose(self.settings, &self.state.history, val_nodes)
+    }
+
+    /// Balances the classes of a stage that is done, where settings ask for it and labels are private: by noisy counts, which are asked
+    /// for after everything else. A run that is interrupted after it stands at the same key as before, and hears the same counts.
+    pub fn balance(&mut self, stage: usize) -> Result<()> {
+        if !asks_for_counts(self.settings) {
+            return Ok(());
+        }
+        let odds = self.vault.class_counts(self.plan)?.odds();
+        let model = self.state.finished.get_mut(stage);
+        let model = model.ok_or(Error::Contradiction("the stage is not trained yet"))?;
+        Ok(model.network_mut()?.shift_logits(&odds)?)
     }
 
     /// From now on the model of that stage is the last: those of later stages are not released.

@@ -39,8 +39,8 @@ use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Checked, FromSizes, Level, Settings};
-use crate::vault::Vault;
+use crate::settings::{Checked, Direction, FromSizes, Level, Settings};
+use crate::vault::{Vault, weightless};
 use crate::{Error, Result, delta};
 
 /// Classes beyond which messages with a number for each would be mostly noise, and take much memory.
@@ -80,6 +80,7 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
         return Release::open(&folder.path);
     }
     let plan = prepare(&dataset, &folder.run.settings.checked()?)?;
+    crate::memory::check_run(&dataset, &folder.run.settings, &plan)?;
     charge(&folder, &plan)?;
     run_in_pool(dataset, folder, plan, observer)
 }
@@ -133,6 +134,14 @@ fn prepare_by(
         }
     }
     let recipe = settings.method.recipe();
+    if dataset.graph().weights().is_some() && settings.touches_edges() && !recipe.reads_weights() {
+        return Err(weightless(settings));
+    }
+    if settings.direction == Direction::Both && settings.touches_edges() && dataset.graph().is_symmetric() {
+        return Err(Error::Unsuitable(
+            "every edge has an edge back, so that both directions say the same: leave `direction` out".into(),
+        ));
+    }
     let widths = recipe.aggregate_widths(settings, (dataset.features().columns(), dataset.classes()), None);
     if recipe.aggregations(settings) > 0 && widths.iter().any(|&width| width > WIDEST_MESSAGE) {
         return Err(Error::Unsuitable(format!(

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::declaration::{About, Declaration, Need, Scope, SettingType, settings};
 use super::request::{Edge, Node, Unprotected};
 use super::{
-    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, EPSILONS, FromSizes,
-    Level, Messages, Method, Metric, Nonlinearity, Selection,
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, Direction, EPSILONS,
+    FromSizes, Level, Messages, Method, Metric, Nonlinearity, Selection,
 };
 use crate::method;
 
@@ -51,6 +51,10 @@ settings! { for level:
 
     /// Number of aggregations over the graph
     everywhere depth: usize = 2, MODEL.short('k').within(0.0, 50.0);
+
+    /// Along which edges a node receives
+    #[serde(default = "Direction::along", skip_serializing_if = "Direction::is_in")]
+    everywhere direction: Direction = Direction::In, MODEL.needs(&[USES_EDGES]);
 
     /// What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings
     /// come with the defaults of the method gap
@@ -131,6 +135,9 @@ const COSTS: Need = |settings| {
     let free = settings.level == Level::Edge && !settings.touches_edges();
     free.then_some("this run uses no edge, so it costs nothing at `level edge`")
 };
+
+/// A run that reads edges.
+const USES_EDGES: Need = |settings| (!settings.touches_edges()).then_some("this run uses no edge");
 
 /// A run with at least one stage after the first.
 const SOME_DEPTH: Need = |settings| (settings.depth == 0).then_some("it needs a `depth` of at least 1");

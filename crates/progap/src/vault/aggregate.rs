@@ -1,8 +1,10 @@
 //! Sums of messages over the graph, with Gaussian noise.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 
-use progap_graph::aggregate;
+use progap_graph::Graph;
+use progap_graph::weighted::{self, WeightedSum};
 use progap_privacy::Event;
 use progap_privacy::noise::{MessageInt, MessageType, Quantiser, RoundedGaussian, SenderBound, choose_scale};
 
@@ -14,7 +16,7 @@ use crate::settings::Level;
 use crate::{Error, Result};
 
 /// How many nodes' messages are computed before they are rounded: enough for many cores, few beside the graph.
-const NODES_AT_ONCE: usize = 1 << 16;
+pub(super) const NODES_AT_ONCE: usize = 1 << 16;
 
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {
@@ -28,7 +30,9 @@ impl Vault {
     /// For every message of networks and aggregates that left this vault before, the result is post-processing of the
     /// Gaussian mechanism with sensitivity `plan.sensitivity` and noise `plan.aggregate_multiplier * plan.sensitivity`
     /// with respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on
-    /// its own record and on what left the vault before. At level none there is no noise and no guarantee.
+    /// its own record and on what left the vault before. Messages against the direction of edges are at edge level only, where turning
+    /// every edge round turns records into records. An edge with a weight carries at most that share of a message, and a sender's budget
+    /// is that of [`Graph::out_strengths`] (docs/privacy.md#edge-weights). At level none there is no noise and no guarantee.
     ///
     /// # Errors
     /// A query name that was used before: its noise would be used twice.
@@ -39,29 +43,20 @@ impl Vault {
         aggregates: &Aggregates,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
-        if matches!(message, Message::Made { .. }) && self.public_rows().is_none() {
-            return Err(Error::Contradiction("rows are private at node level"));
-        }
-        let width = message.width(aggregates, (self.columns(), self.rows.classes));
+        let width = self.check_message(message, aggregates)?;
         if self.settings.level == Level::None {
             let messages = self.rows.messages(message, aggregates)?;
             let mut sums = vec![0f32; messages.len()];
-            aggregate::wide_sum(&self.graph, width, &messages, &mut sums)?;
+            weighted::wide_sum(self.along(message)?, width, &messages, &mut sums)?;
             self.record(self.aggregation(plan)?);
             return Ok(sums);
         }
         self.draw(self.nodes() * width, plan)?;
         let noise = plan.aggregate_multiplier * plan.sensitivity;
-        // The largest weight there could be, not the largest there is: the scale shows in every value, and which degrees
-        // occur is private.
-        let largest = match self.bound {
-            SenderBound::Weight { bound } => bound.max(1.0),
-            _ => 1.0,
-        };
         let query = self.randomness.query(query)?;
         let threads = rayon::current_num_threads();
-        let few = self.graph.max_in_degree() <= i16::MAX as usize;
-        let noisy = match choose_scale(noise, largest)? {
+        let few = self.along(message)?.max_in_degree() <= i16::MAX as usize;
+        let noisy = match choose_scale(noise, self.largest_weight())? {
             (MessageType::I8, scale) if few => {
                 let (sums, scale) = self.integer_sums::<i8, i32>((message, aggregates), width, scale)?;
                 self.table(noise, scale)?.release_owned(sums, scale, query, threads)
@@ -79,6 +74,33 @@ impl Vault {
         Ok(noisy.into_parts().0)
     }
 
+    /// The edges that a message goes along: those of the graph, or, for a message against them, each turned round.
+    pub(super) fn along(&self, message: Message<'_>) -> Result<&Graph> {
+        match message {
+            Message::Made { back: true, .. } => {
+                self.back.as_ref().ok_or(Error::Contradiction("messages go along the edges only"))
+            }
+            _ => Ok(&self.graph),
+        }
+    }
+
+    /// The width of a message, if rows may be sent in this way.
+    pub(super) fn check_message(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<usize> {
+        if message.is_made() && self.public_rows().is_none() {
+            return Err(Error::Contradiction("rows are private at node level"));
+        }
+        Ok(message.width(aggregates, (self.columns(), self.rows.classes)))
+    }
+
+    /// The largest weight of a message that there could be, not the largest there is: the scale shows in every value, and which degrees
+    /// occur is private.
+    pub(super) fn largest_weight(&self) -> f64 {
+        match self.bound {
+            SenderBound::Weight { bound } => bound.max(1.0),
+            _ => 1.0,
+        }
+    }
+
     /// The query, as it is recorded.
     pub(crate) fn aggregation(&self, plan: &Plan) -> Result<Query> {
         Ok(aggregation(match self.settings.level {
@@ -88,7 +110,7 @@ impl Vault {
     }
 
     /// The noise for messages at a scale; built anew only where it is another than before.
-    fn table(&mut self, noise: f64, scale: NonZeroU32) -> Result<&RoundedGaussian> {
+    pub(super) fn table(&mut self, noise: f64, scale: NonZeroU32) -> Result<&RoundedGaussian> {
         let before = self.table.take().filter(|table| table.is_for_messages(noise, scale));
         let table = match before {
             Some(table) => table,
@@ -107,24 +129,42 @@ impl Vault {
     ) -> Result<(Vec<N>, NonZeroU32)>
     where
         T: MessageInt + Send + Sync,
-        N: aggregate::Sum<T>,
+        N: WeightedSum<T>,
     {
-        let quantiser = Quantiser::<T>::new(scale)?;
         let nodes = self.nodes();
         let mut integers = vec![T::default(); nodes * width];
-        for (block, integers) in integers.chunks_mut((NODES_AT_ONCE * width).max(1)).enumerate() {
-            let first = block * NODES_AT_ONCE;
-            let block = first..nodes.min(first + NODES_AT_ONCE);
-            let budgets: Vec<_> = self.out_degrees[block.clone()]
-                .iter()
-                .map(|&degree| quantiser.budget(self.bound, degree))
-                .collect::<std::result::Result<_, _>>()?;
-            let messages = self.rows.messages_of(block, message, aggregates)?;
-            quantiser.rows(&messages, width, &budgets, integers)?;
-        }
+        let scale = self.integers((message, aggregates), width, scale, |block, rounded| {
+            integers[block.start * width..block.end * width].copy_from_slice(rounded);
+        })?;
         // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
         let mut sums = vec![N::default(); nodes * width];
-        aggregate::wide_sum(&self.graph, width, &integers, &mut sums)?;
-        Ok((sums, quantiser.scale()))
+        weighted::wide_sum(self.along(message)?, width, &integers, &mut sums)?;
+        Ok((sums, scale))
+    }
+
+    /// Rounds what nodes say, block by block, and hands each to `put` with its nodes.
+    pub(super) fn integers<T: MessageInt + Send + Sync>(
+        &self,
+        (message, aggregates): (Message<'_>, &Aggregates),
+        width: usize,
+        scale: u32,
+        mut put: impl FnMut(Range<usize>, &[T]),
+    ) -> Result<NonZeroU32> {
+        let quantiser = Quantiser::<T>::new(scale)?;
+        let nodes = self.nodes();
+        for first in (0..nodes).step_by(NODES_AT_ONCE) {
+            let block = first..nodes.min(first + NODES_AT_ONCE);
+            // Where edges are what is private, degrees are not looked at.
+            let degree = |node: usize| self.out_degrees.get(node).copied().unwrap_or(0);
+            let budgets: Vec<_> = block
+                .clone()
+                .map(|node| quantiser.budget(self.bound, degree(node)))
+                .collect::<std::result::Result<_, _>>()?;
+            let messages = self.rows.messages_of(block.clone(), message, aggregates)?;
+            let mut rounded = vec![T::default(); messages.len()];
+            quantiser.rows(&messages, width, &budgets, &mut rounded)?;
+            put(block, &rounded);
+        }
+        Ok(quantiser.scale())
     }
 }

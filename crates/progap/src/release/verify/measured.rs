@@ -36,7 +36,7 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     for (index, width) in widths.into_iter().enumerate().skip(release.predictor.aggregates.len()) {
         let name = aggregate_name(settings, index + 1);
         if settings.method.recipe().aggregates_are_protected() {
-            let bytes = release.listed.read(&name, release.bounds.of(&name))?;
+            let bytes = release.listed.content(&name, release.bounds.of(&name))?;
             let values = files::parse_matrix(&release.folder.join(&name), &bytes, nodes.nodes(), width)?;
             finite &= values.iter().all(|value| value.is_finite());
         }
