@@ -179,21 +179,31 @@ impl Release {
             .collect();
         let outputs = [tensor("probabilities".into(), self.nodes.classes())];
         let guarantee = match self.statement.guarantee() {
-            Guarantee::Private { epsilon, delta, unit } => {
-                json!({ "epsilon": epsilon, "delta": delta, "unit": unit.name(), "accountant": self.statement.accountant })
-            }
-            Guarantee::Seeded | Guarantee::Nothing => json!({ "epsilon": null }),
+            Guarantee::Private { epsilon, delta, unit } => format!(
+                "\n    epsilon: {}\n    delta: {}\n    unit: {}\n    accountant: {}",
+                yaml(epsilon),
+                yaml(delta),
+                json!(unit.name()),
+                json!(self.statement.accountant)
+            ),
+            Guarantee::Seeded | Guarantee::Nothing => "\n    epsilon: null".into(),
         };
-        let metadata = json!({ "dp": guarantee, "guarantee": self.statement.in_words });
-        // JSON is YAML; MLflow keeps both lists as text.
+        let words = json!(self.statement.in_words);
+        // A text of JSON is one of YAML; MLflow keeps both lists as text.
         let text = |list: &[Value]| json!(json!(list).to_string()).to_string();
         format!(
             "flavors:\n  onnx:\n    code: null\n    data: {ONNX}\n    onnx_version: 1.16.0\n    providers:\n    - CPUExecutionProvider\n  \
              python_function:\n    data: {ONNX}\n    env:\n      virtualenv: python_env.yaml\n    loader_module: mlflow.onnx\n    \
-             python_version: 3.11.0\nmetadata: {metadata}\nmlflow_version: 2.9.0\nsignature:\n  inputs: {inputs}\n  outputs: {outputs}\n  \
+             python_version: 3.11.0\nmetadata:\n  dp:{guarantee}\n  guarantee: {words}\nmlflow_version: 2.9.0\nsignature:\n  inputs: {inputs}\n  outputs: {outputs}\n  \
              params: null\n",
             inputs = text(&inputs),
             outputs = text(&outputs),
         )
     }
+}
+
+/// A number as YAML knows it, where one without a point is text.
+fn yaml(number: f64) -> String {
+    let written = format!("{number:?}");
+    if written.contains('.') { written } else { written.replace('e', ".0e") }
 }
