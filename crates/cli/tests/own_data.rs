@@ -161,4 +161,101 @@ fn nodes_receive_along_the_edges_that_are_asked_for() {
     };
     let (along, against) = (accuracy(&[]), accuracy(&["--direction", "out"]));
     assert!(against > 0.95 && against > along + 0.2, "{along} {against}");
+    let both = accuracy(&["--direction", "both", "--depth", "2"]);
+    assert!(both > 0.95, "{both}");
+    // Both ways are two queries a stage, verified and predicted from; the hint names them.
+    let at = place.path();
+    let train =
+        ["train", "g", "--epsilon", "2", "--depth", "2", "--direction", "both", "--out", "both", "--json"];
+    progap_in(at, &train).ok();
+    assert_eq!(statement(at, "both")["mechanisms"][0]["count"], 4);
+    progap_in(at, &["verify", "both"]).ok();
+    assert_eq!(progap_in(at, &["predict", "both"]).ok().lines().count(), 401);
+    let hint = progap_in(at, &["check", "g"]).stdout;
+    assert!(hint.contains("--direction both") && hint.contains("--symmetrise"), "{hint}");
+    progap_in(at, &["train", "g", "--level", "node", "--direction", "both"])
+        .refused(&["--direction both", "--method views"]);
+    progap_in(at, &["train", "g", "--symmetrise", "--direction", "both"])
+        .refused(&["every edge has an edge back"]);
+}
+
+/// What a release promises.
+fn statement(at: &std::path::Path, release: &str) -> serde_json::Value {
+    let text = std::fs::read(at.join(release).join("privacy.json")).expect("a statement");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+/// Edges of weight 0 carry nothing: here they are the misleading ones.
+#[test]
+fn weights_say_which_edges_count() {
+    let place = folder();
+    let at = place.path();
+    let part = |node: usize| ["train", "train", "val", "test"][node / 2 % 4];
+    let nodes: String = (0..400)
+        .map(|node| format!("{node},{},{},{}\n", ["a", "b"][node % 2], node % 7, part(node)))
+        .collect();
+    let edges: String = (0..400)
+        .flat_map(|node| {
+            [2, 4, 6, 8, 1, 3, 5, 7].map(|step| format!("{node},{},{}\n", (node + step) % 400, 1 - step % 2))
+        })
+        .collect();
+    let (nodes, edges) = (format!("id,label,x,split\n{nodes}"), format!("source,target,weight\n{edges}"));
+    put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+    let accuracy = |level: &str, weights: &[&str]| {
+        let out = format!("r-{level}-{}", weights.len());
+        let words = ["train", "g", "--level", level, "--seed", "1", "--json", "--out", &out];
+        let said = progap_in(at, &[&words, weights].concat()).json();
+        progap_in(at, &["verify", &out]).ok();
+        said["test_accuracy"].as_f64().or(said["owner"]["test_accuracy"].as_f64())
+    };
+    let (without, with) = (accuracy("none", &[]), accuracy("none", &["--weights"]));
+    assert!(with > Some(0.95) && without < Some(0.8), "{without:?} {with:?}");
+    accuracy("edge", &["--weights"]);
+    accuracy("node", &["--weights=weight"]);
+    // What is not asked for is ignored, and said so; what is, is kept.
+    assert!(progap_in(at, &["inspect", "g"]).ok().contains("not read unless they are asked for"));
+    progap_in(at, &["data", "convert", "g", "g.progap", "--weights"]).ok();
+    let kept =
+        progap_in(at, &["train", "g.progap", "--level", "none", "--seed", "1", "--json", "--out", "k"])
+            .json();
+    assert_eq!(kept["test_accuracy"].as_f64(), with);
+    progap_in(at, &["train", "g", "--weights", "--level", "none", "--method", "sage"]).refused(&[
+        "sage",
+        "leave the weights out",
+        "--method progap",
+    ]);
+    progap_in(at, &["train", "g", "--weights=strength"]).refused(&["weights column", "--weights=COLUMN"]);
+    put(at, &[("g/edges.csv", "source,target,weight\n0,1,0.5\n1,2,7\n".as_bytes())]);
+    progap_in(at, &["inspect", "g", "--weights"])
+        .refused(&["row 3, column \"weight\"", "7 is no weight between 0 and 1"]);
+}
+
+/// At node level a rare class is found by a noisy count of the labels, which is part of the guarantee.
+#[test]
+fn rare_classes_count_at_node_level_by_noisy_counts() {
+    let place = folder();
+    let at = place.path();
+    let part = |node: usize| ["train", "train", "train", "test"][node / 20 % 4];
+    let label = |node: usize| if node % 20 == 0 { "rare" } else { "usual" };
+    let row = |node: usize| {
+        let x = if node % 20 == 0 { 1.0 } else { -1.0 } + 0.9 * ((node * 7919 % 101) as f64 / 50.0 - 1.0);
+        format!("{node},{},{x},{}\n", label(node), part(node))
+    };
+    let nodes: String = (0..3000).map(row).collect();
+    let edges: String = (0..3000).map(|node| format!("{node},{}\n", (node + 1) % 3000)).collect();
+    let (nodes, edges) = (format!("id,label,x,split\n{nodes}"), format!("source,target\n{edges}"));
+    put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+    let recall = |weights: &[&str]| {
+        let out = format!("r{}", weights.len());
+        let words = ["train", "g", "--level", "node", "--depth", "0", "--bounds", "x=-3:3", "--seed", "1"];
+        let said = progap_in(at, &[&words[..], &["--json", "--out", &out], weights].concat()).json();
+        progap_in(at, &["verify", &out]).ok();
+        let counted = statement(at, &out)["mechanisms"].to_string().contains("training nodes of each class");
+        assert_eq!(counted, !weights.is_empty(), "{said}");
+        said["owner"]["test_scores"]["balanced_accuracy"].as_f64().expect("a score")
+    };
+    let (plain, balanced) = (recall(&[]), recall(&["--class-weights", "balanced"]));
+    assert!(balanced > plain + 0.05 && balanced > 0.8, "{plain} {balanced}");
+    progap_in(at, &["train", "g", "--level", "node", "--method", "dp-gnn", "--class-weights", "balanced"])
+        .refused(&["--class-weights balanced", "--method progap"]);
 }
