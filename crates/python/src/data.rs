@@ -168,6 +168,7 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "split" => options.split_column = value.extract()?,
             "source" => options.source_column = value.extract()?,
             "target" => options.target_column = value.extract()?,
+            "weights" => options.weights = value.extract()?,
             "labels" => options.label_file = value.extract()?,
             "categorical" => options.categorical = value.extract()?,
             "drop" => options.columns.drop = value.extract()?,

@@ -24,6 +24,8 @@ class Parameters(TypedDict, total=False):
     delta: float | None
     #: Number of aggregations over the graph
     depth: int | None
+    #: Along which edges a node receives
+    direction: Literal["in", "out", "both"] | None
     #: What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings come with the defaults of the method gap
     messages: Literal["embeddings", "labels", "auto", "structure"] | None
     #: Width of hidden layers
@@ -46,6 +48,8 @@ class Parameters(TypedDict, total=False):
     weight_decay: float | None
     #: Epochs in each stage
     epochs: int | None
+    #: Epochs over which the loss has to fall: a stage in which it does not, by one in two hundred, stops; 0: no stage does
+    patience: int | None
     #: Expected batch size; at other levels a batch is the whole training set
     batch_size: int | None
     #: Norm to which gradients are clipped

@@ -24,6 +24,7 @@ def load(
     split: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
+    weights: str | None = None,
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
@@ -45,6 +46,7 @@ def load(
     edges : the edge table, where ``source`` is a node table
     labels : the list of labels that goes with an edge list
     id, label, split, source_column, target_column : names of columns
+    weights : the column, attribute or array that holds weights of edges from 0 to 1, such as ``"weight"``; messages are multiplied with them
     categorical, drop, keep, text, max_categories, unscaled : what columns are; ``text`` maps a column to the number of features its
         words are hashed to
     undirected : every edge has an edge back, or is listed once; what contradicts it is refused
@@ -63,6 +65,7 @@ def load(
         split=split,
         source=source_column,
         target=target_column,
+        weights=weights,
         labels=None if labels is None else Path(labels),
         categorical=list(categorical),
         drop=list(drop),

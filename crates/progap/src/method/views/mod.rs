@@ -78,6 +78,11 @@ impl Recipe for TwoViews {
         }
     }
 
+    /// Which stage would be best by another metric is not told where its labels are not.
+    fn without_trace(&self, _: &Settings, _: usize) -> Vec<&'static str> {
+        vec!["metric"]
+    }
+
     fn own_settings(&self) -> &'static [&'static str] {
         &["messages"]
     }

@@ -74,6 +74,8 @@ fn settings_without_trace(release: &Release) -> Vec<String> {
         "config.toml: settings.learning_rate",
         "config.toml: settings.weight_decay",
         "config.toml: settings.class_weights",
+        "config.toml: settings.direction",
+        "config.toml: settings.patience",
         // Compared with the shape beside the parameters, which is as easily changed. Other functions of the same parameters predict
         // otherwise, which accuracies show only where labels are there, and not surely.
         "config.toml: settings.dropout",
