@@ -76,7 +76,8 @@ def test_mlflow_loads_the_folder(graph, tmp_path, asked):
     found = model.predict(given)
     found = found["probabilities"] if isinstance(found, (dict, pandas.DataFrame)) else found
     np.testing.assert_allclose(np.asarray(found), release.predict_proba(), atol=1e-5)
-    assert model.metadata.metadata["dp"]["epsilon"] == release.guarantee.epsilon
+    told = model.metadata.metadata["dp"]
+    assert (told["epsilon"], told["delta"], told["unit"]) == (release.guarantee.epsilon, release.guarantee.delta, release.guarantee.unit)
     # Some of the nodes alone, and what does not fit.
     some = model.predict({name: rows[:7] for name, rows in given.items()})
     np.testing.assert_allclose(np.asarray(some["probabilities"]), release.predict_proba(range(7)), atol=1e-5)

@@ -196,8 +196,9 @@ impl Recipe for ProGap {
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
         trainer.release_stage(released);
         aggregates.truncate(released);
-        trainer.balance(released)?;
-        let accuracies = trainer.evaluate(&RowObjective::new(&trainer.vault, &aggregates))?;
+        let objective = RowObjective::new(&trainer.vault, &aggregates);
+        trainer.balance(released, &objective)?;
+        let accuracies = trainer.evaluate(&objective)?;
         Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
     }
 }

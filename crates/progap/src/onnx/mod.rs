@@ -45,15 +45,10 @@ pub(crate) fn file(
 ) -> Result<Vec<u8>> {
     let mut graph = Graph::default();
     let features = graph.input("features", columns);
-    let read = |index: usize| {
-        predictor.links.iter().any(|link| link.reads.iter().flatten().any(|&r| r == Reads::Aggregate(index)))
-    };
-    let aggregates: Vec<Option<String>> = predictor
-        .widths
-        .iter()
-        .enumerate()
-        .map(|(index, &width)| read(index).then(|| graph.input(&format!("aggregate-{}", index + 1), width)))
-        .collect();
+    let mut aggregates: Vec<Option<String>> = vec![None; predictor.widths.len()];
+    for index in predictor.aggregates_read() {
+        aggregates[index] = Some(graph.input(&format!("aggregate-{}", index + 1), predictor.widths[index]));
+    }
     let mut given: Vec<Given> = vec![];
     for link in &predictor.links {
         let mut inputs = vec![];

@@ -7,10 +7,12 @@
 //! | `features.rs` | the features alone: regularised, out of fold on training nodes |
 //! | `stage.rs` | the view of the sums, and the combination |
 //! | `messages.rs` | what nodes send, and whether labels tell anything |
+//! | `judge.rs` | how good a stage is, and whether that may be chance |
 //! | `depth.rs` | how often, by public sizes |
 
 mod depth;
 mod features;
+mod judge;
 mod messages;
 mod stage;
 
@@ -22,6 +24,7 @@ use super::catalogue::Entry;
 use super::history::{EpochRecord, Judged};
 use super::trainer::{FittedStage, Trainer};
 use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
+use crate::assessment::Metric;
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
@@ -54,7 +57,8 @@ impl Recipe for TwoViews {
     }
 
     fn defaults(&self, level: Level) -> Settings {
-        let plain = Settings { method: Method::Views, messages: Messages::Auto, ..Settings::plain(level) };
+        let (messages, metric) = (Messages::Auto, Metric::LogLoss);
+        let plain = Settings { method: Method::Views, messages, metric, ..Settings::plain(level) };
         match level {
             Level::Edge | Level::Node => Settings { depth: 3, hidden: 8, ..plain },
             Level::None => Settings { depth: 5, hidden: 16, ..plain },
@@ -87,8 +91,8 @@ impl Recipe for TwoViews {
             "learning_rate",
             "weight_decay",
             "epochs",
+            "patience",
             "selection",
-            "metric",
         ]
     }
 
@@ -218,12 +222,13 @@ impl Recipe for TwoViews {
                 |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at * ways], part);
             let shape = shape(settings, trainer.shape, at);
             trainer.fit(at, &accuracy, |trainer| match at {
-                0 => Ok(FittedStage {
-                    model: Model::Views(
-                        Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref()),
-                    ),
-                    judged: Judged { log_loss: features.log_loss(rows, &roles)?, alike: None },
-                }),
+                0 => {
+                    let model = Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref());
+                    let score = judge::score(settings.metric, &model, &rows.inputs(&[])?, (rows, &roles))?;
+                    let log_loss = features.log_loss(rows, &roles)?;
+                    let judged = Judged { log_loss, score, doubt: None, alike: None };
+                    Ok(FittedStage { model: Model::Views(model), judged })
+                }
                 _ => {
                     let seed = trainer.stage_seed(at);
                     let (graph, log_loss) = stage::fit(&shape, rows, &roles, &features, &aggregates, seed)?;
@@ -232,8 +237,12 @@ impl Recipe for TwoViews {
                     let most = |most: f64, sums| Ok::<_, Error>(most.max(alike(sums)?));
                     let alike = (at == 1).then(|| aggregates.iter().try_fold(0.0, most)).transpose()?;
                     let model = Views::new(shape, features.model.clone(), Some(graph));
-                    let model = Model::Views(model.with_odds(odds.as_deref()));
-                    Ok(FittedStage { model, judged: Judged { log_loss, alike } })
+                    let inputs = rows.inputs(&aggregates)?;
+                    let doubt = Some(judge::doubt(&model, &inputs, (rows, &roles), &features)?);
+                    let model = model.with_odds(odds.as_deref());
+                    let score = judge::score(settings.metric, &model, &inputs, (rows, &roles))?;
+                    let judged = Judged { log_loss, score, doubt, alike };
+                    Ok(FittedStage { model: Model::Views(model), judged })
                 }
             })?;
             let log_loss = trainer.judged(at)?.log_loss;
@@ -266,7 +275,8 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
 const LEAST_ALIKE: f64 = 0.15;
 
 /// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the
-/// stage with the lowest log loss on nodes held out, the last of equals.
+/// stage with the lowest log loss on nodes held out, the last of equals, or the best by the metric that was asked for. A stage that
+/// knows the graph has to be better than the features by more than chance makes it.
 ///
 /// # Proof definition
 /// A function of noisy sums that left the vault before, and of features, labels and the split, which are public at the levels that have
@@ -283,7 +293,19 @@ fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
     };
     let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
     let loss = |stage: usize| judged(stage).map_or(f64::INFINITY, |judged| judged.log_loss);
-    let better = |best: usize, stage: usize| if loss(stage) <= loss(best) { stage } else { best };
+    let is_chance = |stage: usize| {
+        let doubt = judged(stage).and_then(|judged| judged.doubt);
+        doubt.is_some_and(|doubt| loss(0) - loss(stage) <= doubt)
+    };
+    let by_metric =
+        (0..=settings.depth).all(|stage| judged(stage).is_some_and(|judged| judged.score.is_some()));
+    let merit = |stage: usize| match judged(stage).and_then(|judged| judged.score).filter(|_| by_metric) {
+        Some(score) => settings.metric.oriented(score),
+        None => -loss(stage),
+    };
+    let better = |best: usize, stage: usize| {
+        if merit(stage) >= merit(best) && !is_chance(stage) { stage } else { best }
+    };
     Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) }
 }
 
