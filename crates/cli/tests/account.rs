@@ -213,8 +213,9 @@ fn bad_flags_are_refused() {
     refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "--level node"]);
     refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
-    let sizes = "--level node --epsilon 2 --delta 1e-6 --train-nodes 2000 --nodes 2708";
+    let sizes = "--level node --epsilon 2 --delta 1e-6 --train-nodes 2000";
     refused(sizes, "", &["--columns", "--classes"]);
+    refused(&format!("{sizes} --columns 9 --classes 3 --nodes 2708"), "", &["--nodes", "nothing"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --columns 9"), "", &["--columns", "nothing"]);
     let node = "--level node --depth 1 --epsilon 1 --delta 1e-6";
     refused(

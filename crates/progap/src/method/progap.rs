@@ -208,18 +208,20 @@ const RICH_FEATURES: usize = 600;
 /// More classes need wide networks.
 const MANY_CLASSES: usize = 16;
 
-/// The aggregations that a budget pays for at node level beside the training after each. With rich features, or with few training nodes of
-/// each of many classes, a small budget does more for a fit of the features alone. With a large one a second aggregation pays on
-/// graphs that are not small.
+/// The aggregations that a budget pays for at node level beside the training after each: two where it is large. With rich features, or with
+/// few training nodes of each of many classes, a small one does more for a fit of the features alone.
 fn affordable_depth(epsilon: f64, sizes: PublicSizes) -> usize {
-    let PublicSizes { train_nodes, nodes, columns, classes, .. } = sizes;
-    let means = epsilon * train_nodes as f64;
-    let rich = columns > RICH_FEATURES;
-    if rich && (epsilon < 4.0 || means < 10_000.0) || classes > MANY_CLASSES && means < 640.0 * classes as f64
-    {
-        return 0;
+    let means = epsilon * sizes.train_nodes as f64;
+    let of_a_class = means / sizes.classes.max(1) as f64;
+    let many_classes = sizes.classes > MANY_CLASSES;
+    if sizes.columns > RICH_FEATURES {
+        return usize::from(epsilon >= 4.0 && means >= 10_000.0 && (!many_classes || of_a_class >= 640.0));
     }
-    if epsilon >= 6.0 && nodes >= 8000 && !rich { 2 } else { 1 }
+    match epsilon >= 6.0 {
+        _ if many_classes && of_a_class < 640.0 => 0,
+        true if !many_classes || of_a_class >= 2560.0 => 2,
+        _ => 1,
+    }
 }
 
 /// An aggregate of labels helps if it takes away at least this share of the validation errors,
@@ -318,11 +320,11 @@ mod tests {
         };
         // Berkeley13, Reed98: few columns.
         assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 18_939, 437, 6)), [1, 2]);
-        assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 780, 200, 5)), [1, 1]);
+        assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 780, 200, 5)), [1, 2]);
         // cora, amazon_computers: many.
         assert_eq!([2.0, 4.0, 8.0].map(|epsilon| depth(epsilon, 2708, 1433, 7)), [0, 0, 1]);
         assert_eq!([2.0, 4.0, 8.0].map(|epsilon| depth(epsilon, 13_752, 767, 10)), [0, 1, 1]);
-        // 100 classes of 60 training nodes, 40 of 112.
+        // 100 classes of 60 training nodes, 40 of 112, and 100 of many.
         assert_eq!((depth(8.0, 8000, 40, 100), depth(8.0, 6000, 24, 40)), (0, 1));
         assert_eq!(depth(8.0, 1_000_000, 40, 100), 2);
     }

@@ -56,7 +56,7 @@ pub struct Account {
     /// The number of training nodes, on which batches at level node and a depth that is not given depend
     #[arg(long, value_name = "N", conflicts_with = "events")]
     train_nodes: Option<usize>,
-    /// The number of nodes, on which a depth that is not given depends
+    /// The number of nodes, on which a depth that is not given depends at level edge
     #[arg(long, value_name = "N", conflicts_with = "events")]
     nodes: Option<usize>,
     /// The number of feature columns, on which a depth that is not given depends at level node
@@ -141,21 +141,19 @@ impl Account {
         };
         let follows = settings.from_sizes.depth;
         let node = settings.level == Level::Node;
-        if follows && (self.nodes.is_none() || self.train_nodes.is_none()) {
-            return Err("give --depth, or --nodes and --train-nodes that it follows from".into());
-        }
-        if follows && node && (self.columns.is_none() || self.classes.is_none()) {
-            return Err(
-                "give --depth, or --columns and --classes too: at node level it follows from them".into()
-            );
-        }
         if node && self.train_nodes.is_none() {
             return Err(
                 "node level needs --train-nodes: the cost depends on how often a node is in a batch".into()
             );
         }
+        if follows && node && (self.columns.is_none() || self.classes.is_none()) {
+            return Err("give --depth, or --columns and --classes that it follows from".into());
+        }
+        if follows && !node && (self.nodes.is_none() || self.train_nodes.is_none()) {
+            return Err("give --depth, or --nodes and --train-nodes that it follows from".into());
+        }
         let in_vain = [
-            ("--nodes", self.nodes.is_some() && !follows),
+            ("--nodes", self.nodes.is_some() && (!follows || node)),
             ("--train-nodes", self.train_nodes.is_some() && !follows && !node),
             ("--columns", self.columns.is_some() && !(follows && node)),
             ("--classes", self.classes.is_some() && !(follows && node)),
