@@ -63,6 +63,18 @@ pub struct DataSource {
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    /// Read the weights of edges, from 0 to 1: from this column, attribute or array [default: weight], the third column of an edge list, or
+    /// the entries of a sparse matrix; messages are multiplied with them
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "weight",
+        help_heading = "Graph"
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weights: Option<String>,
     /// Number columns that are categories all the same
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
     categorical: Vec<String>,
@@ -255,6 +267,10 @@ impl DataSource {
         add("split", self.split.clone());
         add("source", self.source.clone());
         add("target", self.target.clone());
+        all.extend(self.weights.iter().map(|name| format!("--weights={name}")));
+        let mut add = |name: &str, value: Option<String>| {
+            all.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
+        };
         add("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(",")));
         all.extend(self.columns.as_arguments());
         all.extend(self.array.iter().flat_map(|array| ["--array".to_string(), array.clone()]));
@@ -336,11 +352,12 @@ impl DataSource {
             split_column: self.split.clone(),
             source_column: self.source.clone(),
             target_column: self.target.clone(),
+            weights: self.weights.clone(),
             categorical: self.categorical.clone(),
             columns: self.columns.choices().map_err(Problem::Invalid)?,
             unscaled: self.columns.unscaled,
             label_file: self.labels.clone(),
-            npz: NpzOptions { arrays: self.array_names()?, mask: self.mask },
+            npz: NpzOptions { arrays: self.array_names()?, mask: self.mask, weights: None },
             direction: match (self.undirected, self.symmetrise) {
                 (true, _) => Direction::Undirected,
                 (_, true) => Direction::Symmetrise,
@@ -372,6 +389,7 @@ impl Default for DataSource {
             split: None,
             source: None,
             target: None,
+            weights: None,
             categorical: vec![],
             columns: Columns::default(),
             array: vec![],
@@ -408,12 +426,14 @@ pub fn flags_for(error: &Error) -> Option<String> {
             .iter()
             .find(|role| what.starts_with(&format!("{role} column")))
             .map(|role| format!("--{role} COLUMN"))
+            .or_else(|| what.starts_with("weights column").then(|| "--weights=COLUMN".into()))
             .or_else(|| {
                 let of_array =
                     |(mark, role): &(&str, &str)| what.contains(mark).then(|| format!("--array {role}=NAME"));
                 let roles = [("\"y\"", "labels"), ("\"x\"", "features"), ("\"edge_index\"", "edges")];
                 roles.iter().find_map(of_array).filter(|_| what.starts_with("array"))
             }),
+        (Problem::NotAWeight(_), _) => Some("--weights".into()),
         (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
         (Problem::NoLabelFile, _) => Some("--labels FILE".into()),
         _ => None,

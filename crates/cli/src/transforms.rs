@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use progap_graph::{Dataset, Problem, Ratios, Result, transform};
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +27,8 @@ pub struct Transforms {
     /// Remove self-loops
     #[arg(long, help_heading = "Transforms")]
     remove_self_loops: bool,
-    /// Along which edges a node receives: those that point to it (in), or those that it points to (out), where edges mean something the
-    /// other way round, as in citations; --symmetrise uses both ways
-    #[arg(long, value_enum, value_name = "WAY", default_value_t, help_heading = "Transforms")]
+    /// What runs kept when turning edges round was a change of the data; now it is a setting.
+    #[arg(skip)]
     #[serde(skip_serializing_if = "Direction::is_in")]
     direction: Direction,
     /// Remove nodes without edges
@@ -38,7 +37,7 @@ pub struct Transforms {
 }
 
 /// Along which edges nodes receive.
-#[derive(Clone, Copy, Default, PartialEq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Direction {
     /// Those that point to them.
@@ -73,7 +72,6 @@ impl Transforms {
             (self.deduplicate, "--deduplicate"),
             (self.remove_self_loops, "--remove-self-loops"),
             (self.remove_isolated, "--remove-isolated"),
-            (self.direction == Direction::Out, "--direction=out"),
         ];
         all.into_iter().filter_map(|(on, name)| on.then_some(name))
     }

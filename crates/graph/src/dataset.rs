@@ -225,6 +225,11 @@ impl Dataset {
         if !self.numbers().is_empty() {
             add(format!("{:?}", self.numbers()).as_bytes());
         }
+        // So has data without weights.
+        if let Some(weights) = self.graph().weights() {
+            add(b"weights");
+            add(bytemuck::cast_slice(weights));
+        }
         format!("{:032x}", hash.finish_128())
     }
 

@@ -116,6 +116,9 @@ pub enum Problem {
     /// A feature or weight that is NaN or infinite.
     #[error("the value {0} is not finite")]
     NotFinite(f64),
+    /// A number that is no weight of an edge.
+    #[error("{0} is no weight between 0 and 1")]
+    NotAWeight(f64),
     /// A label outside the classes.
     #[error("the label {label} is outside 0..{classes}")]
     LabelOutOfRange {
@@ -219,6 +222,7 @@ impl Problem {
             }
             Problem::UnlistedCategory(_) => "correct it, or add it, or a category \"other\", to the list",
             Problem::NotFinite(_) => "replace it by a finite number or drop the row",
+            Problem::NotAWeight(_) => "divide all weights by the largest, or leave weights out",
             Problem::LabelOutOfRange { .. } => "correct the label, or drop the node",
             Problem::IndexOutOfRange { .. } => "indices count nodes or columns from 0: correct or drop it",
             Problem::UnknownNode(_) => "add the node, or drop the edge",

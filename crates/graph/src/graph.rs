@@ -15,6 +15,8 @@ use crate::{Buffer, Error, GraphBuilder, Place, Problem, Result};
 pub struct Graph {
     offsets: Buffer<u64>,
     senders: Buffer<u32>,
+    /// From 0 to 1, one for each sender; none where every edge is as good as any other.
+    weights: Option<Buffer<f32>>,
     counted: Counted,
 }
 
@@ -25,9 +27,21 @@ struct Counted {
     distinct: OnceLock<usize>,
 }
 
+/// What is kept, or what counting it comes to. Nobody waits for a count under way: a thread that counts in parallel takes up other work
+/// meanwhile, which may ask for the same; and a process that is forked meanwhile has no thread that would end it.
+fn once<T: Copy>(kept: &OnceLock<T>, count: impl FnOnce() -> T) -> T {
+    if let Some(&known) = kept.get() {
+        return known;
+    }
+    let counted = count();
+    // Where somebody else was quicker it is the same.
+    let _ = kept.set(counted);
+    counted
+}
+
 impl PartialEq for Graph {
     fn eq(&self, other: &Self) -> bool {
-        self.offsets == other.offsets && self.senders == other.senders
+        self.offsets == other.offsets && self.senders == other.senders && self.weights == other.weights
     }
 }
 
@@ -84,7 +98,7 @@ impl Graph {
     }
 
     fn unchecked(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Self {
-        Graph { offsets: offsets.into(), senders: senders.into(), counted: Counted::default() }
+        Graph { offsets: offsets.into(), senders: senders.into(), weights: None, counted: Counted::default() }
     }
 
     /// The number of nodes.
@@ -131,6 +145,15 @@ impl Graph {
         &self.senders
     }
 
+    /// The weight of each edge in the order of [`Graph::senders`], where edges have weights.
+    pub fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
+    }
+
+    pub(crate) fn with_valid_weights(self, weights: Option<Buffer<f32>>) -> Graph {
+        Graph { weights, ..self }
+    }
+
     /// Takes the graph apart into offsets and senders.
     pub fn into_rows(self) -> (Buffer<u64>, Buffer<u32>) {
         (self.offsets, self.senders)
@@ -152,13 +175,17 @@ impl Graph {
         }
         let mut next = offsets.clone();
         let mut senders = vec![0u32; self.edges()];
-        for (source, target) in self.iter_edges() {
+        let mut weights = self.weights.as_ref().map(|weights| vec![0f32; weights.len()]);
+        for (at, (source, target)) in self.iter_edges().enumerate() {
             let slot = &mut next[source as usize];
             senders[*slot as usize] = target;
+            if let Some(weights) = &mut weights {
+                weights[*slot as usize] = self.weight(at);
+            }
             *slot += 1;
         }
         // Targets were visited in ascending order, so each row is ascending.
-        Graph::from_valid_rows(offsets, senders)
+        Graph::from_valid_rows(offsets, senders).with_valid_weights(weights.map(Buffer::from))
     }
 
     /// The first edge without an edge back, if there is one; `None` means that the graph is undirected.
@@ -187,7 +214,7 @@ impl Graph {
 
     /// Whether every edge has an edge back, however often each of them is listed.
     pub fn is_symmetric(&self) -> bool {
-        *self.counted.symmetric.get_or_init(|| crate::symmetry::is_symmetric(self))
+        once(&self.counted.symmetric, || crate::symmetry::is_symmetric(self))
     }
 
     /// How many edges are left once repeated ones are merged and loops are left out.
@@ -197,7 +224,7 @@ impl Graph {
             let first = |at: &usize| row[*at] as usize != i && (*at == 0 || row[*at] != row[*at - 1]);
             (0..row.len()).filter(first).count()
         };
-        *self.counted.distinct.get_or_init(|| (0..self.nodes()).into_par_iter().map(distinct).sum())
+        once(&self.counted.distinct, || (0..self.nodes()).into_par_iter().map(distinct).sum())
     }
 
     /// How many edges lead from a node to itself.
@@ -218,7 +245,9 @@ impl Graph {
 
     /// Bytes held by the graph.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.offsets) + size_of_val(&*self.senders)
+        size_of_val(&*self.offsets)
+            + size_of_val(&*self.senders)
+            + self.weights.as_deref().map_or(0, size_of_val)
     }
 
     /// Bytes of memory held by the graph, not counting pages of a mapped file.

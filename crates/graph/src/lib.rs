@@ -22,6 +22,8 @@ pub mod summary;
 mod symmetry;
 pub mod synth;
 pub mod transform;
+pub mod weighted;
+mod weights;
 pub mod write;
 
 pub use atomic::AtomicFile;

@@ -42,6 +42,13 @@ pub fn induced_graph(graph: &Graph, nodes: &[u32]) -> Result<Graph> {
         }
         *slot = number as u32;
     }
+    if graph.weights().is_some() {
+        let number = |node: u32| Some(new_number[node as usize]).filter(|&number| number != DROPPED);
+        let kept = graph.iter_weighted_edges();
+        let kept =
+            kept.filter_map(|(source, target, weight)| Some((number(source)?, number(target)?, weight)));
+        return graph.rebuilt(nodes.len(), kept);
+    }
     let kept = |node: u32| {
         let senders = graph.in_neighbours(node as usize).iter();
         senders.map(|&j| new_number[j as usize]).filter(|&j| j != DROPPED)
@@ -112,9 +119,9 @@ pub fn remove_self_loops(graph: Graph) -> Graph {
     retain_edges(graph, |receiver, row, at| row[at] as usize != receiver)
 }
 
-/// Keeps one of each set of equal edges.
+/// Keeps one of each set of equal edges, with the largest weight of any of them.
 pub fn deduplicate(graph: Graph) -> Graph {
-    retain_edges(graph, |_, row, at| at == 0 || row[at] != row[at - 1])
+    retain_edges(graph.with_largest_of_equals(), |_, row, at| at == 0 || row[at] != row[at - 1])
 }
 
 /// Adds the edge back to every edge that has none; equal edges become one.
@@ -124,6 +131,9 @@ pub fn symmetrise(graph: Graph) -> Graph {
         return graph;
     }
     let back = graph.transpose();
+    if graph.weights().is_some() {
+        return with_weights_both_ways(&graph, &back);
+    }
     let mut offsets = vec![0u64; graph.nodes() + 1];
     let merged_length =
         |node: usize| merge(graph.in_neighbours(node), back.in_neighbours(node)).count() as u64;
@@ -138,6 +148,15 @@ pub fn symmetrise(graph: Graph) -> Graph {
         block.iter_mut().zip(merged).for_each(|(slot, sender)| *slot = sender);
     });
     Graph::from_valid_rows(offsets, senders)
+}
+
+/// The edges of a graph, and those back that it has not, each with the weight of its edge.
+fn with_weights_both_ways(graph: &Graph, back: &Graph) -> Graph {
+    let is_new = |&(source, target, _): &(u32, u32, f32)| {
+        graph.in_neighbours(target as usize).binary_search(&source).is_err()
+    };
+    let edges = graph.iter_weighted_edges().chain(back.iter_weighted_edges().filter(is_new));
+    graph.rebuilt(graph.nodes(), edges).expect("edges of a graph")
 }
 
 /// Takes the user's word that the graph is undirected: every edge is there in both directions, or every edge
@@ -172,12 +191,16 @@ pub fn disjoint_union(graphs: Vec<Graph>) -> Result<Graph> {
     let mut offsets = Vec::with_capacity(nodes + 1);
     offsets.push(0u64);
     let mut senders: Vec<u32> = Vec::with_capacity(edges);
+    let mut weights = graphs.iter().any(|graph| graph.weights().is_some()).then(Vec::new);
     for graph in graphs {
+        if let Some(weights) = &mut weights {
+            weights.extend((0..graph.edges()).map(|edge| graph.weight(edge)));
+        }
         let (first_node, first_edge) = (offsets.len() as u32 - 1, senders.len() as u64);
         offsets.extend(graph.offsets()[1..].iter().map(|offset| offset + first_edge));
         senders.extend(graph.senders().iter().map(|sender| sender + first_node));
     }
-    Ok(Graph::from_valid_rows(offsets, senders))
+    Ok(Graph::from_valid_rows(offsets, senders).with_valid_weights(weights.map(Buffer::from)))
 }
 
 fn select(nodes: usize, keep: impl Fn(usize) -> bool) -> Vec<u32> {
@@ -196,12 +219,19 @@ fn retain_edges(graph: Graph, keep: impl Fn(usize, &[u32], usize) -> bool + Sync
     let mut offsets = Vec::with_capacity(graph.nodes() + 1);
     offsets.push(0u64);
     let mut senders = Vec::with_capacity(graph.edges());
+    let mut weights = graph.weights().map(|_| Vec::with_capacity(graph.edges()));
     for node in 0..graph.nodes() {
-        let row = graph.in_neighbours(node);
-        senders.extend((0..row.len()).filter(|&at| keep(node, row, at)).map(|at| row[at]));
+        let (row, first) = (graph.in_neighbours(node), graph.offsets()[node] as usize);
+        for at in (0..row.len()).filter(|&at| keep(node, row, at)) {
+            senders.push(row[at]);
+            if let Some(weights) = &mut weights {
+                weights.push(graph.weight(first + at));
+            }
+        }
         offsets.push(senders.len() as u64);
     }
     Graph::from_valid_rows(Buffer::from(offsets), Buffer::from(senders))
+        .with_valid_weights(weights.map(Buffer::from))
 }
 
 /// The values of two ascending lists without repetition, ascending, each once.

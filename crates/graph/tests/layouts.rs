@@ -126,7 +126,7 @@ fn arrays_of_any_name_are_read_by_the_user_s_word() {
     {
         names.set(role, name).unwrap();
     }
-    let options = NpzOptions { arrays: names.clone(), mask: None };
+    let options = NpzOptions { arrays: names.clone(), ..NpzOptions::default() };
     let data = read(&arrays, &options).unwrap();
     assert_eq!(data.labels(), [0, UNLABELLED, 1]);
     assert_eq!(edges(&data), [(0, 1), (1, 2), (2, 0)]);
@@ -134,7 +134,7 @@ fn arrays_of_any_name_are_read_by_the_user_s_word() {
     assert_eq!([0, 1, 2].map(|node| split.part(node)), [Part::Train, Part::Unused, Part::Unused]);
     assert!(names.set("colour", "x").unwrap_err().to_string().contains("no array can hold \"colour\""));
     names.set("edges", "lines").unwrap();
-    let error = read(&arrays, &NpzOptions { arrays: names, mask: None }).unwrap_err();
+    let error = read(&arrays, &NpzOptions { arrays: names, ..NpzOptions::default() }).unwrap_err();
     assert!(error.to_string().contains("no array \"lines\" (edges)"), "{error}");
 }
 

@@ -77,6 +77,9 @@ pub enum Error {
         /// Why more are needed.
         why: &'static str,
     },
+    /// Another process that trains on the same batch is gone, or does not fit.
+    #[error("{0}")]
+    Peer(String),
     /// Per-sample gradients of a network that mixes samples.
     #[error(
         "batch normalisation mixes the samples of a batch, so that they have no gradients of their own: use group normalisation"

@@ -5,6 +5,7 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::loss::arg_max;
+use crate::train::together::Shared;
 
 /// The input of one branch: a view, one row per sample.
 #[derive(Debug, Clone, Copy)]
@@ -178,6 +179,7 @@ pub struct Batch<'a> {
     pub(crate) targets: Targets<'a>,
     pub(crate) weights: Option<&'a [f32]>,
     pub(crate) rows: &'a [u32],
+    pub(crate) shared: Option<Shared<'a>>,
 }
 
 impl<'a> Batch<'a> {
@@ -206,7 +208,7 @@ impl<'a> Batch<'a> {
         rows: &'a [u32],
         classes: usize,
     ) -> Result<Self> {
-        let batch = Batch { inputs, targets, weights: None, rows };
+        let batch = Batch { inputs, targets, weights: None, rows, shared: None };
         match targets {
             Targets::Labels(labels) => {
                 check_length("list of labels", labels.len(), inputs.rows())?;
@@ -239,6 +241,22 @@ impl<'a> Batch<'a> {
             check_setting(is_sound(weight), "a row's weight", weight, "a finite number, at least 0")?;
         }
         Ok(Batch { weights: Some(weights), ..self })
+    }
+
+    /// The rows are those of this process alone, whole chunks of a batch ([`chunk_rows`](crate::chunk_rows),
+    /// [`sample_chunk_rows`](crate::sample_chunk_rows)); gradients and accuracies are of all of it.
+    ///
+    /// # Errors
+    /// Rows that are not within the batch.
+    pub fn shared(self, shared: Shared<'a>) -> Result<Self> {
+        let within = shared.first.checked_add(self.len()).is_some_and(|end| end <= shared.rows);
+        check_setting(within, "the place of the rows", shared.first, "within the batch")?;
+        Ok(Batch { shared: Some(shared), ..self })
+    }
+
+    /// The rows of the batch, those of other processes included.
+    pub(crate) fn whole(&self) -> usize {
+        self.shared.map_or(self.len(), |shared| shared.rows)
     }
 
     /// The class of a row among `classes`.

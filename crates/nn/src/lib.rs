@@ -51,7 +51,8 @@ pub use softmax::{
 pub use train::clipped::{clipped_sum, sample_norms};
 pub use train::evaluate::{accuracy, embed, embed_rows, logits, probabilities};
 pub use train::full_batch::{Gradient, epoch, gradient};
-pub use train::{EpochStats, apply};
+pub use train::together::{Shared, Together};
+pub use train::{EpochStats, apply, chunk_rows, sample_chunk_rows};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

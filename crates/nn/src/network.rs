@@ -210,6 +210,19 @@ impl Network {
         Ok(())
     }
 
+    /// Adds a number to the logit of each class.
+    ///
+    /// # Errors
+    /// Not one number for each class.
+    pub fn shift_logits(&mut self, by: &[f32]) -> Result<()> {
+        check_length("list of numbers", by.len(), self.architecture.classes)?;
+        let bias = self.state().into_iter().find(|tensor| tensor.name == "head.bias");
+        let shifted: Vec<f32> =
+            bias.map_or_else(Vec::new, |bias| bias.values.iter().zip(by).map(|(a, b)| a + b).collect());
+        let (name, shape) = ("head.bias", [shifted.len()]);
+        self.values.store(&Tensor { name, shape: &shape, values: &shifted })
+    }
+
     pub(crate) fn check_inputs(&self, inputs: &Inputs<'_>) -> Result<()> {
         let arch = &self.architecture;
         check_length("list of inputs", inputs.as_slice().len(), arch.inputs.len())?;

@@ -97,6 +97,11 @@ impl Packed {
         })
     }
 
+    /// Whether so many values are copied: those of all rows of dense inputs, and two for each entry of sparse ones.
+    pub fn are_few(values: usize) -> bool {
+        values <= MOST
+    }
+
     /// Views of the copies.
     pub fn inputs(&self) -> Result<Inputs<'_>> {
         Inputs::checked_before(self.inputs.iter().map(Copied::view).collect())
@@ -112,7 +117,8 @@ impl Packed {
         if self.classes > classes || inputs.rows() != self.rows.len() {
             return Batch::new(inputs, &self.labels, &self.rows, classes);
         }
-        Ok(Batch { inputs, targets: Targets::Labels(&self.labels), weights: None, rows: &self.rows })
+        let targets = Targets::Labels(&self.labels);
+        Ok(Batch { inputs, targets, weights: None, rows: &self.rows, shared: None })
     }
 }
 

@@ -3,13 +3,13 @@
 //! All of it is computed from the private data as it is, without noise. It is for the data owner alone and has no part in
 //! what a release holds.
 
-use progap_graph::{Dataset, NodeIds, Part, Preparation};
+use progap_graph::{Dataset, Graph, NodeIds, Part, Preparation};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::delta;
 use crate::plan::PublicSizes;
-use crate::settings::{DeltaRule, Level, Settings};
+use crate::settings::{DeltaRule, Direction, Level, Settings};
 
 /// How much a remark matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remar
     let settings = &settings.for_data(dataset);
     let mut remarks = Vec::new();
     units(dataset, settings, &mut remarks);
-    edges(dataset, &mut remarks);
+    edges(dataset, settings, &mut remarks);
     let sizes = PublicSizes::of(dataset, settings);
     if let Some(text) = delta::caution(settings, sizes) {
         remarks.push(warning("delta", text));
@@ -131,7 +131,7 @@ fn with_edge_back(dataset: &Dataset) -> usize {
     (0..graph.nodes()).into_par_iter().map(count).sum()
 }
 
-fn edges(dataset: &Dataset, remarks: &mut Vec<Remark>) {
+fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     let graph = dataset.graph();
     let loops = graph.self_loops();
     // Loops that repeat are left out as loops.
@@ -145,9 +145,7 @@ fn edges(dataset: &Dataset, remarks: &mut Vec<Remark>) {
         let text = format!("{loops} edges lead from a node to itself and were left out");
         remarks.push(note("self-loops", text));
     }
-    let alone = (0..graph.nodes())
-        .filter(|&node| graph.in_neighbours(node).iter().all(|&sender| sender as usize == node))
-        .count();
+    let alone = receive_nothing(graph, settings.direction);
     if graph.distinct_edges() == 0 {
         remarks
             .push(warning("no-edges", "there is no edge between two nodes: only features can help".into()));
@@ -155,14 +153,29 @@ fn edges(dataset: &Dataset, remarks: &mut Vec<Remark>) {
         let text =
             format!("{alone} of {} nodes receive nothing: for them only features can help", graph.nodes());
         // Half of a bipartite graph whose edges lead one way hears nothing, and most sources of a citation graph.
+        let both = if settings.method.recipe().hears_both_ways() {
+            "`direction both` hears both ways apart, and `symmetrise` adds the ways back"
+        } else {
+            "`symmetrise` adds the ways back"
+        };
         remarks.push(match 4 * alone > graph.nodes() && !graph.is_symmetric() {
-            true => warning(
-                "no-senders",
-                format!("{text}; if edges mean something both ways, `symmetrise` adds the ways back"),
-            ),
+            true => warning("no-senders", format!("{text}; if edges mean something both ways, {both}")),
             false => note("no-senders", text),
         });
     }
+}
+
+/// How many nodes no message reaches.
+fn receive_nothing(graph: &Graph, direction: Direction) -> usize {
+    let alone =
+        |graph: &Graph, node: usize| graph.in_neighbours(node).iter().all(|&sender| sender as usize == node);
+    let turned = (direction != Direction::In).then(|| graph.transpose());
+    let hears_nothing = |&node: &usize| match (&turned, direction) {
+        (Some(turned), Direction::Both) => alone(graph, node) && alone(turned, node),
+        (Some(turned), _) => alone(turned, node),
+        (None, _) => alone(graph, node),
+    };
+    (0..graph.nodes()).filter(hears_nothing).count()
 }
 
 /// Whether a text is written as an e-mail address is.

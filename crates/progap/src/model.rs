@@ -83,15 +83,6 @@ impl Model {
         }
     }
 
-    /// The number of parameters.
-    pub fn parameter_count(&self) -> usize {
-        match self {
-            Model::Views(views) => views.parameter_count(),
-            Model::Network(network) => network.parameter_count(),
-            Model::Sage(sage) => sage.parameter_count(),
-        }
-    }
-
     /// Whether every parameter, and every statistic of a norm, is a finite number.
     pub fn is_finite(&self) -> bool {
         let state = match self {

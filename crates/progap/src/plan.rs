@@ -281,6 +281,9 @@ pub(crate) fn sums(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
     let mut queries = Queries::default();
     let aggregation = vault::aggregation(Event::gaussian(sensitivity, sensitivity)?);
     queries.add(aggregation, method::aggregations(settings) as u64);
+    if vault::asks_for_counts(settings) {
+        queries.add(vault::class_count()?, 1);
+    }
     if settings.level == Level::Node {
         let batches = Batches::new(settings, sizes)?;
         let noise = settings.gradient_noise_ratio * settings.clip;
@@ -372,7 +375,8 @@ pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u6
     let nodes = method::aggregations(settings).saturating_mul(sizes.nodes);
     let aggregates = nodes.saturating_mul(widest);
     let parameters = most_parameters(settings, sizes);
-    Ok((aggregates as u64).saturating_add(steps.saturating_mul(parameters)))
+    let counts = if vault::asks_for_counts(settings) { sizes.classes as u64 } else { 0 };
+    Ok((aggregates as u64).saturating_add(counts).saturating_add(steps.saturating_mul(parameters)))
 }
 
 /// More parameters than any model of these settings has.

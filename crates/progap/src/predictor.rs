@@ -97,6 +97,16 @@ impl Predictor {
         Predictor { links, stage, aggregates, widths, temperature: None }
     }
 
+    /// The aggregates that some model reads.
+    pub fn aggregates_read(&self) -> impl Iterator<Item = usize> {
+        let read = |index| {
+            self.links
+                .iter()
+                .any(|link| link.reads.iter().flatten().any(|&reads| reads == Reads::Aggregate(index)))
+        };
+        (0..self.widths.len()).filter(move |&index| read(index))
+    }
+
     /// The model that classifies.
     pub fn last(&self) -> Result<&Link> {
         self.links.last().ok_or(NO_MODEL)

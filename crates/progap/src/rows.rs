@@ -57,6 +57,8 @@ pub enum Message<'a> {
         maker: Maker<'a>,
         /// The values of each node.
         width: usize,
+        /// Whether they are sent against the direction of edges.
+        back: bool,
     },
 }
 
@@ -174,7 +176,7 @@ impl Rows {
         message: Message<'_>,
         aggregates: &Aggregates,
     ) -> Result<Vec<f32>> {
-        if let Message::Made { maker, width } = message {
+        if let Message::Made { maker, width, .. } = message {
             let mut values = maker.0(nodes.clone())?;
             if values.len() != nodes.len() * width {
                 return Err(Error::Contradiction("every node sends one message"));

@@ -172,11 +172,6 @@ impl Views {
         &self.shape
     }
 
-    /// The number of parameters.
-    pub fn parameter_count(&self) -> usize {
-        self.shape.parameter_count().unwrap_or(0)
-    }
-
     /// Whether every parameter is a finite number, and every unit one that can be divided by.
     pub fn is_finite(&self) -> bool {
         let finite = |model: &Softmax| {

@@ -1,4 +1,4 @@
-//! Every method on the same rails: trained, stopped, resumed, verified, asked.
+//! Every method on the same training loop: trained, stopped, resumed, verified, asked.
 
 mod common;
 

@@ -3,7 +3,7 @@
 use progap::assessment::wilson_interval;
 use progap::cost::Cost;
 use progap::method::catalogue;
-use progap::method::trainer::EpochRecord;
+use progap::method::history::EpochRecord;
 use progap::release::{self, Mechanism};
 use progap::{Level, Release};
 use progap_graph::{Dataset, Part, summary};

@@ -242,6 +242,7 @@ pub fn load(name: &str, data_dir: &Path, options: &LoadOptions) -> Result<Datase
             prepare::prepare_as_published(ogbn::read(folder_of(&paths))?, min_count, options.seed)?
         }
     };
+    options.expect_weights(&dataset)?;
     options.direction.apply(dataset.named(entry.name))
 }
 

@@ -1,7 +1,7 @@
 //! Edge lists: a line for each edge with two ids, as SNAP and many others publish graphs, beside a list of labels.
 //!
-//! Lines that begin with `#`, `%` or `//` are comments; ids are separated by blanks, tabs, commas or semicolons, and what
-//! follows the second one is not read. The list of labels has an id and a label in each line. Nodes are those of either
+//! Lines that begin with `#`, `%` or `//` are comments; ids are separated by blanks, tabs, commas or semicolons. What
+//! follows the second one is the weight of the edge where weights are asked for, and else not read. The list of labels has an id and a label in each line. Nodes are those of either
 //! list: one without a label is [`UNLABELLED`](crate::UNLABELLED). There are no features.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Described, LoadOptions, has_ending, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, room};
+use crate::{Place, Problem, Result, room, weights};
 
 /// No line is longer.
 const MAX_LINE: u64 = 1 << 20;
@@ -67,9 +67,15 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
     })
 }
 
-type Pair = (String, String, u64);
+/// Two fields of a line, what follows them, and the number of the line.
+struct Pair {
+    first: String,
+    second: String,
+    third: Option<String>,
+    row: u64,
+}
 
-/// The first two fields of every line that is no comment, with its number.
+/// The first fields of every line that is no comment.
 fn read_pairs(reader: impl Read) -> Result<Vec<Pair>> {
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let (mut pairs, mut line, mut row) = (Vec::new(), Vec::new(), 0u64);
@@ -102,7 +108,8 @@ fn read_pairs(reader: impl Read) -> Result<Vec<Pair>> {
         if pairs.is_empty() && is_header(first, second) {
             continue;
         }
-        room::push(&mut pairs, (first.to_string(), second.to_string(), row))?;
+        let [first, second] = [first, second].map(String::from);
+        room::push(&mut pairs, Pair { first, second, third: fields.next().map(String::from), row })?;
     }
     Ok(pairs)
 }
@@ -122,21 +129,43 @@ fn is_header(first: &str, second: &str) -> bool {
 fn assemble(labels: &[Pair], edges: &[Pair], options: &LoadOptions) -> Result<Described> {
     let mut label_of: HashMap<&str, (&str, u64)> = HashMap::with_capacity(labels.len());
     let mut order: Vec<&str> = Vec::new();
-    for (id, label, row) in labels {
+    for Pair { first: id, second: label, row, .. } in labels {
         if let Some((_, first_row)) = label_of.insert(id, (label, *row)) {
             return Err(Problem::DuplicateNode { id: id.clone(), first_row }.at(Place::Row(*row)));
         }
         order.push(id);
     }
     let mut seen: std::collections::HashSet<&str> = order.iter().copied().collect();
-    for id in edges.iter().flat_map(|(source, target, _)| [source.as_str(), target.as_str()]) {
+    for id in edges.iter().flat_map(|pair| [pair.first.as_str(), pair.second.as_str()]) {
         if seen.insert(id) {
             order.push(id);
         }
     }
     let rows = order.into_iter().map(|id| vec![id, label_of.get(id).map_or("", |(label, _)| label)]);
     let nodes = table::text(&["id", "label"], rows)?;
-    let pairs = edges.iter().map(|(source, target, _)| vec![source.as_str(), target.as_str()]);
-    let edges = table::text(&["source", "target"], pairs)?;
+    if options.weights.is_some() {
+        edges.iter().try_for_each(check_weight)?;
+    }
+    // Weights that not every line has are no weights.
+    let weighted = edges.iter().all(|pair| pair.third.is_some());
+    let names = ["source", "target", "weight"];
+    let pairs = edges.iter().map(|pair| {
+        let ends = [pair.first.as_str(), pair.second.as_str()].into_iter();
+        ends.chain(pair.third.as_deref().filter(|_| weighted)).collect()
+    });
+    let edges = table::text(&names[..if weighted { 3 } else { 2 }], pairs)?;
     table::describe_text(&nodes, &edges, options)
+}
+
+/// Whether the third field is a weight; the table that is made of the list knows no lines.
+fn check_weight(pair: &Pair) -> Result<()> {
+    let problem = match pair.third.as_deref().map(|text| (text, text.parse())) {
+        None => Problem::EmptyCell,
+        Some((text, Err(_))) => Problem::NotANumber(text.into()),
+        Some((_, Ok(value))) => match weights::checked(value) {
+            Ok(_) => return Ok(()),
+            Err(problem) => problem,
+        },
+    };
+    Err(problem.at(Place::Cell { row: pair.row, column: "weight".into() }))
 }

@@ -27,20 +27,23 @@ pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
 
 /// Reads a file's content.
 pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
-    let Parsed { keys, nodes, edges, undirected } = parse(text)?;
+    let Parsed { keys, edge_keys, nodes, edges, undirected } = parse(text)?;
     let mut names = vec!["id".to_string()];
     names.extend(keys.iter().map(|key| key.name.clone()));
     let header: Vec<&str> = names.iter().map(String::as_str).collect();
     let rows = nodes.iter().map(|node| {
-        let values = (0..keys.len()).map(|at| match node.values.get(&at) {
-            Some(value) => value.as_str(),
-            None => keys[at].default.as_deref().unwrap_or(""),
-        });
+        let values = (0..keys.len()).map(|at| value(&node.values, at, &keys));
         std::iter::once(node.id.as_str()).chain(values).collect::<Vec<&str>>()
     });
     let node_table = table::text(&header, rows)?;
-    let pairs = edges.iter().map(|(source, target)| vec![source.as_str(), target.as_str()]);
-    let edge_table = table::text(&["source", "target"], pairs)?;
+    let weight = super::edge_attribute(options, |name| edge_keys.iter().any(|key| key.name == name));
+    let weight = weight.and_then(|weight| edge_keys.iter().position(|key| key.name == weight));
+    let pairs = edges.iter().map(|edge| {
+        let ends = [edge.source.as_str(), edge.target.as_str()].into_iter();
+        ends.chain(weight.map(|at| edge.value(at, &edge_keys))).collect()
+    });
+    let names = ["source", "target", "weight"];
+    let edge_table = table::text(&names[..if weight.is_some() { 3 } else { 2 }], pairs)?;
     let described = table::describe_text(&node_table, &edge_table, options)?;
     if !undirected {
         return Ok(described);
@@ -60,19 +63,39 @@ struct Node {
     values: HashMap<usize, String>,
 }
 
+struct Edge {
+    source: String,
+    target: String,
+    values: HashMap<usize, String>,
+}
+
+impl Edge {
+    fn value<'a>(&'a self, at: usize, keys: &'a [Key]) -> &'a str {
+        value(&self.values, at, keys)
+    }
+}
+
+/// What stands under a key, or its default.
+fn value<'a>(values: &'a HashMap<usize, String>, at: usize, keys: &'a [Key]) -> &'a str {
+    values.get(&at).or(keys[at].default.as_ref()).map_or("", String::as_str)
+}
+
 struct Parsed {
     keys: Vec<Key>,
+    edge_keys: Vec<Key>,
     nodes: Vec<Node>,
-    edges: Vec<(String, String)>,
+    edges: Vec<Edge>,
     undirected: bool,
 }
 
 fn parse(text: &str) -> Result<Parsed> {
     let mut reader = Reader::new(text);
-    let mut parsed = Parsed { keys: vec![], nodes: vec![], edges: vec![], undirected: false };
+    let mut parsed =
+        Parsed { keys: vec![], edge_keys: vec![], nodes: vec![], edges: vec![], undirected: false };
     let mut position: HashMap<String, usize> = HashMap::new();
+    let mut edge_position: HashMap<String, usize> = HashMap::new();
     let mut open: Vec<String> = vec![];
-    let (mut in_node, mut in_key, mut value_of) = (false, None, None);
+    let (mut in_node, mut in_edge, mut in_key, mut value_of) = (false, false, None, None);
     while let Some(tag) = reader.next()? {
         let row = reader.row();
         let missing = |what: &str| {
@@ -82,6 +105,9 @@ fn parse(text: &str) -> Result<Parsed> {
             Tag::Text(text) => {
                 if let (Some(at), Some(node)) = (value_of, parsed.nodes.last_mut().filter(|_| in_node)) {
                     node.values.entry(at).or_default().push_str(text.trim());
+                } else if let (Some(at), Some(edge)) = (value_of, parsed.edges.last_mut().filter(|_| in_edge))
+                {
+                    edge.values.entry(at).or_default().push_str(text.trim());
                 } else if let (Some(at), Some("default")) = (in_key, open.last().map(String::as_str)) {
                     let key: &mut Key = &mut parsed.keys[at];
                     key.default.get_or_insert_with(String::new).push_str(text.trim());
@@ -104,6 +130,13 @@ fn parse(text: &str) -> Result<Parsed> {
                         in_key = Some(parsed.keys.len()).filter(|_| !closed);
                         parsed.keys.push(Key { id, name, default: None });
                     }
+                    // Of the keys of edges those with a default are rare: it is not read.
+                    "key" if get("for").as_deref() == Some("edge") && parsed.edge_keys.len() < MAX_KEYS => {
+                        let id = get("id").ok_or_else(|| missing("id of a key"))?;
+                        let name = get("attr.name").unwrap_or_else(|| id.clone());
+                        edge_position.insert(id.clone(), parsed.edge_keys.len());
+                        parsed.edge_keys.push(Key { id, name, default: None });
+                    }
                     "graph" if open.iter().all(|name| name != "graph") => {
                         parsed.undirected = get("edgedefault").as_deref() == Some("undirected");
                     }
@@ -119,7 +152,12 @@ fn parse(text: &str) -> Result<Parsed> {
                     "edge" => {
                         let source = get("source").ok_or_else(|| missing("source of an edge"))?;
                         let target = get("target").ok_or_else(|| missing("target of an edge"))?;
-                        room::push(&mut parsed.edges, (source, target))?;
+                        room::push(&mut parsed.edges, Edge { source, target, values: HashMap::new() })?;
+                        in_edge = !closed;
+                    }
+                    "data" if in_edge => {
+                        let key = get("key").ok_or_else(|| missing("key of a value"))?;
+                        value_of = edge_position.get(&key).copied().filter(|_| !closed);
                     }
                     _ => {}
                 }
@@ -134,6 +172,7 @@ fn parse(text: &str) -> Result<Parsed> {
                 }
                 match name.as_str() {
                     "node" => in_node = false,
+                    "edge" => in_edge = false,
                     "data" => value_of = None,
                     "key" => in_key = None,
                     _ => {}

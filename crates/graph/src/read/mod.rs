@@ -34,6 +34,9 @@ pub struct LoadOptions {
     pub source_column: Option<String>,
     /// The name of the target column of an edge table; `target` if not given.
     pub target_column: Option<String>,
+    /// Where the weights of edges stand: a column of an edge table, an attribute of edges, an array; the usual name `weight` stands for
+    /// all names that are known. Without it every edge is as good as any other.
+    pub weights: Option<String>,
     /// Number columns of a node table that are categories all the same.
     pub categorical: Vec<String>,
     /// What else is known of the columns of a node table.
@@ -67,6 +70,22 @@ pub enum Direction {
 }
 
 impl LoadOptions {
+    /// What is known of an archive of arrays, weights included.
+    fn of_arrays(&self) -> NpzOptions {
+        NpzOptions { weights: self.weights.clone(), ..self.npz.clone() }
+    }
+
+    /// Refuses weights that were asked for and are not there.
+    pub(crate) fn expect_weights(&self, dataset: &Dataset) -> Result<()> {
+        match self.weights.is_some() && dataset.graph().weights().is_none() {
+            false => Ok(()),
+            true => {
+                let message = "there are no weights of edges in this data; leave them out".to_string();
+                Err(Problem::Invalid(message).into())
+            }
+        }
+    }
+
     /// Refuses the names of columns where there is no table that has them; `label` says whether the label is
     /// chosen by name all the same.
     pub(crate) fn expect_no_columns(&self, label: bool) -> Result<()> {
@@ -128,6 +147,7 @@ pub fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Resul
 /// Names the data set after its path where it has no name, and takes the user's word on directions and units.
 fn finish(described: Described, path: &Path, options: &LoadOptions) -> Result<Described> {
     let Described { dataset, columns } = described;
+    options.expect_weights(&dataset).in_file(path)?;
     let named = if dataset.name().is_empty() { dataset.named(name_of(path)) } else { dataset };
     let named = if options.unscaled { named.unscaled() } else { named };
     Ok(Described { dataset: options.direction.apply(named).in_file(path)?, columns })
@@ -194,7 +214,7 @@ fn read_folder(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     } else if ogbn::find(path).is_some() {
         ogbn::read_with_split(path)
     } else if npz::find_pair(path)?.is_some() {
-        npz::read_with(path, &options.npz)
+        npz::read_with(path, &options.of_arrays())
     } else {
         Err(Problem::NotRecognised("the folder holds no files that belong together".into()).in_file(path))
     }
@@ -202,7 +222,7 @@ fn read_folder(path: &Path, options: &LoadOptions) -> Result<Dataset> {
 
 fn read_file(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     if has_ending(path, "npz") {
-        return npz::read_with(path, &options.npz);
+        return npz::read_with(path, &options.of_arrays());
     }
     if has_ending(path, store::EXTENSION) || starts_as_ours(path)? {
         return store::open(path);
@@ -225,4 +245,11 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 fn name_of(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(&name).to_string()
+}
+
+/// The attribute of edges that holds their weights, of which a function says whether there is one: the one that is asked for, else one
+/// that looks like it.
+fn edge_attribute(options: &LoadOptions, is_there: impl Fn(&str) -> bool) -> Option<&str> {
+    let known = ["weight", "weights", "edge_weight"].into_iter();
+    options.weights.as_deref().into_iter().chain(known).find(|name| is_there(name))
 }

@@ -43,7 +43,16 @@ pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
     let nodes = cells("nodes", &document.nodes, &names, false)?;
     let edges = cells("edges", &document.edges, &["source", "target"], true)?;
     let node_table = table::text(&names, nodes.iter().map(|row| borrowed(row)))?;
-    let edge_table = table::text(&["source", "target"], edges.iter().map(|row| borrowed(row)))?;
+    let mut edges = edges;
+    let weight =
+        super::edge_attribute(options, |name| document.edges.iter().any(|edge| edge.contains_key(name)));
+    let mut names = vec!["source", "target"];
+    if let Some(weight) = weight {
+        names.push("weight");
+        let weights = cells("edges", &document.edges, &[weight], false)?;
+        edges.iter_mut().zip(weights).for_each(|(row, weight)| row.extend(weight));
+    }
+    let edge_table = table::text(&names, edges.iter().map(|row| borrowed(row)))?;
     let described = table::describe_text(&node_table, &edge_table, options)?;
     if document.directed {
         return Ok(described);

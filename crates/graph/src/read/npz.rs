@@ -9,6 +9,7 @@
 //! | `labelled` | a mask of the nodes whose label is known; optional | `labeled` |
 //! | `x` | features, one row per node; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent) | `features`, `feat`, `node_features`; sparse `attr_...`, `attr_matrix....` |
 //! | `edge_index` | 2 x E: sources in row 0, targets in row 1; or as sparse rows `adj_indptr`, `adj_indices` (row = source, column = target) and perhaps `adj_data` (0 = no edge), `adj_shape` | `edges` (E x 2); sparse `adj_matrix....` |
+//! | `edge_weight` | the weight of each edge of a list, from 0 to 1, read where it is asked for; of sparse rows that is `adj_data` | `edge_weights`, `weights`, `weight` |
 //! | `train_mask`, `val_mask`, `test_mask` | a split, or several, one in each row or column; optional | `..._masks`; lists of nodes `train_idx`, `valid_idx`, `test_idx` |
 //! | `class_names`, `feature_names`, `node_ids` | names; optional | |
 //! | `number_columns` | which features are in a unit of their own, as our own writer says it; where absent, the columns of `x` that hold more than 0 and 1 | |
@@ -24,6 +25,7 @@ mod adjacency;
 mod archive;
 mod layout;
 mod split;
+mod weights;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -49,6 +51,8 @@ pub struct NpzOptions {
     pub arrays: ArrayNames,
     /// The number of the split, from 0, where there are several.
     pub mask: Option<usize>,
+    /// The array of weights, see [`LoadOptions::weights`](super::LoadOptions::weights); those of sparse rows are their entries.
+    pub weights: Option<String>,
 }
 
 /// Reads a data set from an `.npz` file, or from a folder with an adjacency matrix and a file about its nodes.
@@ -62,7 +66,10 @@ pub fn read_with(path: &Path, options: &NpzOptions) -> Result<Dataset> {
         let pair = find_pair(path)?.ok_or_else(|| {
             Problem::NotRecognised("a folder without adj.npz and one other .npz".into()).in_file(path)
         })?;
-        let graph = read_adjacency(&pair.adjacency)?;
+        let archive = open(&pair.adjacency)?;
+        let weights = options.weights.is_some();
+        let graph = Archive::new(archive).and_then(|mut archive| scipy_adjacency(&mut archive, weights));
+        let graph = graph.in_file(&pair.adjacency)?;
         read_nodes(&mut Archive::new(open(&pair.nodes)?).in_file(&pair.nodes)?, Some(graph), options)
             .in_file(&pair.nodes)?
             .0
@@ -100,7 +107,7 @@ pub fn read_adjacency(path: &Path) -> Result<Graph> {
 
 /// [`read_adjacency`] from the bytes of the archive.
 pub fn read_adjacency_from(reader: impl Read + Seek) -> Result<Graph> {
-    scipy_adjacency(&mut Archive::new(reader)?)
+    scipy_adjacency(&mut Archive::new(reader)?, false)
 }
 
 /// A folder's adjacency matrix and the file about its nodes.
@@ -167,7 +174,7 @@ fn read_nodes<R: Read + Seek>(
     };
     drop(numbers);
     let graph = match graph {
-        None => read_edges(archive, &layout, nodes)?,
+        None => read_edges(archive, &layout, nodes, options.weights.as_deref())?,
         Some(_) if layout.edges.is_some() || layout.sparse_edges.is_some() => {
             let message = "there are edges here and in the adjacency matrix beside it".into();
             return Err(Problem::Invalid(message).into());
@@ -310,7 +317,12 @@ fn read_offsets<R: Read + Seek>(archive: &mut Archive<R>, key: &str, rows: Optio
     Ok(offsets)
 }
 
-fn read_edges<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: u64) -> Result<Graph> {
+fn read_edges<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    layout: &Layout,
+    nodes: u64,
+    weights: Option<&str>,
+) -> Result<Graph> {
     match (&layout.edges, &layout.sparse_edges) {
         (Some(_), Some(sparse)) => {
             let message = "there are edges both as a list and as sparse rows".into();
@@ -328,13 +340,21 @@ fn read_edges<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: 
                 return Err(array.error(Problem::Invalid(message)));
             }
             let ends = array.indices(nodes)?;
-            if pairs {
-                let (sources, targets): (Vec<u32>, Vec<u32>) =
-                    ends.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
-                return Graph::from_edges(nodes as usize, &sources, &targets);
+            let turned: (Vec<u32>, Vec<u32>);
+            let (sources, targets) = if pairs {
+                turned = ends.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+                (&turned.0[..], &turned.1[..])
+            } else {
+                ends.split_at(ends.len() / 2)
+            };
+            match weights {
+                None => Graph::from_edges(nodes as usize, sources, targets),
+                Some(name) => {
+                    let key = weights::beside_a_list(archive, name)?;
+                    let weights = weights::read(archive, &key, sources.len())?;
+                    Graph::from_weighted_edges(nodes as usize, sources, targets, &weights)
+                }
             }
-            let (sources, targets) = ends.split_at(ends.len() / 2);
-            Graph::from_edges(nodes as usize, sources, targets)
         }
         (None, Some(prefix)) => {
             let key = |part: &str| format!("{prefix}{part}");
@@ -344,7 +364,10 @@ fn read_edges<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: 
             }
             let (indptr, indices, data) = (key("indptr"), key("indices"), key("data"));
             let keys = Keys { indptr: &indptr, indices: &indices, data: &data };
-            Ok(by_receiver(read_rows(archive, keys, nodes)?))
+            match weights {
+                None => Ok(by_receiver(read_rows(archive, keys, nodes)?)),
+                Some(_) => weights::read_rows(archive, keys, nodes, true),
+            }
         }
         (None, None) => {
             Err(archive.missing("array \"edge_index\" of edges, and no sparse rows \"adj_indptr\" either"))

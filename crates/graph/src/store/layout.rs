@@ -18,8 +18,10 @@ pub(super) const MAGIC: [u8; 8] = *b"\x89PROGAP\n";
 pub(super) const PLAIN: u32 = 1;
 /// The version of files in which labels are missing or columns have a unit of their own.
 pub(super) const OWN_DATA: u32 = 2;
+/// The version of files whose edges have weights.
+pub(super) const WEIGHTED: u32 = 3;
 /// The version of files with features in half precision.
-pub(super) const HALF: u32 = 3;
+pub(super) const HALF: u32 = 4;
 const HEADER: usize = 64;
 const ENTRY: usize = 48;
 const NAME: usize = 16;

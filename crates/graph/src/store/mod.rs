@@ -6,7 +6,7 @@
 //! | bytes | header |
 //! |---|---|
 //! | 0..8 | the magic `89 50 52 4F 47 41 50 0A` (`\x89PROGAP\n`) |
-//! | 8..12 | version: 1, or 2 where a label is missing or a column has a unit of its own, or 3 where features are in half precision |
+//! | 8..12 | version: 1, 2 where a label is missing or a column has a unit of its own, 3 where edges have weights, or 4 where features are in half precision |
 //! | 12..16 | number of sections |
 //! | 16..24 | length of the file |
 //! | 24..32 | XXH3-64 of bytes 0..24 followed by the section table |
@@ -21,7 +21,8 @@
 //! | 40..48 | zero |
 //!
 //! Sections: `meta` (JSON: name, class and feature names, number of feature columns, columns of numbers in units of
-//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver; `labels` (u32, 4294967295 where there is none); `x_dense` (f32), `x_half` (f16) or `x_offsets` (u64), `x_columns`
+//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver, with `weights` (f32) where edges have them; `labels` (u32, 4294967295 where there is none);
+//! `x_dense` (f32), `x_half` (f16) or `x_offsets` (u64), `x_columns`
 //! (u32) and, unless all values are 1, `x_values` (f32); optionally `split` (u8) and `ids` (i64) or `id_bytes`
 //! and `id_offsets` (u64).
 //!
@@ -135,6 +136,7 @@ fn write_with(dataset: &Dataset, columns: usize, features: Vec<Section<'_>>, pat
         Section::new("senders", bytes(dataset.graph().senders())),
         Section::new("labels", bytes(dataset.labels())),
     ];
+    sections.extend(dataset.graph().weights().map(|weights| Section::new("weights", bytes(weights))));
     sections.extend(features);
     sections.extend(dataset.split().map(|split| Section::new("split", split.codes())));
     match dataset.node_ids() {
@@ -147,10 +149,11 @@ fn write_with(dataset: &Dataset, columns: usize, features: Vec<Section<'_>>, pat
     }
     let mut file = AtomicFile::create(path)?;
     let plain = dataset.numbers().is_empty() && dataset.labelled() == dataset.nodes();
-    let version = match (half, plain) {
-        (true, _) => layout::HALF,
-        (false, true) => layout::PLAIN,
-        (false, false) => layout::OWN_DATA,
+    let version = match (half, dataset.graph().weights(), plain) {
+        (true, ..) => layout::HALF,
+        (false, Some(_), _) => layout::WEIGHTED,
+        (false, None, true) => layout::PLAIN,
+        (false, None, false) => layout::OWN_DATA,
     };
     let written = layout::write(version, &sections, &mut file).and_then(|()| file.flush());
     written.in_file(path)?;
@@ -205,6 +208,14 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
     let meta: Meta = serde_json::from_slice(sections.bytes("meta")?)
         .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))?;
     let graph = Graph::from_rows(sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?)?;
+    let graph = match sections.optional::<f32>("weights")? {
+        Some(_) if sections.version < layout::WEIGHTED => {
+            let problem = Problem::Corrupt("it holds more than files of its version can".into());
+            return Err(problem.at(Place::Key("weights".into())));
+        }
+        Some(weights) => graph.with_weights(weights)?,
+        None => graph,
+    };
     let labels = sections.required::<u32>("labels")?;
     let needs_newer = !meta.numbers.is_empty() || labels.contains(&UNLABELLED);
     if needs_newer && sections.version < layout::OWN_DATA {

@@ -60,7 +60,7 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
 
     // Graphs are kept by receiver. An undirected one reads the same by sender.
     let turned;
-    let by_sender = if dataset.graph().is_undirected() {
+    let by_sender = if dataset.graph().is_undirected() && dataset.graph().weights().is_none() {
         dataset.graph()
     } else {
         turned = dataset.graph().transpose();
@@ -68,6 +68,9 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
     };
     archive.offsets("adj_indptr", by_sender.offsets())?;
     archive.indices("adj_indices", by_sender.senders(), nodes)?;
+    if let Some(weights) = by_sender.weights() {
+        archive.array("adj_data", &[weights.len()], weights.iter().copied())?;
+    }
 
     match dataset.features() {
         Features::Dense { columns, values } => {

@@ -10,6 +10,7 @@
 //! Running estimates move by a tenth towards the batch's mean and unbiased variance.
 
 use crate::kernel::tile::deviations;
+use crate::train::together::{read_f64, write_f64};
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 use crate::layer::norm::NormLayer;
 use crate::layout::Tensor;
@@ -115,6 +116,20 @@ impl Moments {
             within: zeros(),
             block: std::array::from_fn(|_| vec![0.0; columns]),
         }
+    }
+
+    /// For another process.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        write_f64(&[self.count], out);
+        [&self.means, &self.means_squared, &self.within].into_iter().for_each(|sums| write_f64(sums, out));
+    }
+
+    /// What another process wrote.
+    pub fn read(&mut self, from: &mut &[u8]) -> Option<()> {
+        read_f64(std::slice::from_mut(&mut self.count), from)?;
+        [&mut self.means, &mut self.means_squared, &mut self.within]
+            .into_iter()
+            .try_for_each(|sums| read_f64(sums, from))
     }
 
     /// Adds a block of rows, by their deviations from its first row: for `n` rows these are at most `sqrt n` times as large as

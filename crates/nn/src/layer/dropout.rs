@@ -13,14 +13,17 @@ pub(crate) struct Mask {
     /// A value is dropped if its hash is below this.
     threshold: u32,
     scale: f32,
+    /// Added to the number of each row.
+    numbered_from: u32,
 }
 
 impl Mask {
-    pub fn new(rate: f32, seed: u64, layer: usize) -> Self {
+    pub fn new(rate: f32, seed: u64, layer: usize, numbered_from: u32) -> Self {
         let mixed =
             (seed ^ (layer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let key = (mixed ^ (mixed >> 32)) as u32;
-        Mask { key, threshold: (f64::from(rate) * 4_294_967_296.0) as u32, scale: 1.0 / (1.0 - rate) }
+        let threshold = (f64::from(rate) * 4_294_967_296.0) as u32;
+        Mask { key, threshold, scale: 1.0 / (1.0 - rate), numbered_from }
     }
 }
 
@@ -36,7 +39,7 @@ vectorised! {
     /// Applies the mask to `width` values of each row; rows start `stride` apart.
     pub(crate) fn apply<'a>(mask: Mask, rows: &'a [u32], width: usize, values: &'a mut [f32], stride: usize) {
         for (r, &row) in rows.iter().enumerate() {
-            let key = mix(row ^ mask.key);
+            let key = mix(row.wrapping_add(mask.numbered_from) ^ mask.key);
             for (j, value) in values[r * stride..][..width].iter_mut().enumerate() {
                 let kept = mix(key.wrapping_add(j as u32)) >= mask.threshold;
                 *value = if kept { *value * mask.scale } else { 0.0 };
@@ -54,7 +57,7 @@ mod tests {
         let rows: Vec<u32> = (0..10_000).collect();
         let run = |seed, layer| {
             let mut values = vec![1.0f32; 160_000];
-            apply(Mask::new(0.3, seed, layer), &rows, 16, &mut values, 16);
+            apply(Mask::new(0.3, seed, layer, 0), &rows, 16, &mut values, 16);
             values
         };
         let first = run(1, 0);

@@ -33,6 +33,8 @@ pub(crate) struct Ready<'n> {
     pub bias: Vec<f32>,
     /// The step's seed, where there is dropout.
     dropout: Option<u64>,
+    /// Added to the number of a row, as dropout knows it: where rows of several processes are numbered through.
+    pub numbered_from: u32,
     absorbs: bool,
 }
 
@@ -79,6 +81,7 @@ impl<'n> Ready<'n> {
             heads: vec![],
             bias: vec![],
             dropout,
+            numbered_from: 0,
             absorbs,
         }
     }
@@ -185,7 +188,7 @@ impl<'n> Ready<'n> {
     }
 
     fn new_mask(&self, seed: u64, layer: usize) -> Mask {
-        Mask::new(self.network.architecture().dropout, seed, layer)
+        Mask::new(self.network.architecture().dropout, seed, layer, self.numbered_from)
     }
 
     /// The combination of a block of branches that are not concatenated.

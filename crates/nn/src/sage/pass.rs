@@ -106,7 +106,7 @@ impl<'m> Ready<'m> {
 
     fn mask(&self, block: usize) -> Option<Mask> {
         let rate = self.sage.architecture.dropout;
-        self.dropout.filter(|_| rate > 0.0).map(|seed| Mask::new(rate, seed, block))
+        self.dropout.filter(|_| rate > 0.0).map(|seed| Mask::new(rate, seed, block, 0))
     }
 
     fn combination(&self, rows: usize) -> Combination<'_> {

@@ -15,6 +15,7 @@ use crate::network::Network;
 use crate::pass::Ready;
 use crate::train::Passes;
 use crate::train::sink::Sink;
+use crate::train::together::{Part, read_f64, take_u64, write_f64};
 
 /// 2^-30: see the proof at `clipped_sum`.
 const SLACK: f64 = 1.0 / 1_073_741_824.0;
@@ -108,7 +109,7 @@ pub fn sample_norms(network: &Network, batch: Batch<'_>) -> Result<Vec<f64>> {
 }
 
 /// Runs `work` on what is kept of each block; one result per chunk of rows.
-fn per_sample<T: Default + Send>(
+fn per_sample<T: Default + Send + Part>(
     network: &Network,
     batch: Batch<'_>,
     work: impl Fn(&mut T, &mut Kept<'_>) + Sync,
@@ -118,7 +119,7 @@ fn per_sample<T: Default + Send>(
         return Err(Error::BatchNormPerSample);
     }
     let ready = Ready::per_sample(network);
-    let mut passes = Passes::single_of_samples(network, batch.inputs, batch.rows);
+    let mut passes = Passes::single_of_samples(network, batch);
     let mut parts = passes.parts(|| (T::default(), Kept::new(&network.values.layout)));
     passes.run(&ready, &mut parts, |block, (part, kept)| {
         kept.rows = block.rows.len();
@@ -127,7 +128,23 @@ fn per_sample<T: Default + Send>(
         (0..ready.layers).rev().for_each(|layer| block.layer_backward(layer, kept));
         work(part, kept);
     });
-    Ok(parts.into_iter().map(|(part, _)| part).collect())
+    let mut parts: Vec<T> = parts.into_iter().map(|(part, _)| part).collect();
+    passes.gather(&mut parts)?;
+    Ok(parts)
+}
+
+/// Of a chunk; one that is not a process's own comes as long as it is.
+impl Part for Vec<f64> {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend((self.len() as u64).to_le_bytes());
+        write_f64(self, out);
+    }
+
+    fn read(&mut self, from: &mut &[u8]) -> Option<()> {
+        let values = usize::try_from(take_u64(from)?).ok().filter(|&values| values <= from.len() / 8)?;
+        self.resize(values, 0.0);
+        read_f64(self, from)
+    }
 }
 
 /// What a linear layer was given in a block, and the gradient by what it gave.

@@ -9,6 +9,7 @@ use crate::input::{Batch, Input, Inputs, check_rows};
 use crate::loss::{hits, softmax};
 use crate::network::Network;
 use crate::pass::{BLOCK, Block, Ready};
+use crate::train::together;
 
 /// Logits of the given rows: a row of classes for each.
 pub fn logits(network: &Network, inputs: &Inputs<'_>, rows: &[u32]) -> Result<Vec<f32>> {
@@ -40,7 +41,7 @@ fn outputs(network: &Network, inputs: &Inputs<'_>, rows: &[u32], normalised: boo
 /// The share of the batch's rows whose class gets the largest logit (the first of equals).
 pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
     network.check_inputs(batch.inputs)?;
-    if batch.is_empty() {
+    if batch.whole() == 0 {
         return Err(Error::SmallBatch { rows: 0, why: "an accuracy needs at least one row" });
     }
     let classes = network.architecture().classes;
@@ -49,7 +50,12 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
     each_block(network, batch.inputs, batch.rows, correct.par_iter_mut(), |rows, logits, correct| {
         *correct = hits(batch, rows, logits, classes, columns);
     });
-    Ok(correct.iter().sum::<usize>() as f64 / batch.len() as f64)
+    let correct = correct.iter().sum::<usize>();
+    let correct = match &batch.shared {
+        Some(shared) => together::add_up(shared, correct as u64)? as usize,
+        None => correct,
+    };
+    Ok(correct as f64 / batch.whole() as f64)
 }
 
 /// Hands the logits of each block of rows, padded, to `work`, with its item of `out`.

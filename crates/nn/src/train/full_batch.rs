@@ -12,6 +12,7 @@ use crate::network::Network;
 use crate::optim::Optimiser;
 use crate::pass::Ready;
 use crate::train::sink::{Discard, Sums};
+use crate::train::together::Part;
 use crate::train::totals::Totals;
 use crate::train::{EpochStats, Passes, apply};
 
@@ -71,31 +72,33 @@ pub fn gradient(network: &Network, batch: Batch<'_>, seed: u64) -> Result<Gradie
 /// As [`gradient`]; traces of at most `most` values are kept between passes.
 fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize) -> Result<Gradient> {
     network.check_inputs(batch.inputs)?;
-    if batch.is_empty() {
+    let whole = batch.whole();
+    if whole == 0 {
         return Err(Error::SmallBatch { rows: 0, why: "a gradient needs at least one row" });
     }
     let synchronised = network.architecture().norm.mixes_rows();
-    if synchronised && batch.len() < 2 {
+    if synchronised && whole < 2 {
         return Err(Error::SmallBatch { rows: 1, why: "batch normalisation needs two rows in training" });
     }
     let mut statistics = network.values.statistics.clone();
     let mut ready = Ready::training(network, Some(seed));
+    ready.numbered_from = batch.shared.map_or(0, |shared| shared.numbered_from);
     let layers = ready.layers;
     let mut passes = match synchronised {
-        true => Passes::new(network, batch.inputs, batch.rows, most),
-        false => Passes::single(network, batch.inputs, batch.rows),
+        true => Passes::new(network, batch, most),
+        false => Passes::single(network, batch),
     };
     let kept = passes.are_kept();
     for layer in 0..layers {
         ready.advance(layer);
         if synchronised {
-            take_statistics(&mut ready, &mut passes, layer, &mut statistics);
+            take_statistics(&mut ready, &mut passes, layer, &mut statistics)?;
         }
     }
     ready.advance(layers);
 
     let mut parts = passes.parts(|| Sums::new(network));
-    let scale = 1.0 / batch.len() as f32;
+    let scale = 1.0 / whole as f32;
     passes.run(&ready, &mut parts, |block, sums| {
         match kept {
             true => block.rejoin(),
@@ -106,7 +109,8 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
             (0..layers).rev().for_each(|layer| block.layer_backward(layer, sums));
         }
     });
-    let mut totals = Totals::new(network, batch.len());
+    passes.gather(&mut parts)?;
+    let mut totals = Totals::new(network, whole);
     totals.head(&mut ready, &parts);
     for layer in (0..layers).rev() {
         if synchronised {
@@ -122,20 +126,26 @@ fn gradient_keeping(network: &Network, batch: Batch<'_>, seed: u64, most: usize)
                 }
                 block.layer_backward(layer, sums);
             });
+            passes.gather(&mut parts)?;
         }
         totals.layer(&mut ready, &parts, layer);
     }
     totals.others(&parts);
     let tally =
         parts.iter().fold(Default::default(), |tally: crate::loss::Tally, sums| tally.merge(sums.tally));
-    let n = batch.len() as f64;
+    let n = whole as f64;
     let stats = EpochStats { loss: tally.loss / n, accuracy: tally.correct as f64 / n };
     Ok(Gradient { values: network.select_trained(totals.values), stats, statistics })
 }
 
 /// Gives the norms after a layer the mean and variance over the batch, for branches in training; where norms stand after the
 /// join, those of the joined rows, after the last layer.
-fn take_statistics(ready: &mut Ready<'_>, passes: &mut Passes<'_, '_>, layer: usize, statistics: &mut [f32]) {
+fn take_statistics(
+    ready: &mut Ready<'_>,
+    passes: &mut Passes<'_, '_>,
+    layer: usize,
+    statistics: &mut [f32],
+) -> Result<()> {
     let (network, width, kept) = (ready.network, ready.padded_width, passes.are_kept());
     let joined = ready.is_plain(layer);
     let counted: Vec<usize> = match joined {
@@ -161,10 +171,22 @@ fn take_statistics(ready: &mut Ready<'_>, passes: &mut Passes<'_, '_>, layer: us
             moments.add_rows(block.rows.len(), values);
         }
     });
+    passes.gather(&mut parts)?;
     for (k, &part) in counted.iter().enumerate() {
         let i = ready.number(part, layer);
         let running = network.values.layout.running(i);
         take_moments(parts.iter().map(|part| &part[k]), &mut ready.norms[i], running, statistics);
+    }
+    Ok(())
+}
+
+impl Part for Vec<Moments> {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|moments| moments.write(out));
+    }
+
+    fn read(&mut self, from: &mut &[u8]) -> Option<()> {
+        self.iter_mut().try_for_each(|moments| moments.read(from))
     }
 }
 

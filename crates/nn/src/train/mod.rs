@@ -4,16 +4,18 @@ pub(crate) mod clipped;
 pub(crate) mod evaluate;
 pub(crate) mod full_batch;
 pub(crate) mod sink;
+pub(crate) mod together;
 mod totals;
 
 use rayon::prelude::*;
 
 use crate::error::{Result, check_length};
-use crate::input::Inputs;
+use crate::input::{Batch, Inputs};
 use crate::network::Network;
 use crate::optim::Optimiser;
 use crate::pass::{BLOCK, Block, Ready, Scratch, Trace};
 use crate::pool::Lent;
+use together::{Part, Shared};
 
 /// Rows in the smallest chunk worth a thread's attention.
 const CHUNK: usize = 2048;
@@ -29,9 +31,24 @@ pub(crate) fn chunks(rows: &[u32]) -> Vec<&[u32]> {
 
 /// As [`chunks`], where a chunk of `least` rows is worth a thread's attention.
 fn chunks_of(rows: &[u32], least: usize) -> Vec<&[u32]> {
-    let count = rows.len().div_ceil(least).next_power_of_two().min(CHUNKS);
-    let size = rows.len().div_ceil(count).next_multiple_of(BLOCK);
-    rows.chunks(size.max(1)).collect()
+    rows.chunks(size_of_chunks(rows.len(), least)).collect()
+}
+
+/// The rows of every chunk but the last.
+fn size_of_chunks(rows: usize, least: usize) -> usize {
+    let count = rows.div_ceil(least).next_power_of_two().min(CHUNKS);
+    rows.div_ceil(count).next_multiple_of(BLOCK).max(1)
+}
+
+/// The rows of each chunk but the last of a batch that a gradient is taken over. A process that holds some rows of a batch holds whole
+/// chunks of it.
+pub fn chunk_rows(rows: usize) -> usize {
+    size_of_chunks(rows, CHUNK)
+}
+
+/// As [`chunk_rows`], of a batch whose gradients are clipped row by row.
+pub fn sample_chunk_rows(rows: usize) -> usize {
+    size_of_chunks(rows, SAMPLE_CHUNK)
 }
 
 /// Passes over the blocks of some rows. What one pass leaves for the next, the traces, is kept, one for each block, or
@@ -40,51 +57,73 @@ pub(crate) struct Passes<'n, 'a> {
     network: &'n Network,
     inputs: &'a Inputs<'a>,
     rows: &'a [u32],
-    /// Rows in the smallest chunk worth a thread's attention.
-    least: usize,
+    /// Rows in each chunk but the last.
+    size: usize,
+    /// The rows of the batch, and the chunk with which the own rows begin.
+    whole: usize,
+    first: usize,
+    shared: Option<Shared<'a>>,
     kept: Option<Vec<Lent<'n, Trace>>>,
     /// Every second pass over kept traces goes backwards: it starts with what the one before left in cache.
     backwards: bool,
 }
 
 impl<'n, 'a> Passes<'n, 'a> {
-    /// Traces are kept if they have at most `most` values.
-    pub fn new(network: &'n Network, inputs: &'a Inputs<'a>, rows: &'a [u32], most: usize) -> Self {
-        let blocks = rows.len().div_ceil(BLOCK);
-        let fits = blocks * Trace::values(network) <= most;
+    /// Traces are kept if those of the whole batch have at most `most` values.
+    pub fn new(network: &'n Network, batch: Batch<'a>, most: usize) -> Self {
+        let fits = batch.whole().div_ceil(BLOCK) * Trace::values(network) <= most;
+        let blocks = batch.len().div_ceil(BLOCK);
         let kept = fits.then(|| (0..blocks).map(|_| network.trace()).collect());
-        Passes { network, inputs, rows, least: CHUNK, kept, backwards: false }
+        Passes { kept, ..Passes::single(network, batch) }
     }
 
     /// For a single pass.
-    pub fn single(network: &'n Network, inputs: &'a Inputs<'a>, rows: &'a [u32]) -> Self {
-        Passes { network, inputs, rows, least: CHUNK, kept: None, backwards: false }
+    pub fn single(network: &'n Network, batch: Batch<'a>) -> Self {
+        Passes::in_chunks(network, batch, chunk_rows(batch.whole()))
     }
 
     /// For a single pass that takes long for each row: smaller chunks are worth a thread's attention.
-    pub fn single_of_samples(network: &'n Network, inputs: &'a Inputs<'a>, rows: &'a [u32]) -> Self {
-        Passes { least: SAMPLE_CHUNK, ..Passes::single(network, inputs, rows) }
+    pub fn single_of_samples(network: &'n Network, batch: Batch<'a>) -> Self {
+        Passes::in_chunks(network, batch, sample_chunk_rows(batch.whole()))
+    }
+
+    fn in_chunks(network: &'n Network, batch: Batch<'a>, size: usize) -> Self {
+        let (Batch { inputs, rows, shared, .. }, whole) = (batch, batch.whole());
+        let first = shared.map_or(0, |shared| shared.first.div_ceil(size));
+        Passes { network, inputs, rows, size, whole, first, shared, kept: None, backwards: false }
+    }
+
+    /// The own chunks among all.
+    fn own(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.rows.len().div_ceil(self.size)
+    }
+
+    /// Brings the parts of all processes together, where there are several.
+    pub fn gather<P: Part>(&self, parts: &mut [P]) -> Result<()> {
+        match &self.shared {
+            Some(shared) => together::gather(shared, parts, self.own()),
+            None => Ok(()),
+        }
     }
 
     pub fn are_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// One value for each chunk of rows.
+    /// One value for each chunk of the batch.
     pub fn parts<P>(&self, new: impl Fn() -> P) -> Vec<P> {
-        chunks_of(self.rows, self.least).iter().map(|_| new()).collect()
+        (0..self.whole.div_ceil(self.size)).map(|_| new()).collect()
     }
 
-    /// Does `work` on every block, chunks of them in parallel; each chunk has a part of its own.
+    /// Does `work` on every own block, chunks of them in parallel; each chunk has a part of its own.
     pub fn run<P: Send>(
         &mut self,
         ready: &Ready<'_>,
         parts: &mut [P],
         work: impl Fn(&mut Block<'_, 'a>, &mut P) + Sync,
     ) {
-        let (network, inputs, chunks) = (self.network, self.inputs, chunks_of(self.rows, self.least));
-        let size = chunks.first().map_or(1, |chunk| chunk.len().div_ceil(BLOCK));
-        let chunks = chunks.into_par_iter().zip(parts);
+        let (network, inputs, size) = (self.network, self.inputs, self.size.div_ceil(BLOCK));
+        let chunks = self.rows.par_chunks(self.size).zip(&mut parts[self.own()]);
         let Some(traces) = &mut self.kept else {
             return chunks.for_each_init(
                 || (network.scratch(), network.trace()),

@@ -8,6 +8,7 @@ use crate::layout::Layout;
 use crate::loss::{HeadSums, Tally};
 use crate::network::Network;
 use crate::pool::Lent;
+use crate::train::together::{Part, read_f32, read_f64, take_u64, write_f32, write_f64};
 
 /// Takes the gradients of a block of rows.
 pub(crate) trait Sink<'a> {
@@ -53,6 +54,25 @@ impl<'n> Sums<'n> {
         values.reset(layout.sums);
         let bias = vec![0.0; layout.head().outputs_padded];
         Sums { layout, values, bias, radial: 0.0, tally: Tally::default() }
+    }
+}
+
+impl Part for Sums<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        write_f32(&self.values, out);
+        write_f32(&self.bias, out);
+        write_f32(&[self.radial], out);
+        write_f64(&[self.tally.loss], out);
+        out.extend((self.tally.correct as u64).to_le_bytes());
+    }
+
+    fn read(&mut self, from: &mut &[u8]) -> Option<()> {
+        read_f32(&mut self.values, from)?;
+        read_f32(&mut self.bias, from)?;
+        read_f32(std::slice::from_mut(&mut self.radial), from)?;
+        read_f64(std::slice::from_mut(&mut self.tally.loss), from)?;
+        self.tally.correct = take_u64(from)? as usize;
+        Some(())
     }
 }
 

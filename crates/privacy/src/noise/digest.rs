@@ -32,6 +32,14 @@ impl BlockDigest {
         Self::in_four_bytes(integers).unwrap_or_else(|| Self::in_eight_bytes(integers))
     }
 
+    pub(super) fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; 32]) -> Self {
+        BlockDigest(bytes)
+    }
+
     /// Width and length last, where they do not move the integers out of the hash's own blocks: no two lists of integers are
     /// the same bytes, read from their end.
     fn end(mut hasher: blake3::Hasher, width: u8, length: usize) -> Self {

@@ -97,12 +97,14 @@ mod tests {
     fn release(mut pieces: Vec<Vec<Vec<i64>>>) -> Result<Vec<f32>, Error> {
         let gaussian = RoundedGaussian::new(300.0)?;
         let scale = Quantiser::<i16>::new(100)?.scale();
-        let query = Randomness::from_key(RunKey::from_bytes(&[7; 32])).query("sums")?;
+        let query = Randomness::from_key(RunKey::from_bytes(&[7; 72])).query("sums")?;
         let mut noisy = vec![];
         pieces.reverse();
         gaussian.release_pieces(
             (scale, query, 1),
-            |see| pieces.pop().unwrap_or_default().iter_mut().try_for_each(|piece| see(piece)),
+            |see: &mut See<'_, i64, Error>| {
+                pieces.pop().unwrap_or_default().iter_mut().try_for_each(|piece| see(piece))
+            },
             |piece| {
                 noisy.extend(piece.into_parts().0);
                 Ok(())
@@ -116,7 +118,7 @@ mod tests {
         let sums: Vec<i64> = (0..40_000).map(|k| k * k % 1_000).collect();
         let whole = {
             let gaussian = RoundedGaussian::new(300.0).unwrap();
-            let query = Randomness::from_key(RunKey::from_bytes(&[7; 32])).query("sums").unwrap();
+            let query = Randomness::from_key(RunKey::from_bytes(&[7; 72])).query("sums").unwrap();
             gaussian.release_owned(sums.clone(), Quantiser::<i16>::new(100).unwrap().scale(), query, 2)
         };
         let cut = |size: usize| sums.chunks(size).map(<[i64]>::to_vec).collect::<Vec<_>>();

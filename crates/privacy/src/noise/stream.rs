@@ -203,6 +203,11 @@ impl<S: Source> Purpose<S> {
         Stream { source: self.source.clone(), cipher, words: [0; BUFFER], position: BUFFER }
     }
 
+    /// Leaves the next stream to another process.
+    pub(super) fn skip(&mut self) {
+        self.next = self.next.checked_add(1).expect("2^64 streams were opened");
+    }
+
     /// The next `count` streams, for `count` blocks worked on in parallel.
     pub fn streams(&mut self, count: usize) -> Vec<Stream<S>> {
         (0..count).map(|_| self.stream()).collect()

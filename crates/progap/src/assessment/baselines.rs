@@ -5,7 +5,7 @@ use progap_nn::{Design, Evidence, Task};
 
 use super::{Assessment, Metric, Scores};
 use crate::Result;
-use crate::method::trainer::row_weights;
+use crate::method::objective::row_weights;
 use crate::rows::Rows;
 use crate::settings::{ClassWeights, Settings};
 use crate::vault::balanced_weights;

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::release::Release;
 use crate::rows::{Rows, normalise};
+use crate::settings::Direction;
 use crate::{Error, Result};
 
 /// An attack and how it went.
@@ -135,6 +136,13 @@ pub fn link<S: Source>(
             "is what one would have sent in the other's aggregates?",
             &|a, b| {
                 let product = |(number, messages): &(usize, Vec<f32>)| {
+                    // Where messages go against the edges, the receiver is who sent.
+                    let against = match release.config.settings.direction {
+                        Direction::In => false,
+                        Direction::Out => true,
+                        Direction::Both => number % 2 == 1,
+                    };
+                    let (a, b) = if against { (b, a) } else { (a, b) };
                     let aggregate = &predictor.aggregates[*number];
                     let (message, found) =
                         (row(messages, aggregate.width, a), row(&aggregate.values, aggregate.width, b));

@@ -5,6 +5,7 @@ use progap_nn::{Architecture, Batch, Network, Norm, clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{Randomness, Source};
 
+use super::counts;
 use super::evidence::{Claim, Evidence, Trial, toss};
 use crate::method::AuditTarget;
 use crate::plan::{Plan, automatic_delta};
@@ -309,6 +310,7 @@ pub(crate) fn audit_sums(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
             trials.extend(answers.trials(settings, plan, edges, many)?);
         }
     }
+    trials.extend(counts::audit(target)?);
     if settings.level == Level::Node {
         let gradients = Gradients::new(settings, canaries.unwrap_or(GRADIENTS).min(CANARIES))?;
         // A record is protected better than this when it is not always in the batch; here it always is.

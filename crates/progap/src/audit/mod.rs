@@ -19,6 +19,7 @@
 //! in broken mechanisms, which must be found out.
 
 pub mod attack;
+mod counts;
 pub mod evidence;
 pub mod mechanism;
 pub mod response;
@@ -28,12 +29,12 @@ pub mod votes;
 
 pub use evidence::{Claim, Evidence, Finding, Trial, judge};
 
-use progap_graph::Dataset;
+use progap_graph::{Dataset, transform};
 use progap_privacy::noise::Randomness;
 
 use crate::method::Observer;
 use crate::release::Release;
-use crate::settings::Settings;
+use crate::settings::{Direction, Settings};
 use crate::{Error, Result, run};
 use attack::Attack;
 
@@ -54,8 +55,10 @@ impl Auditor<'_> {
     /// # Errors
     /// Settings or data that cannot be trained with.
     pub fn mechanism(&self) -> Result<Vec<Trial>> {
-        let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
-        let plan = run::prepare(dataset, &settings.checked()?)?;
+        let (dataset, canaries) = (self.dataset, self.canaries);
+        let plan = run::prepare(dataset, &self.settings.checked()?)?;
+        // Canaries are put where messages go along the edges: the same mechanism, whichever way they go.
+        let settings = &along_edges(self.settings);
         match settings.seed {
             Some(seed) => {
                 mechanism::audit(dataset, settings, &plan, canaries, || Randomness::from_seed(seed))
@@ -93,7 +96,13 @@ impl Auditor<'_> {
                 self.settings.method
             )));
         }
-        let (dataset, settings, canaries) = (self.dataset, self.settings, self.canaries);
+        let canaries = self.canaries;
+        let settings = &along_edges(self.settings);
+        let turned = match self.settings.direction {
+            Direction::Out => Some(transform::map_graph(self.dataset.clone(), |graph| graph.transpose())?),
+            Direction::In | Direction::Both => None,
+        };
+        let dataset = turned.as_ref().unwrap_or(self.dataset);
         match settings.seed {
             Some(seed) => {
                 training::audit(dataset, settings, canaries, Randomness::from_seed(seed), predict, observer)
@@ -127,6 +136,12 @@ impl Auditor<'_> {
         };
         Ok((links?, attack::membership(release, self.dataset)?))
     }
+}
+
+/// The same settings where messages go against the edges alone: as if they went along them.
+fn along_edges(settings: &Settings) -> Settings {
+    let direction = if settings.direction == Direction::Out { Direction::In } else { settings.direction };
+    Settings { direction, ..settings.clone() }
 }
 
 /// A release in memory only; its files are gone.

@@ -6,7 +6,8 @@ use progap_nn::{Optimiser, SageArchitecture};
 use progap_privacy::Event;
 
 use super::catalogue::Entry;
-use super::trainer::{Objective, StepContext, Trainer};
+use super::objective::{Objective, StepContext};
+use super::trainer::Trainer;
 use super::{AuditTarget, Choice, Fitted, Method, Recipe, rows_and_aggregates, sage};
 use crate::audit::evidence::Trial;
 use crate::audit::subgraph as attack;

@@ -4,7 +4,8 @@
 use progap_nn::{Architecture, Network, Norm, NormPlacement};
 
 use super::catalogue::Entry;
-use super::trainer::{RowObjective, Trainer};
+use super::objective::RowObjective;
+use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::Result;
 use crate::model::{Model, Shape};
@@ -41,8 +42,16 @@ impl Recipe for Gap {
         2
     }
 
+    fn balances_by_counts(&self) -> bool {
+        true
+    }
+
     fn aggregations(&self, settings: &Settings) -> usize {
         settings.depth
+    }
+
+    fn reads_weights(&self) -> bool {
+        true
     }
 
     /// The shape of the encoder (stage 0) and of the classifier (stage 1). As published: last layers are linear and no more,
@@ -88,6 +97,7 @@ impl Recipe for Gap {
         }
         let mut objective = RowObjective::new(&trainer.vault, &aggregates);
         trainer.train(1, begin(1), |_| Ok(()), &mut objective)?;
+        trainer.balance(1, &objective)?;
         let accuracies = trainer.evaluate(&objective)?;
         let mut reads = rows_and_aggregates(settings.depth);
         reads[0] = vec![Reads::Embedding(0)];

@@ -7,7 +7,8 @@ use progap_privacy::noise::Scale;
 use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
-use super::trainer::{RowObjective, Trainer};
+use super::objective::RowObjective;
+use super::trainer::Trainer;
 use super::{AuditTarget, Choice, Fitted, Method, Recipe, architecture};
 use crate::audit::evidence::Trial;
 use crate::audit::votes as attack;

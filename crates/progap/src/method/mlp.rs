@@ -1,7 +1,8 @@
 //! A multi-layer perceptron on the features: no edge is ever touched.
 
 use super::catalogue::Entry;
-use super::trainer::{RowObjective, Trainer};
+use super::objective::RowObjective;
+use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::settings::{Level, Settings};
@@ -41,6 +42,10 @@ impl Recipe for Mlp {
         true
     }
 
+    fn balances_by_counts(&self) -> bool {
+        true
+    }
+
     /// The shape: hidden layers, and a plain last one.
     fn shape(
         &self,
@@ -59,6 +64,7 @@ impl Recipe for Mlp {
         };
         let mut objective = RowObjective::new(&trainer.vault, &none);
         trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+        trainer.balance(0, &objective)?;
         let accuracies = trainer.evaluate(&objective)?;
         Fitted::new(trainer, vec![(0, rows_and_aggregates(0))], vec![], accuracies)
     }

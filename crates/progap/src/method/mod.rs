@@ -2,11 +2,14 @@
 //! [resumable loop](trainer) that all of them share.
 
 pub mod catalogue;
+pub(crate) mod checkpoint;
 mod dp_gnn;
 pub(crate) mod edge_rand;
 mod gap;
+pub mod history;
 mod lpgnet;
 mod mlp;
+pub(crate) mod objective;
 mod progap;
 mod recipe;
 mod registry;
@@ -18,11 +21,12 @@ use std::ops::ControlFlow;
 
 use progap_graph::Dataset;
 
+use history::EpochRecord;
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Norm};
 pub(crate) use recipe::{AuditTarget, Recipe};
 pub use registry::Method;
-use trainer::{Accuracies, EpochRecord, Trainer};
+use trainer::{Accuracies, Trainer};
 
 use crate::Result;
 use crate::calibration;

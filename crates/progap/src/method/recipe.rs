@@ -6,7 +6,8 @@ use progap_privacy::noise::{AnySource, Randomness};
 use progap_privacy::{Event, Unit};
 
 use super::catalogue::Entry;
-use super::trainer::{EpochRecord, Trainer};
+use super::history::EpochRecord;
+use super::trainer::Trainer;
 use super::{Choice, Fitted};
 use crate::audit::evidence::Trial;
 use crate::audit::mechanism;
@@ -108,6 +109,21 @@ pub(crate) trait Recipe: Sync {
 
     /// Whether its guarantee has a delta of zero.
     fn is_pure(&self) -> bool {
+        false
+    }
+
+    /// Whether nodes can receive along edges in both directions, as messages of their own.
+    fn hears_both_ways(&self) -> bool {
+        false
+    }
+
+    /// Whether classes can be balanced at node level, by noisy counts of them.
+    fn balances_by_counts(&self) -> bool {
+        false
+    }
+
+    /// Whether messages can be multiplied with the weights of edges.
+    fn reads_weights(&self) -> bool {
         false
     }
 

@@ -5,7 +5,8 @@ use progap_graph::{Graph, Part};
 use progap_nn::{Batch, Optimiser, SageArchitecture, sage_epoch};
 
 use super::catalogue::Entry;
-use super::trainer::{Objective, StepContext, Trainer, row_weights};
+use super::objective::{Objective, StepContext, row_weights};
+use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, activation, jk, norm, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::propagate::Senders;

@@ -44,7 +44,7 @@ use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
-use crate::method::trainer::EpochRecord;
+use crate::method::history::EpochRecord;
 use crate::method::{self, Fitted};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::{Predictor, aggregate_name};

@@ -13,7 +13,8 @@ use super::folder::{RunFile, RunFolder};
 use super::{metrics, prepare, write_release};
 use crate::cost::{Laps, Stopwatch};
 use crate::method;
-use crate::method::trainer::{CheckpointStore, State, Trainer};
+use crate::method::checkpoint::{CheckpointStore, State};
+use crate::method::trainer::{RunSpec, Trainer};
 use crate::plan::Plan;
 use crate::release::{self, Release};
 use crate::settings::{Level, Messages, Method, Settings};
@@ -96,11 +97,16 @@ fn train_given(
         RunFolder::create(path, RunFile::new(dataset, settings, None, Value::Null, None)?, None)?;
     let stopwatch = Stopwatch::start(false);
     let vault = Vault::new(dataset.clone(), settings, randomness(settings))?;
-    let shape = (dataset.features().columns(), dataset.classes());
     let seed = folder.run.model_seed;
     let mut store = Injected { folder: &mut folder, answers };
     let mut watch = ();
-    let trainer = Trainer::new(vault, settings, &plan, shape, seed, State::default(), &mut store, &mut watch);
+    let trainer = Trainer::new(
+        vault,
+        RunSpec { settings, plan: &plan, seed },
+        State::default(),
+        &mut store,
+        &mut watch,
+    );
     let mut fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::{metrics, prepare_by, random_bytes};
 use crate::assessment::Scores;
-use crate::method::trainer::{CheckpointStore, State, Trainer};
+use crate::method::checkpoint::{CheckpointStore, State};
+use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::{Calibrations, Plan};
 use crate::release::{self, Metrics};
@@ -140,10 +141,9 @@ fn fit(
     randomness: Randomness<AnySource>,
     observer: &mut dyn Observer,
 ) -> Result<Measured> {
-    let shape = (dataset.features().columns(), dataset.classes());
     let vault = Vault::new(dataset.clone(), settings, randomness)?;
     let state = std::mem::take(&mut store.begun);
-    let trainer = Trainer::new(vault, settings, plan, shape, seed, state, &mut store, observer);
+    let trainer = Trainer::new(vault, RunSpec { settings, plan, seed }, state, &mut store, observer);
     let fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     let found = release::assessed(&fitted.predictor, dataset, dataset, Part::Test)?;
     Ok(Measured { metrics: metrics(&fitted, settings), scores: found.and_then(|found| found.scores()) })

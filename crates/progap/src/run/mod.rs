@@ -34,13 +34,13 @@ pub use training::{Trained, Training};
 
 use crate::cost::{Laps, Stopwatch};
 use crate::ledger::{Charge, Ledger};
-use crate::method::trainer::Trainer;
+use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Checked, FromSizes, Level, Settings};
-use crate::vault::Vault;
+use crate::settings::{Checked, Direction, FromSizes, Level, Settings};
+use crate::vault::{Vault, weightless};
 use crate::{Error, Result, delta};
 
 /// Classes beyond which messages with a number for each would be mostly noise, and take much memory.
@@ -134,6 +134,14 @@ fn prepare_by(
         }
     }
     let recipe = settings.method.recipe();
+    if dataset.graph().weights().is_some() && settings.touches_edges() && !recipe.reads_weights() {
+        return Err(weightless(settings));
+    }
+    if settings.direction == Direction::Both && settings.touches_edges() && dataset.graph().is_symmetric() {
+        return Err(Error::Unsuitable(
+            "every edge has an edge back, so that both directions say the same: leave `direction` out".into(),
+        ));
+    }
     let widths = recipe.aggregate_widths(settings, (dataset.features().columns(), dataset.classes()), None);
     if recipe.aggregations(settings) > 0 && widths.iter().any(|&width| width > WIDEST_MESSAGE) {
         return Err(Error::Unsuitable(format!(
@@ -182,7 +190,8 @@ fn run_with(
     let vault = Vault::new(dataset.clone(), &settings, randomness)?;
     laps.lap("preparation");
     let seed = folder.run.model_seed;
-    let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut folder, observer);
+    let trainer =
+        Trainer::new(vault, RunSpec { settings: &settings, plan: &plan, seed }, state, &mut folder, observer);
     let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     let metrics = metrics(&fitted, &settings);

@@ -12,7 +12,8 @@ use crate::assessment::Assessment;
 use crate::error::InFile;
 use crate::files;
 use crate::ledger::{self, Warning};
-use crate::method::trainer::{State, Trainer};
+use crate::method::checkpoint::State;
+use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::Plan;
 use crate::predictor::{Predictor, aggregate_name};
@@ -113,13 +114,18 @@ impl<'t> Training<'t> {
         };
         // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
         rayon::scope(|_| {
-            let shape = (dataset.features().columns(), dataset.classes());
             let vault = Vault::new(dataset.clone(), &settings, randomness)?;
             // As in a folder.
             let mut memory = InMemoryRun::alone();
             memory.watches_training = false;
             let (seed, state) = (run.model_seed, State::default());
-            let trainer = Trainer::new(vault, &settings, &plan, shape, seed, state, &mut memory, observer);
+            let trainer = Trainer::new(
+                vault,
+                RunSpec { settings: &settings, plan: &plan, seed },
+                state,
+                &mut memory,
+                observer,
+            );
             let fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
             let metrics = metrics(&fitted, &settings);
             let statement = release::stated(&settings, &plan, &fitted, &dataset)?;

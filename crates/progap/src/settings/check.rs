@@ -4,7 +4,7 @@ use progap_graph::{Dataset, Graph};
 use serde::Serialize;
 
 use super::declaration::Declaration;
-use super::{Calibration, ClassWeights, Level, Selection, Settings};
+use super::{Calibration, ClassWeights, Direction, Level, Selection, Settings};
 use crate::method::catalogue;
 use crate::plan::PublicSizes;
 use crate::{Error, Result};
@@ -97,14 +97,24 @@ impl Settings {
         if self.unit_from_data && self.level != Level::Edge {
             return Err(Error::Contradiction("the unit is chosen at `level edge` only"));
         }
+        if self.direction == Direction::Both && !self.method.recipe().hears_both_ways() {
+            return Err(Error::Contradiction(
+                "`direction both` belongs to `method views`: use `direction in` or `direction out`, or add the ways back to the data \
+                 with `symmetrise`",
+            ));
+        }
         if self.level == Level::Node && self.selection == Selection::BestValidation {
             return Err(Error::Contradiction(
                 "validation labels are private at node level, so they cannot choose an epoch: keep the last one",
             ));
         }
-        if self.level == Level::Node && self.class_weights == ClassWeights::Balanced {
+        if self.level == Level::Node
+            && self.class_weights == ClassWeights::Balanced
+            && !self.method.recipe().balances_by_counts()
+        {
             return Err(Error::Contradiction(
-                "`class_weights balanced` counts training labels, which are private at node level: leave it out",
+                "`class_weights balanced` counts training labels, which are private at node level, and this method has no noisy counts: \
+                 leave it out, or use `method progap`",
             ));
         }
         if self.level == Level::Node && self.calibration == Calibration::Temperature {

@@ -75,6 +75,18 @@ choices! { "messages",
     }
 }
 
+choices! { "direction",
+    /// Along which edges nodes receive.
+    Direction {
+        /// Those that point to them.
+        In = "in",
+        /// Those that they point to, where edges mean something the other way round, as in citations.
+        Out = "out",
+        /// Both, each with messages and noise of its own; in the method views.
+        Both = "both",
+    }
+}
+
 choices! { "bounding",
     /// How the influence of one sender is bounded at node level.
     Bounding {
@@ -203,6 +215,22 @@ impl DeltaRule {
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub(super) fn is_published(&self) -> bool {
         *self == DeltaRule::Published
+    }
+}
+
+impl Direction {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_in(&self) -> bool {
+        *self == Direction::In
+    }
+
+    pub(super) fn along() -> Direction {
+        Direction::In
+    }
+
+    /// In how many ways messages go, each of them a query of its own.
+    pub fn ways(self) -> usize {
+        if self == Direction::Both { 2 } else { 1 }
     }
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::declaration::{About, Declaration, Need, Scope, SettingType, settings};
 use super::request::{Edge, Node, Unprotected};
 use super::{
-    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, EPSILONS, FromSizes,
-    Level, Messages, Method, Metric, Nonlinearity, Selection,
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, Direction, EPSILONS,
+    FromSizes, Level, Messages, Method, Metric, Nonlinearity, Selection,
 };
 use crate::method;
 
@@ -52,6 +52,10 @@ settings! { for level:
     /// Number of aggregations over the graph
     everywhere depth: usize = 2, MODEL.short('k').within(0.0, 50.0);
 
+    /// Along which edges a node receives
+    #[serde(default = "Direction::along", skip_serializing_if = "Direction::is_in")]
+    everywhere direction: Direction = Direction::In, MODEL.needs(&[USES_EDGES]);
+
     /// What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings
     /// come with the defaults of the method gap
     everywhere messages: Messages = Messages::Embeddings, MODEL.needs(&[SOME_DEPTH]);
@@ -86,6 +90,10 @@ settings! { for level:
     /// Epochs in each stage
     everywhere epochs: usize = if level == Level::Node { 10 } else { 100 },
         TRAINING.words("number of epochs").within(1.0, 1e6);
+
+    /// Epochs over which the loss has to fall: a stage in which it does not, by one in two hundred, stops; 0: no stage does
+    #[serde(default, skip_serializing_if = "never_stops")]
+    everywhere patience: usize = 0, TRAINING.within(0.0, 1e6).needs(&[KNOWN_LOSS]);
 
     /// Expected batch size; at other levels a batch is the whole training set
     node batch_size: usize = 256, TRAINING.within(1.0, 1e9);
@@ -132,8 +140,22 @@ const COSTS: Need = |settings| {
     free.then_some("this run uses no edge, so it costs nothing at `level edge`")
 };
 
+/// A run that reads edges.
+const USES_EDGES: Need = |settings| (!settings.touches_edges()).then_some("this run uses no edge");
+
 /// A run with at least one stage after the first.
 const SOME_DEPTH: Need = |settings| (settings.depth == 0).then_some("it needs a `depth` of at least 1");
+
+/// A run whose losses are no secret.
+const KNOWN_LOSS: Need = |settings| {
+    (settings.level == Level::Node)
+        .then_some("losses are private at `level node`, where the number of steps is part of the guarantee")
+};
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn never_stops(patience: &usize) -> bool {
+    *patience == 0
+}
 
 /// A run in which validation nodes choose.
 const SELECTS: Need = |settings| match (settings.level, settings.selection) {

@@ -18,8 +18,8 @@ use progap_graph::{Dataset, Graph, Part, Preparation};
 pub(crate) use batches::more_epochs;
 pub use check::Checked;
 pub use choices::{
-    Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Level, Messages, Metric,
-    Nonlinearity, Selection,
+    Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Direction, Level, Messages,
+    Metric, Nonlinearity, Selection,
 };
 pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};

@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 use std::ops::Range;
 
-use progap_graph::aggregate;
+use progap_graph::Graph;
+use progap_graph::weighted::{self, WeightedSum};
 use progap_privacy::Event;
 use progap_privacy::noise::{MessageInt, MessageType, Quantiser, RoundedGaussian, SenderBound, choose_scale};
 
@@ -29,7 +30,9 @@ impl Vault {
     /// For every message of networks and aggregates that left this vault before, the result is post-processing of the
     /// Gaussian mechanism with sensitivity `plan.sensitivity` and noise `plan.aggregate_multiplier * plan.sensitivity`
     /// with respect to the vault's unit (docs/privacy.md#units, #sender-weights, #rounding). A node's message depends on
-    /// its own record and on what left the vault before. At level none there is no noise and no guarantee.
+    /// its own record and on what left the vault before. Messages against the direction of edges are at edge level only, where turning
+    /// every edge round turns records into records. An edge with a weight carries at most that share of a message, and a sender's budget
+    /// is that of [`Graph::out_strengths`] (docs/privacy.md#edge-weights). At level none there is no noise and no guarantee.
     ///
     /// # Errors
     /// A query name that was used before: its noise would be used twice.
@@ -44,7 +47,7 @@ impl Vault {
         if self.settings.level == Level::None {
             let messages = self.rows.messages(message, aggregates)?;
             let mut sums = vec![0f32; messages.len()];
-            aggregate::wide_sum(&self.graph, width, &messages, &mut sums)?;
+            weighted::wide_sum(self.along(message)?, width, &messages, &mut sums)?;
             self.record(self.aggregation(plan)?);
             return Ok(sums);
         }
@@ -52,7 +55,7 @@ impl Vault {
         let noise = plan.aggregate_multiplier * plan.sensitivity;
         let query = self.randomness.query(query)?;
         let threads = rayon::current_num_threads();
-        let few = self.graph.max_in_degree() <= i16::MAX as usize;
+        let few = self.along(message)?.max_in_degree() <= i16::MAX as usize;
         let noisy = match choose_scale(noise, self.largest_weight())? {
             (MessageType::I8, scale) if few => {
                 let (sums, scale) = self.integer_sums::<i8, i32>((message, aggregates), width, scale)?;
@@ -69,6 +72,16 @@ impl Vault {
         };
         self.record(self.aggregation(plan)?);
         Ok(noisy.into_parts().0)
+    }
+
+    /// The edges that a message goes along: those of the graph, or, for a message against them, each turned round.
+    pub(super) fn along(&self, message: Message<'_>) -> Result<&Graph> {
+        match message {
+            Message::Made { back: true, .. } => {
+                self.back.as_ref().ok_or(Error::Contradiction("messages go along the edges only"))
+            }
+            _ => Ok(&self.graph),
+        }
     }
 
     /// The width of a message, if rows may be sent in this way.
@@ -116,7 +129,7 @@ impl Vault {
     ) -> Result<(Vec<N>, NonZeroU32)>
     where
         T: MessageInt + Send + Sync,
-        N: aggregate::Sum<T>,
+        N: WeightedSum<T>,
     {
         let nodes = self.nodes();
         let mut integers = vec![T::default(); nodes * width];
@@ -125,7 +138,7 @@ impl Vault {
         })?;
         // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
         let mut sums = vec![N::default(); nodes * width];
-        aggregate::wide_sum(&self.graph, width, &integers, &mut sums)?;
+        weighted::wide_sum(self.along(message)?, width, &integers, &mut sums)?;
         Ok((sums, scale))
     }
 

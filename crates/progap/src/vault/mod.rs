@@ -8,7 +8,8 @@
 //! | file | query |
 //! |---|---|
 //! | `aggregate.rs` | sums of messages over the graph, Gaussian noise: [`Vault::aggregate`] |
-//! | `streamed.rs` | the same for graphs that memory does not hold: [`Vault::aggregate_streamed`] |
+//! | `counts.rs` | training nodes of each class, Gaussian noise: [`Vault::class_counts`] |
+//! | `streamed.rs` | the sums of messages for graphs that memory does not hold: [`Vault::aggregate_streamed`] |
 //! | `gradient.rs` | sums of clipped gradients: [`Vault::gradient`] |
 //! | `subgraph.rs` | the same over nodes with their senders: [`Vault::subgraph_gradient`] |
 //! | `response.rs` | the graph by randomised response: [`Vault::noisy_graph`] |
@@ -32,6 +33,7 @@
 //! ```
 
 mod aggregate;
+mod counts;
 mod gradient;
 mod response;
 mod streamed;
@@ -40,10 +42,14 @@ mod subgraph;
 mod tests;
 mod unprotected;
 mod votes;
+#[cfg(test)]
+mod weight_tests;
 
 use std::num::NonZeroU64;
 
 pub(crate) use aggregate::aggregation;
+pub use counts::NoisyCounts;
+pub(crate) use counts::{asks_for_counts, class_count};
 pub(crate) use gradient::gradient_sum;
 use progap_graph::{Dataset, DatasetParts, Graph, Part};
 use progap_nn::Network;
@@ -57,17 +63,20 @@ pub(crate) use votes::{vote_count, vote_sensitivity};
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
 pub use crate::rows::{Aggregate, Aggregates, Maker, Message, Rows};
-use crate::settings::{Bounding, ClassWeights, Level, Settings};
+use crate::settings::{Bounding, ClassWeights, Direction, Level, Settings};
 use crate::{Error, Result};
 
 /// Private data, and the randomness that protects it.
 pub struct Vault {
     settings: Settings,
     graph: Graph,
+    /// Where nodes receive along edges in both directions: every edge turned round.
+    back: Option<Graph>,
     /// Where batches hold nodes with their senders: all edges, for predictions, which nothing protects.
     every_edge: Option<Graph>,
     bound: SenderBound,
-    /// Of each node, where what it sends depends on it.
+    /// Of each node, by how much the square of its message's length is multiplied on its way: the number of its edges where they have no
+    /// weights. Empty where what a node sends does not depend on it.
     out_degrees: Vec<u32>,
     rows: Rows,
     train: Vec<u32>,
@@ -88,7 +97,22 @@ impl Vault {
         let dataset = dataset.prepared(settings.preparation())?;
         let DatasetParts { graph, features, labels, class_names, split, .. } = dataset.into_parts();
         let split = split.ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+        if graph.weights().is_some() && settings.touches_edges() && !settings.method.recipe().reads_weights()
+        {
+            return Err(weightless(settings));
+        }
+        let graph = match settings.direction {
+            Direction::Out => graph.transpose(),
+            Direction::In | Direction::Both => graph,
+        };
         let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(graph));
+        let back = match (settings.direction, settings.level) {
+            (Direction::Both, Level::Node) => {
+                return Err(Error::Contradiction("messages go along the edges only"));
+            }
+            (Direction::Both, _) => Some(graph.transpose()),
+            _ => None,
+        };
         let bound = match (settings.level, settings.bounding) {
             (Level::None | Level::Edge, _) => SenderBound::Edge,
             (Level::Node, Bounding::Weight) => SenderBound::Weight { bound: influence(settings) },
@@ -102,13 +126,14 @@ impl Vault {
         };
         let out_degrees = match bound {
             SenderBound::Edge | SenderBound::Sample { .. } => vec![],
-            SenderBound::Weight { .. } | SenderBound::Cap { .. } => graph.out_degrees(),
+            SenderBound::Weight { .. } | SenderBound::Cap { .. } => graph.out_strengths(),
         };
         let rows = Rows::new(features, labels, split, class_names.len())?;
         let train = rows.nodes(Part::Train);
         Ok(Vault {
             settings: settings.clone(),
             graph,
+            back,
             every_edge,
             bound,
             out_degrees,
@@ -127,7 +152,8 @@ impl Vault {
         (self.settings.level != Level::Node).then_some(&self.rows)
     }
 
-    /// How much each class counts in training, where the settings balance them. A function of public labels; at node level, where they are private, nothing is balanced.
+    /// How much each class counts in training, where the settings balance them. A function of public labels; at node level, where they
+    /// are private, [`Vault::class_counts`] tells.
     pub fn class_weights(&self) -> Option<Vec<f32>> {
         let rows = self.public_rows().filter(|_| self.settings.class_weights == ClassWeights::Balanced)?;
         let labels: Vec<u32> = self.train.iter().map(|&node| rows.labels()[node as usize]).collect();
@@ -196,6 +222,11 @@ impl Vault {
         self.rows.features.columns()
     }
 
+    /// The number of classes, which is public.
+    pub fn classes(&self) -> usize {
+        self.rows.classes
+    }
+
     /// From now on the rows hold other features: made of public rows and of answers that left before, so that this asks nothing.
     ///
     /// # Errors
@@ -223,6 +254,15 @@ pub(crate) fn balanced_weights(labels: &[u32], classes: usize) -> Vec<f32> {
     counts.into_iter().map(|count| if count > 0 { (share / count as f64) as f32 } else { 1.0 }).collect()
 }
 
+/// A method that takes every edge for as good as any other.
+pub(crate) fn weightless(settings: &Settings) -> Error {
+    Error::Unsuitable(format!(
+        "the edges have weights, and the method {} takes every edge for as good as any other: leave the weights out, or use \
+         `method progap`",
+        settings.method
+    ))
+}
+
 /// The name under which the batch of a query is drawn.
 fn batch_of(query: &str) -> String {
     format!("batch of {query}")
@@ -233,9 +273,12 @@ fn batch_of(query: &str) -> String {
 fn sample_out_edges(graph: &Graph, max_edges: u32, randomness: &mut Randomness<AnySource>) -> Result<Graph> {
     let mut stream = randomness.lasting_purpose("sample of out-edges")?.stream();
     let by_sender = graph.transpose();
-    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    let (mut sources, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for sender in 0..by_sender.nodes() {
-        let mut receivers = by_sender.in_neighbours(sender).to_vec();
+        let first = by_sender.offsets()[sender] as usize;
+        let weight = |at: usize| by_sender.weights().map_or(1.0, |weights| weights[first + at]);
+        let edges = by_sender.in_neighbours(sender).iter().enumerate();
+        let mut receivers: Vec<(u32, f32)> = edges.map(|(at, &receiver)| (receiver, weight(at))).collect();
         let keep = receivers.len().min(max_edges as usize);
         for at in 0..keep {
             let left = NonZeroU64::new((receivers.len() - at) as u64).expect("at is below the length");
@@ -243,7 +286,9 @@ fn sample_out_edges(graph: &Graph, max_edges: u32, randomness: &mut Randomness<A
             receivers.swap(at, other);
         }
         sources.extend(std::iter::repeat_n(sender as u32, keep));
-        targets.extend_from_slice(&receivers[..keep]);
+        targets.extend(receivers[..keep].iter().map(|edge| edge.0));
+        weights.extend(receivers[..keep].iter().map(|edge| edge.1));
     }
-    Ok(Graph::from_edges(graph.nodes(), &sources, &targets)?)
+    let sampled = Graph::from_weighted_edges(graph.nodes(), &sources, &targets, &weights)?;
+    Ok(if graph.weights().is_some() { sampled } else { sampled.without_weights() })
 }

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use progap_graph::weighted::{self, WeightedSum};
 use progap_graph::{Graph, aggregate};
 use progap_privacy::noise::{
     AnySource, MessageInt, MessageType, NoisySum, Query, RoundedGaussian, See, choose_scale,
@@ -47,14 +48,14 @@ impl Vault {
                 let block = first..self.nodes().min(first + NODES_AT_ONCE);
                 panels.put(block.clone(), &self.rows.messages_of(block, message, aggregates)?);
             }
-            each_block(&self.graph, &panels, &mut |sums: &mut [f32]| take(sums))?;
+            each_block(self.along(message)?, &panels, &mut |sums: &mut [f32]| take(sums))?;
             self.record(self.aggregation(plan)?);
             return Ok(());
         }
         self.draw(self.nodes() * width, plan)?;
         let noise = plan.aggregate_multiplier * plan.sensitivity;
         let query = self.randomness.query(query)?;
-        let few = self.graph.max_in_degree() <= i16::MAX as usize;
+        let few = self.along(message)?.max_in_degree() <= i16::MAX as usize;
         let say = (message, aggregates, width);
         match choose_scale(noise, self.largest_weight())? {
             (MessageType::I8, scale) if few => self.released::<i8, i32>(say, (noise, scale), query, take)?,
@@ -74,16 +75,17 @@ impl Vault {
     ) -> Result<()>
     where
         T: MessageInt + Send + Sync,
-        N: aggregate::Sum<T> + NoisySum + Into<i64>,
+        N: WeightedSum<T> + NoisySum + Into<i64>,
     {
         let mut panels = Panels::<T>::new(self.nodes(), width);
         let say = (message, aggregates);
         let scale = self.integers(say, width, scale, |block, rounded| panels.put(block, rounded))?;
         self.table(noise, scale)?;
+        let graph = self.along(message)?;
         let table = self.table.as_ref().ok_or(Error::Contradiction("there is no table of noise"))?;
         table.release_pieces(
             (scale, query, rayon::current_num_threads()),
-            |see: &mut See<'_, N, Error>| each_block(&self.graph, &panels, see),
+            |see: &mut See<'_, N, Error>| each_block(graph, &panels, see),
             |noisy| take(&mut noisy.into_parts().0),
         )
     }
@@ -97,7 +99,7 @@ fn each_block<T, N>(
 ) -> Result<()>
 where
     T: Copy + Default + Send + Sync,
-    N: aggregate::Sum<T>,
+    N: WeightedSum<T>,
 {
     // Any multiple of as many rows is a multiple of as many values.
     let piece = RoundedGaussian::PIECE;
@@ -135,23 +137,13 @@ impl<T: Copy + Default + Send + Sync> Panels<T> {
         }
     }
 
-    fn sum<N: aggregate::Sum<T>>(
-        &self,
-        graph: &Graph,
-        receivers: Range<usize>,
-        sums: &mut [N],
-    ) -> Result<()> {
-        let messages = |columns: &Range<usize>, values| aggregate::Messages {
-            width: columns.len(),
-            values,
-            weights: None,
-        };
+    fn sum<N: WeightedSum<T>>(&self, graph: &Graph, receivers: Range<usize>, sums: &mut [N]) -> Result<()> {
         if let [(columns, panel)] = &self.panels[..] {
-            return Ok(aggregate::sum_rows(graph, receivers, messages(columns, panel), sums)?);
+            return Ok(weighted::sum_rows(graph, receivers, (columns.len(), panel), sums)?);
         }
         for (columns, panel) in &self.panels {
             let mut part = vec![N::default(); receivers.len() * columns.len()];
-            aggregate::sum_rows(graph, receivers.clone(), messages(columns, panel), &mut part)?;
+            weighted::sum_rows(graph, receivers.clone(), (columns.len(), panel), &mut part)?;
             for (sums, part) in sums.chunks_exact_mut(self.width).zip(part.chunks_exact(columns.len())) {
                 sums[columns.clone()].copy_from_slice(part);
             }

@@ -12,16 +12,20 @@ use super::*;
 use crate::plan::PublicSizes;
 use crate::settings::Method;
 
-const SIZES: PublicSizes =
+pub(super) const SIZES: PublicSizes =
     PublicSizes { edges: 6000, train_nodes: 225, nodes: 300, columns: 500, classes: 3 };
 
-fn data() -> Dataset {
+pub(super) fn data() -> Dataset {
     let dataset = SocialNetwork::new(300).edges(6000).classes(3).seed(5).generate().expect("a network");
     dataset.or_random_split(Ratios::default(), 5).expect("a split")
 }
 
 /// One aggregation with noise that depends on the seed alone: what differs between two of them are the messages.
-fn aggregate(dataset: Dataset, settings: &Settings, message: impl Fn(&Network) -> Message<'_>) -> Vec<f32> {
+pub(super) fn aggregate(
+    dataset: Dataset,
+    settings: &Settings,
+    message: impl Fn(&Network) -> Message<'_>,
+) -> Vec<f32> {
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let inputs = vec![dataset.features().columns()];
     let network = Network::new(Architecture::new(inputs, dataset.classes()), 1).expect("a network");
@@ -29,11 +33,11 @@ fn aggregate(dataset: Dataset, settings: &Settings, message: impl Fn(&Network) -
     vault.aggregate("query", message(&network), &vec![], &plan).expect("an aggregate")
 }
 
-fn all_messages() -> [fn(&Network) -> Message<'_>; 2] {
+pub(super) fn all_messages() -> [fn(&Network) -> Message<'_>; 2] {
     [|network| Message::Embedding { network, branch: 0 }, |network| Message::Class { network }]
 }
 
-fn distance(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn distance(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt()
 }
 
@@ -203,7 +207,7 @@ fn votes_are_recorded_with_the_noise_that_is_drawn() {
 }
 
 /// A maker of messages that are there.
-fn of(values: &[f32], width: usize) -> impl Fn(Range<usize>) -> Result<Vec<f32>> {
+pub(super) fn of(values: &[f32], width: usize) -> impl Fn(Range<usize>) -> Result<Vec<f32>> {
     move |nodes| Ok(values[nodes.start * width..nodes.end * width].to_vec())
 }
 
@@ -217,7 +221,7 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
         let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
         let values: Vec<f32> = (0..300).flat_map(|_| [0.6 * length, 0.0, 0.8 * length]).collect();
         let make = of(&values, 3);
-        vault.aggregate("first", Message::Made { maker: Maker(&make), width: 3 }, &vec![], &plan)
+        vault.aggregate("first", Message::Made { maker: Maker(&make), width: 3, back: false }, &vec![], &plan)
     };
     let graph = data().into_parts().graph;
     let degrees: Vec<usize> = (0..300).map(|node| graph.in_degree(node)).collect();
@@ -238,7 +242,7 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
     let make = |nodes: Range<usize>| Ok(vec![1.0; 3 * nodes.len() - 1]);
-    let short = Message::Made { maker: Maker(&make), width: 3 };
+    let short = Message::Made { maker: Maker(&make), width: 3, back: false };
     assert!(vault.aggregate("first", short, &vec![], &plan).is_err(), "one message for each node");
 }
 
@@ -255,7 +259,7 @@ fn messages_do_not_depend_on_the_block_that_computes_them() {
     let cases = [
         (&vault.rows, Message::Class { network: &network }),
         (&vault.rows, Message::Embedding { network: &network, branch: 0 }),
-        (&vault.rows, Message::Made { maker: Maker(&make), width: 2 }),
+        (&vault.rows, Message::Made { maker: Maker(&make), width: 2, back: false }),
         (&encoded, Message::Input(0)),
     ];
     for (rows, message) in cases {

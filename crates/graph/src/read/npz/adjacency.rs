@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 
 use super::archive::Archive;
-use super::{read_offsets, read_shape};
+use super::{read_offsets, read_shape, weights};
 use crate::GraphBuilder;
 use crate::graph::check_offsets;
 use crate::{Graph, Place, Problem, Result, room};
@@ -79,7 +79,8 @@ fn drop_positions(values: &mut Vec<u32>, positions: &[u64]) {
     });
 }
 
-pub(super) fn scipy_adjacency<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Graph> {
+/// An adjacency matrix, whose entries are a pattern, or weights.
+pub(super) fn scipy_adjacency<R: Read + Seek>(archive: &mut Archive<R>, weighted: bool) -> Result<Graph> {
     let format = archive.require("format", "scipy's name of the layout, as save_npz writes it")?.texts()?;
     let format = format.first().map(String::as_str).unwrap_or_default();
     let shape = read_shape(archive, "shape")?;
@@ -93,6 +94,9 @@ pub(super) fn scipy_adjacency<R: Read + Seek>(archive: &mut Archive<R>) -> Resul
     }
     let keys = Keys { indptr: "indptr", indices: "indices", data: "data" };
     match format {
+        "csr" if weighted => weights::read_rows(archive, keys, nodes, true),
+        "csc" if weighted => weights::read_rows(archive, keys, nodes, false),
+        "coo" if weighted => weights::read_coordinates(archive, nodes),
         "csr" => Ok(by_receiver(read_rows(archive, keys, nodes)?)),
         // Compressed columns list the rows of each column: the senders of each receiver, just as a graph does.
         "csc" => read_rows(archive, keys, nodes),

@@ -8,11 +8,13 @@ use std::str;
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 
 use super::cell::{Cell, Checked};
+use super::edges::{EdgeColumns, EdgeLists};
+use super::in_cell;
 use super::index::NodeIndex;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
-use super::{edge_columns, in_cell};
 use crate::read::LoadOptions;
-use crate::{Error, Place, Problem, Result, room};
+use crate::read::columns::ColumnReport;
+use crate::{Error, Graph, Place, Problem, Result, room};
 
 /// No row is longer; a quote that is never closed would otherwise gather the whole file into one cell.
 const MAX_ROW: u64 = 64 << 20;
@@ -67,17 +69,18 @@ fn not_utf8() -> Problem {
     Problem::Invalid("the text is not UTF-8".into())
 }
 
-/// Reads a table of edges, as lists of senders and receivers.
+/// Reads a table of edges.
 pub(super) fn read_edges(
     bytes: Box<dyn Read + '_>,
     separator: u8,
     options: &LoadOptions,
     index: &NodeIndex,
-) -> Result<(Vec<u32>, Vec<u32>)> {
+    nodes: usize,
+) -> Result<(Graph, Option<ColumnReport>)> {
     let mut rows = CsvRows::new(bytes, separator)?;
     let names = rows.header()?;
-    let (source, target) = edge_columns(&names, options)?;
-    let (mut sources, mut targets) = (Vec::new(), Vec::new());
+    let columns = EdgeColumns::of(&names, options)?;
+    let mut edges = EdgeLists::default();
     while rows.advance()? {
         let node = |column: usize| {
             // Every row is as long as the header, so the column is there.
@@ -91,10 +94,15 @@ pub(super) fn read_edges(
                 in_cell(problem, rows.number(), &names[column])
             })
         };
-        room::push(&mut sources, node(source)?)?;
-        room::push(&mut targets, node(target)?)?;
+        room::push(&mut edges.sources, node(columns.source)?)?;
+        room::push(&mut edges.targets, node(columns.target)?)?;
+        if let Some(weight) = columns.weight {
+            let read = cell(&rows.record[weight]);
+            let read = read.and_then(|cell| edges.push_weight(cell, rows.separator == b';'));
+            read.map_err(|problem| in_cell(problem, rows.number(), &names[weight]))?;
+        }
     }
-    Ok((sources, targets))
+    edges.graph(nodes, &columns, &names)
 }
 
 /// The rows of a text table, one after the other.

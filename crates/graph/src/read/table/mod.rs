@@ -4,7 +4,7 @@
 //! column `split` (`train`, `val`, `test` or `none`), and features: numbers stay numbers (with an indicator beside them
 //! where some are missing), truth values become 0 and 1, dates become days, and every value of a text column becomes a
 //! one-hot feature `column=value` (an empty cell sets none of them). The edge table has
-//! the columns `source` and `target` (or `src` and `dst`, or `from` and `to`); its other columns are not read.
+//! the columns `source` and `target` (or `src` and `dst`, or `from` and `to`) and perhaps weights; its other columns are not read.
 //! [`LoadOptions`] gives columns other names. Ids are integers or text.
 //!
 //! Errors name rows as a text editor counts them, the header being row 1; rows of a Parquet file, which has no
@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::columns::ColumnReport;
 use super::{Described, LoadOptions};
 use crate::error::InFile;
 use crate::{Dataset, DatasetParts, Error, Graph, Place, Problem, Result};
@@ -23,6 +24,7 @@ mod cell;
 mod choose;
 mod csv;
 mod date;
+mod edges;
 mod feature;
 mod index;
 mod matrix;
@@ -32,8 +34,8 @@ mod parquet;
 
 use self::index::{Duplicate, NodeIndex};
 use self::matrix::Matrix;
+use self::nodes::Nodes;
 pub(crate) use self::nodes::reads_as_no_label;
-use self::nodes::{Nodes, check_names, find, find_required, missing};
 
 /// Reads a folder that holds `nodes.*` and `edges.*`.
 ///
@@ -108,7 +110,10 @@ pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -
     let source = |bytes| TableInput { origin: Origin::Bytes(bytes), format };
     let (node_source, edge_source) = (source(nodes), source(edges));
     let read = node_source.read_nodes(options).and_then(|table| {
-        assemble(table, |index, count| edge_source.read_edges(&LoadOptions::default(), index, count))
+        // The columns have the names that we gave them.
+        let weights = options.weights.as_ref().map(|_| "weight".to_string());
+        let options = LoadOptions { weights, ..LoadOptions::default() };
+        assemble(table, |index, count| edge_source.read_edges(&options, index, count))
     });
     read.map_err(|e| {
         e.map_place(|place| match place {
@@ -130,14 +135,18 @@ pub(super) fn is_table_folder(folder: &Path) -> bool {
     ["nodes", "edges"].iter().any(|stem| tables_called(folder, stem).is_ok_and(|tables| !tables.is_empty()))
 }
 
-fn assemble(table: Nodes, read_edges: impl FnOnce(&NodeIndex, usize) -> Result<Graph>) -> Result<Described> {
-    let Nodes { ids, labels, class_names, split, matrix, rows, columns } = table;
+fn assemble(
+    table: Nodes,
+    read_edges: impl FnOnce(&NodeIndex, usize) -> Result<(Graph, Option<ColumnReport>)>,
+) -> Result<Described> {
+    let Nodes { ids, labels, class_names, split, matrix, rows, mut columns } = table;
     let Matrix { features, names: feature_names, numbers } = matrix;
     let index = ids.index().map_err(|Duplicate { first, second }| {
         let place = Place::Row(rows.row(second));
         Problem::DuplicateNode { id: ids.name(first), first_row: rows.row(first) }.at(place)
     })?;
-    let graph = read_edges(&index, ids.len())?;
+    let (graph, weights) = read_edges(&index, ids.len())?;
+    columns.extend(weights);
     drop(index);
     let dataset = Dataset::new(DatasetParts {
         name: String::new(),
@@ -250,12 +259,16 @@ impl TableInput<'_> {
         }
     }
 
-    fn read_edges(&self, options: &LoadOptions, index: &NodeIndex, nodes: usize) -> Result<Graph> {
-        let (sources, targets) = match self.format {
-            Format::Text { separator, .. } => csv::read_edges(self.open()?, separator, options, index)?,
-            Format::Parquet => parquet::read_edges(&self.origin, options, index)?,
-        };
-        Graph::from_edges(nodes, &sources, &targets)
+    fn read_edges(
+        &self,
+        options: &LoadOptions,
+        index: &NodeIndex,
+        nodes: usize,
+    ) -> Result<(Graph, Option<ColumnReport>)> {
+        match self.format {
+            Format::Text { separator, .. } => csv::read_edges(self.open()?, separator, options, index, nodes),
+            Format::Parquet => parquet::read_edges(&self.origin, options, index, nodes),
+        }
     }
 
     /// The bytes of a text table, unpacked.
@@ -278,39 +291,6 @@ impl TableInput<'_> {
             _ => bytes,
         })
     }
-}
-
-/// Which columns of an edge table name the sender and the receiver.
-fn edge_columns(names: &[String], options: &LoadOptions) -> Result<(usize, usize)> {
-    // Of an edge table only two columns are read: the others may be called as they like, or not at all.
-    check_names(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())?;
-    let (source, target) = (options.source_column.as_deref(), options.target_column.as_deref());
-    if source.is_none() && target.is_none() {
-        let spellings = [
-            ("source", "target"),
-            ("src", "dst"),
-            ("from", "to"),
-            ("node_1", "node_2"),
-            ("node1", "node2"),
-            ("id_1", "id_2"),
-            ("id1", "id2"),
-            ("txid1", "txid2"),
-            ("u", "v"),
-        ];
-        let found = spellings.iter().find_map(|(s, t)| Some((find(names, s)?, find(names, t)?)));
-        return match found {
-            Some(columns) => Ok(columns),
-            None if find(names, "source").is_some() => Err(missing("target column", "target", names)),
-            None => Err(missing("source column", "source", names)),
-        };
-    }
-    let source = find_required(names, "source column", source, "source")?;
-    let target = find_required(names, "target column", target, "target")?;
-    if source == target {
-        let message = "source and target must be two different columns".to_string();
-        return Err(Problem::Invalid(message).at(Place::Column(names[source].clone())));
-    }
-    Ok((source, target))
 }
 
 /// An error that names a cell.

@@ -15,11 +15,13 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::cell::Cell;
 use super::date;
+use super::edges::{EdgeColumns, EdgeLists};
 use super::index::NodeIndex;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use super::pages::{self, CheckedPages};
-use super::{Origin, edge_columns, in_cell};
+use super::{Origin, in_cell};
 use crate::read::LoadOptions;
+use crate::read::columns::ColumnReport;
 use crate::{Error, Graph, Place, Problem, Result, room};
 
 /// How many values are decoded at a time.
@@ -59,15 +61,16 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
     table.finish(|_, _| Err(Problem::Corrupt("a column of numbers holds text".into()).into()))
 }
 
-/// Reads a table of edges, as lists of senders and receivers.
+/// Reads a table of edges.
 pub(super) fn read_edges(
     origin: &Origin,
     options: &LoadOptions,
     index: &NodeIndex,
-) -> Result<(Vec<u32>, Vec<u32>)> {
+    nodes: usize,
+) -> Result<(Graph, Option<ColumnReport>)> {
     let file = open(origin)?;
     let names = column_names(&file)?;
-    let (source, target) = edge_columns(&names, options)?;
+    let columns = EdgeColumns::of(&names, options)?;
     let read = |at: usize| {
         let kind = Kind::of(&file.schema().column(at))?;
         let mut nodes = Vec::new();
@@ -79,7 +82,16 @@ pub(super) fn read_edges(
         })?;
         Ok::<_, Error>(nodes)
     };
-    Ok((read(source)?, read(target)?))
+    let mut edges =
+        EdgeLists { sources: read(columns.source)?, targets: read(columns.target)?, weights: vec![] };
+    if let Some(at) = columns.weight {
+        let kind = Kind::of(&file.schema().column(at))?;
+        read_column(&file, at, kind, &mut |cell| {
+            let row = edges.weights.len() as u64 + 1;
+            edges.push_weight(cell, false).map_err(|problem| in_cell(problem, row, &names[at]))
+        })?;
+    }
+    edges.graph(nodes, &columns, &names)
 }
 
 /// A Parquet file, and its plain bytes beside it.

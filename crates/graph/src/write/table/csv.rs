@@ -42,11 +42,17 @@ pub(super) fn write_nodes(
 /// Writes the table of edges.
 pub(super) fn write_edges(dataset: &Dataset, path: &Path, format: TableFormat) -> Result<()> {
     let mut table = Table::create(path, format)?;
-    table.writer.write_record(["source", "target"]).map_err(io_error)?;
+    let weighted = dataset.graph().weights().is_some();
+    let names = ["source", "target", "weight"];
+    table.writer.write_record(&names[..if weighted { 3 } else { 2 }]).map_err(io_error)?;
     let mut text = Vec::new();
-    for (source, target) in dataset.graph().iter_edges() {
+    for (source, target, weight) in dataset.graph().iter_weighted_edges() {
         table.id(dataset.node_ids(), source as usize, &mut text)?;
         table.id(dataset.node_ids(), target as usize, &mut text)?;
+        if weighted {
+            write_number(weight, &mut text)?;
+            table.field(&text)?;
+        }
         table.end_row()?;
     }
     table.finish()

@@ -60,17 +60,27 @@ pub(super) fn write_nodes(dataset: &Dataset, names: &[String], path: &Path) -> R
 /// Writes the table of edges.
 pub(super) fn write_edges(dataset: &Dataset, path: &Path) -> Result<()> {
     let ids = dataset.node_ids();
-    let names = ["source", "target"].map(String::from);
-    let mut file = create(path, &names, &[id_kind(ids); 2])?;
-    let mut edges = dataset.graph().iter_edges();
+    let columns = if dataset.graph().weights().is_some() { 3 } else { 2 };
+    let names = ["source", "target", "weight"].map(String::from);
+    let kinds = [id_kind(ids), id_kind(ids), Kind::Number];
+    let mut file = create(path, &names[..columns], &kinds[..columns])?;
+    let mut edges = dataset.graph().iter_weighted_edges();
     loop {
-        let (sources, targets): (Vec<u32>, Vec<u32>) = edges.by_ref().take(EDGE_GROUP).unzip();
+        let (mut sources, mut targets, mut weights) = (vec![], vec![], vec![]);
+        for (source, target, weight) in edges.by_ref().take(EDGE_GROUP) {
+            sources.push(source);
+            targets.push(target);
+            weights.push(weight);
+        }
         if sources.is_empty() {
             break;
         }
         let mut group = file.next_row_group().map_err(failed)?;
         for nodes in [sources, targets] {
-            put_ids(&mut group, ids, nodes.into_iter().map(|node| node as usize))?;
+            put_ids(&mut group, ids, nodes.into_iter().map(|node: u32| node as usize))?;
+        }
+        if columns == 3 {
+            put::<FloatType>(&mut group, &weights)?;
         }
         group.close().map_err(failed)?;
     }

@@ -7,10 +7,12 @@
 //! | `features.rs` | the features alone: regularised, out of fold on training nodes |
 //! | `stage.rs` | the view of the sums, and the combination |
 //! | `messages.rs` | what nodes send, and whether labels tell anything |
+//! | `judge.rs` | how good a stage is, and whether that may be chance |
 //! | `depth.rs` | how often, by public sizes |
 
 mod depth;
 mod features;
+mod judge;
 mod messages;
 mod stage;
 
@@ -19,8 +21,10 @@ use std::ops::Range;
 use progap_graph::Part;
 
 use super::catalogue::Entry;
-use super::trainer::{EpochRecord, FittedStage, Judged, Trainer};
+use super::history::{EpochRecord, Judged};
+use super::trainer::{FittedStage, Trainer};
 use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
+use crate::assessment::Metric;
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
@@ -53,7 +57,8 @@ impl Recipe for TwoViews {
     }
 
     fn defaults(&self, level: Level) -> Settings {
-        let plain = Settings { method: Method::Views, messages: Messages::Auto, ..Settings::plain(level) };
+        let (messages, metric) = (Messages::Auto, Metric::LogLoss);
+        let plain = Settings { method: Method::Views, messages, metric, ..Settings::plain(level) };
         match level {
             Level::Edge | Level::Node => Settings { depth: 3, hidden: 8, ..plain },
             Level::None => Settings { depth: 5, hidden: 16, ..plain },
@@ -86,8 +91,8 @@ impl Recipe for TwoViews {
             "learning_rate",
             "weight_decay",
             "epochs",
+            "patience",
             "selection",
-            "metric",
         ]
     }
 
@@ -105,7 +110,15 @@ impl Recipe for TwoViews {
     }
 
     fn aggregations(&self, settings: &Settings) -> usize {
-        settings.depth
+        settings.depth * settings.direction.ways()
+    }
+
+    fn hears_both_ways(&self) -> bool {
+        true
+    }
+
+    fn reads_weights(&self) -> bool {
+        true
     }
 
     fn shape(
@@ -125,7 +138,7 @@ impl Recipe for TwoViews {
         (_, classes): (usize, usize),
         _: Option<&Choice>,
     ) -> Vec<usize> {
-        vec![classes + 1; settings.depth]
+        vec![classes + 1; settings.depth * settings.direction.ways()]
     }
 
     fn widest(&self, settings: &Settings, classes: usize) -> usize {
@@ -148,8 +161,10 @@ impl Recipe for TwoViews {
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         let predictor = release.predictor();
         let choice = release.statement.choice.as_ref();
-        let structure = choice.and_then(|choice| choice.messages.get(index)) == Some(&Messages::Structure);
-        let before = index.checked_sub(1).and_then(|before| predictor.aggregates.get(before));
+        let ways = release.config.settings.direction.ways();
+        let structure =
+            choice.and_then(|choice| choice.messages.get(index / ways)) == Some(&Messages::Structure);
+        let before = index.checked_sub(ways).and_then(|before| predictor.aggregates.get(before));
         Ok(Some(match before.filter(|_| structure) {
             Some(before) => {
                 let unit = Block::of(&before.values, rows.classes()).scale();
@@ -177,48 +192,57 @@ impl Recipe for TwoViews {
         let odds: Option<Vec<f32>> = weights.map(|weights| weights.into_iter().map(f32::ln).collect());
         let mut aggregates = Aggregates::new();
         let mut best: Option<(f64, usize)> = None;
+        // Along the edges, and perhaps against them: each way is a query of its own.
+        let ways = settings.direction.ways();
         for at in 0..=settings.depth {
-            if let Some((_, knows)) = best {
+            for way in (0..ways).filter(|_| at > 0) {
+                let (_, knows) = best.ok_or(Error::Contradiction("no stage knows anything yet"))?;
                 let width = rows.classes() + 1;
                 let so_far = aggregates.clone();
                 let structure = sent(settings, trainer.choice().as_ref(), at - 1) == Messages::Structure;
-                let unit = so_far.last().map_or(1.0, |last| Block::of(&last.values, rows.classes()).scale());
+                let before = structure.then(|| &so_far[(at - 2) * ways + way]);
+                let unit = before.map_or(1.0, |before| Block::of(&before.values, rows.classes()).scale());
                 let model = trainer.model(knows)?.views()?.clone();
-                let make = |nodes: Range<usize>| match so_far.last().filter(|_| structure) {
-                    Some(last) => {
-                        let values = &last.values[nodes.start * width..nodes.end * width];
+                let make = |nodes: Range<usize>| match before {
+                    Some(before) => {
+                        let values = &before.values[nodes.start * width..nodes.end * width];
                         Ok(messages::structure(values, unit, rows.classes()))
                     }
                     None => {
                         let block: Vec<u32> = (nodes.start as u32..nodes.end as u32).collect();
-                        let known = model.probabilities(&rows.inputs(&so_far[..knows])?, &block)?;
+                        let known = model.probabilities(&rows.inputs(&so_far[..knows * ways])?, &block)?;
                         let (labels, is_train) = (&rows.labels()[nodes.clone()], &roles.is_train[nodes]);
                         Ok(messages::labels(&known, labels, is_train, rows.classes()))
                     }
                 };
-                let message = Message::Made { maker: Maker(&make), width };
+                let message = Message::Made { maker: Maker(&make), width, back: way == 1 };
                 trainer.aggregate(&mut aggregates, message, |_, _| ())?;
             }
             let accuracy =
-                |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at], part);
+                |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at * ways], part);
             let shape = shape(settings, trainer.shape, at);
             trainer.fit(at, &accuracy, |trainer| match at {
-                0 => Ok(FittedStage {
-                    model: Model::Views(
-                        Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref()),
-                    ),
-                    judged: Judged { log_loss: features.log_loss(rows, &roles)?, alike: None },
-                }),
+                0 => {
+                    let model = Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref());
+                    let score = judge::score(settings.metric, &model, &rows.inputs(&[])?, (rows, &roles))?;
+                    let log_loss = features.log_loss(rows, &roles)?;
+                    let judged = Judged { log_loss, score, doubt: None, alike: None };
+                    Ok(FittedStage { model: Model::Views(model), judged })
+                }
                 _ => {
                     let seed = trainer.stage_seed(at);
                     let (graph, log_loss) = stage::fit(&shape, rows, &roles, &features, &aggregates, seed)?;
                     let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
-                    let alike = (at == 1)
-                        .then(|| messages::alike(&aggregates[0], rows, &roles, &features, noise))
-                        .transpose()?;
+                    let alike = |sums| messages::alike(sums, rows, &roles, &features, noise);
+                    let most = |most: f64, sums| Ok::<_, Error>(most.max(alike(sums)?));
+                    let alike = (at == 1).then(|| aggregates.iter().try_fold(0.0, most)).transpose()?;
                     let model = Views::new(shape, features.model.clone(), Some(graph));
-                    let model = Model::Views(model.with_odds(odds.as_deref()));
-                    Ok(FittedStage { model, judged: Judged { log_loss, alike } })
+                    let inputs = rows.inputs(&aggregates)?;
+                    let doubt = Some(judge::doubt(&model, &inputs, (rows, &roles), &features)?);
+                    let model = model.with_odds(odds.as_deref());
+                    let score = judge::score(settings.metric, &model, &inputs, (rows, &roles))?;
+                    let judged = Judged { log_loss, score, doubt, alike };
+                    Ok(FittedStage { model: Model::Views(model), judged })
                 }
             })?;
             let log_loss = trainer.judged(at)?.log_loss;
@@ -229,10 +253,10 @@ impl Recipe for TwoViews {
         }
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
         trainer.release_stage(released);
-        aggregates.truncate(released);
+        aggregates.truncate(released * ways);
         let accuracies =
             trainer.accuracies(&|model, part| accuracy(model.views()?, rows, &aggregates, part))?;
-        Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
+        Fitted::new(trainer, vec![(released, rows_and_aggregates(released * ways))], aggregates, accuracies)
     }
 }
 
@@ -241,7 +265,7 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
         columns,
         classes,
         hidden: settings.hidden,
-        aggregates: stage,
+        aggregates: stage * settings.direction.ways(),
         // Under noise the length of a row says how much of it is noise.
         directions: settings.level == Level::None,
     }
@@ -251,7 +275,8 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
 const LEAST_ALIKE: f64 = 0.15;
 
 /// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the
-/// stage with the lowest log loss on nodes held out, the last of equals.
+/// stage with the lowest log loss on nodes held out, the last of equals, or the best by the metric that was asked for. A stage that
+/// knows the graph has to be better than the features by more than chance makes it.
 ///
 /// # Proof definition
 /// A function of noisy sums that left the vault before, and of features, labels and the split, which are public at the levels that have
@@ -268,7 +293,19 @@ fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
     };
     let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
     let loss = |stage: usize| judged(stage).map_or(f64::INFINITY, |judged| judged.log_loss);
-    let better = |best: usize, stage: usize| if loss(stage) <= loss(best) { stage } else { best };
+    let is_chance = |stage: usize| {
+        let doubt = judged(stage).and_then(|judged| judged.doubt);
+        doubt.is_some_and(|doubt| loss(0) - loss(stage) <= doubt)
+    };
+    let by_metric =
+        (0..=settings.depth).all(|stage| judged(stage).is_some_and(|judged| judged.score.is_some()));
+    let merit = |stage: usize| match judged(stage).and_then(|judged| judged.score).filter(|_| by_metric) {
+        Some(score) => settings.metric.oriented(score),
+        None => -loss(stage),
+    };
+    let better = |best: usize, stage: usize| {
+        if merit(stage) >= merit(best) && !is_chance(stage) { stage } else { best }
+    };
     Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) }
 }
 

@@ -1,0 +1,129 @@
+//! The table of edges: which of its columns are read, and what comes of them.
+
+use super::cell::{Cell, Checked};
+use super::nodes::{check_names, find, find_required, missing};
+use crate::read::LoadOptions;
+use crate::read::columns::ColumnReport;
+use crate::{Graph, Place, Problem, Result, room, weights};
+
+/// Names under which weights of edges are known.
+const WEIGHTS: [&str; 4] = ["weight", "weights", "edge_weight", "w"];
+
+/// The columns that are read.
+pub(super) struct EdgeColumns {
+    pub source: usize,
+    pub target: usize,
+    /// The weights, where they are asked for.
+    pub weight: Option<usize>,
+    /// What looks like weights and is not asked for.
+    unread: Option<String>,
+}
+
+impl EdgeColumns {
+    pub fn of(names: &[String], options: &LoadOptions) -> Result<EdgeColumns> {
+        let (source, target) = ends(names, options)?;
+        let known = WEIGHTS.iter().find_map(|name| find(names, name));
+        let weight = match options.weights.as_deref() {
+            None => None,
+            // The usual name stands for any name that weights are known under.
+            Some(name) if name == WEIGHTS[0] => {
+                Some(known.ok_or_else(|| missing("weights column", name, names))?)
+            }
+            Some(name) => Some(find_required(names, "weights column", Some(name), name)?),
+        };
+        if let Some(weight) = weight.filter(|weight| [source, target].contains(weight)) {
+            let message = "weights must stand in a column of their own".to_string();
+            return Err(Problem::Invalid(message).at(Place::Column(names[weight].clone())));
+        }
+        let unread = known.filter(|_| weight.is_none()).map(|column| names[column].clone());
+        Ok(EdgeColumns { source, target, weight, unread })
+    }
+}
+
+/// Which columns of an edge table name the sender and the receiver.
+fn ends(names: &[String], options: &LoadOptions) -> Result<(usize, usize)> {
+    // The other columns may be called as they like, or not at all.
+    check_names(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())?;
+    let (source, target) = (options.source_column.as_deref(), options.target_column.as_deref());
+    if source.is_none() && target.is_none() {
+        let spellings = [
+            ("source", "target"),
+            ("src", "dst"),
+            ("from", "to"),
+            ("node_1", "node_2"),
+            ("node1", "node2"),
+            ("id_1", "id_2"),
+            ("id1", "id2"),
+            ("txid1", "txid2"),
+            ("u", "v"),
+        ];
+        let found = spellings.iter().find_map(|(s, t)| Some((find(names, s)?, find(names, t)?)));
+        return match found {
+            Some(columns) => Ok(columns),
+            None if find(names, "source").is_some() => Err(missing("target column", "target", names)),
+            None => Err(missing("source column", "source", names)),
+        };
+    }
+    let source = find_required(names, "source column", source, "source")?;
+    let target = find_required(names, "target column", target, "target")?;
+    if source == target {
+        let message = "source and target must be two different columns".to_string();
+        return Err(Problem::Invalid(message).at(Place::Column(names[source].clone())));
+    }
+    Ok((source, target))
+}
+
+/// What was read, edge by edge.
+#[derive(Default)]
+pub(super) struct EdgeLists {
+    pub sources: Vec<u32>,
+    pub targets: Vec<u32>,
+    pub weights: Vec<f32>,
+}
+
+impl EdgeLists {
+    pub fn push_weight(&mut self, cell: Cell<'_>, decimal_comma: bool) -> Checked<()> {
+        room::push(&mut self.weights, weight(cell, decimal_comma)?)
+    }
+
+    /// The graph, and what is to be said of a column of weights.
+    pub fn graph(
+        self,
+        nodes: usize,
+        columns: &EdgeColumns,
+        names: &[String],
+    ) -> Result<(Graph, Option<ColumnReport>)> {
+        let Some(weight) = columns.weight else {
+            let report = columns.unread.as_ref().map(|name| ColumnReport {
+                note: Some("of the edge table; weights are not read unless they are asked for".into()),
+                ..ColumnReport::new(name, "not used")
+            });
+            return Ok((Graph::from_edges(nodes, &self.sources, &self.targets)?, report));
+        };
+        let least = self.weights.iter().copied().fold(1f32, f32::min);
+        let largest = self.weights.iter().copied().fold(0f32, f32::max);
+        let report = ColumnReport {
+            range: (!self.weights.is_empty()).then_some([least.into(), largest.into()]),
+            note: Some("of the edge table: messages are multiplied with it".into()),
+            ..ColumnReport::new(&names[weight], "weight")
+        };
+        let graph = Graph::from_weighted_edges(nodes, &self.sources, &self.targets, &self.weights)?;
+        Ok((graph, Some(report)))
+    }
+}
+
+/// The weight that a cell holds.
+fn weight(cell: Cell<'_>, decimal_comma: bool) -> Checked<f32> {
+    weights::checked(match cell {
+        Cell::Empty => return Err(Problem::EmptyCell),
+        Cell::Untyped(text) | Cell::Text(text) => {
+            let text = text.trim();
+            let number = if decimal_comma { text.replace(',', ".") } else { text.to_string() };
+            number.parse().map_err(|_| Problem::NotANumber(text.into()))?
+        }
+        Cell::Integer(value) => value as f64,
+        Cell::Unsigned(value) => value as f64,
+        Cell::Number(value) => value,
+        Cell::Bool(value) => f64::from(u8::from(value)),
+    })
+}

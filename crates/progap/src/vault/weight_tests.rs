@@ -1,0 +1,116 @@
+//! How far an edge or a record moves what leaves the vault where edges have weights, or are heard both ways.
+
+use super::tests::{SIZES, aggregate, all_messages, data, distance, of};
+use super::*;
+use crate::settings::Method;
+
+/// The same data with a weight for each edge, and without what a function drops.
+fn weighted(keep: impl Fn(u32, u32) -> bool) -> Dataset {
+    let mut parts = data().into_parts();
+    let (mut sources, mut targets, mut weights) = (vec![], vec![], vec![]);
+    for (source, target) in parts.graph.iter_edges().filter(|&(source, target)| keep(source, target)) {
+        sources.push(source);
+        targets.push(target);
+        weights.push(((source * 7 + target * 13) % 101) as f32 / 100.0);
+    }
+    parts.graph = Graph::from_weighted_edges(300, &sources, &targets, &weights).expect("a graph");
+    Dataset::new(parts).expect("a data set")
+}
+
+#[test]
+fn an_edge_moves_one_row_by_its_weight_at_most() {
+    let settings = Settings { batch_size: 50, ..Settings::of(Method::Progap, Level::Edge) };
+    let whole = weighted(|_, _| true);
+    let edges: Vec<_> = whole.graph().iter_edges().zip(whole.graph().weights().expect("weights")).collect();
+    for message in all_messages() {
+        let with = aggregate(whole.clone(), &settings, message);
+        for &((source, target), &weight) in edges.iter().step_by(997) {
+            let without = aggregate(weighted(|s, t| (s, t) != (source, target)), &settings, message);
+            let moved = distance(&with, &without);
+            assert!(moved <= f64::from(weight) + 1e-6, "{moved} {weight}");
+            assert!(moved > 0.9 * f64::from(weight) - 0.05, "{moved} {weight}");
+        }
+    }
+}
+
+#[test]
+fn a_record_moves_an_aggregate_by_its_bound_at_most_whatever_the_weights() {
+    for (bounding, max_degree) in [(Bounding::Weight, 9), (Bounding::Cap, 4), (Bounding::Sample, 299)] {
+        let settings =
+            Settings { batch_size: 50, max_degree, bounding, ..Settings::of(Method::Progap, Level::Node) };
+        for message in all_messages() {
+            let without = aggregate(weighted(|source, _| source != 7), &settings, message);
+            let moved = distance(&aggregate(weighted(|_, _| true), &settings, message), &without);
+            let bound = f64::from(max_degree).sqrt();
+            assert!(moved > 1.0 && moved <= bound + 1e-5, "{bounding:?}: {moved}");
+            // Every sender uses what it has, but for the rounding of its strength.
+            assert!(bounding != Bounding::Weight || moved > 0.9 * bound, "{moved} of {bound}");
+        }
+    }
+}
+
+#[test]
+fn methods_without_weights_say_so() {
+    for method in [Method::Lpgnet, Method::Sage, Method::EdgeRand, Method::DpGnn] {
+        let level = crate::method::catalogue::entry(method).levels[0];
+        let settings = Settings::of(method, level);
+        let refused = Vault::new(weighted(|_, _| true), &settings, Randomness::from_seed(3)).err();
+        let refused = refused.unwrap_or_else(|| panic!("{method} takes weights")).to_string();
+        assert!(refused.contains("leave the weights out"), "{refused}");
+    }
+}
+
+/// Messages against the edges: of a pair (a, b) the row of a moves by what b says, and no other row.
+#[test]
+fn an_edge_moves_the_row_of_its_source_by_one_where_messages_go_back() {
+    let settings = Settings { direction: Direction::Both, ..Settings::of(Method::Views, Level::Edge) };
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
+    let values: Vec<f32> = (0..300 * 4).map(|at| if at % 4 == at / 4 % 4 { 3.0 } else { 0.0 }).collect();
+    let make = of(&values, 4);
+    let sums = |dataset: Dataset, back: bool| {
+        let mut vault = Vault::new(dataset, &settings, Randomness::from_seed(3)).expect("a vault");
+        let message = Message::Made { maker: Maker(&make), width: 4, back };
+        vault.aggregate("query", message, &vec![], &plan).expect("an aggregate")
+    };
+    let one_less = |(source, target): (u32, u32)| {
+        let mut parts = data().into_parts();
+        let edges = parts.graph.iter_edges().filter(|&edge| edge != (source, target));
+        let (sources, targets): (Vec<u32>, Vec<u32>) = edges.unzip();
+        parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+        Dataset::new(parts).expect("a data set")
+    };
+    let edge = data().graph().iter_edges().nth(1234).expect("an edge");
+    for (back, row) in [(false, edge.1), (true, edge.0)] {
+        let (with, without) = (sums(data(), back), sums(one_less(edge), back));
+        let own = row as usize * 4..row as usize * 4 + 4;
+        let moved = distance(&with[own.clone()], &without[own]);
+        assert!(moved > 0.99 && moved <= 1.0 + 1e-6, "{back}: {moved}");
+        assert!((distance(&with, &without) - moved).abs() < 1e-6, "no other row moves");
+    }
+    // One edge is in both queries of a stage: the plan asks twice as often, with more noise.
+    let once = Plan::new(&Settings::of(Method::Views, Level::Edge).checked().expect("settings"), SIZES);
+    let once = once.expect("a plan");
+    assert_eq!(plan.queries.count("aggregation"), 2 * once.queries.count("aggregation"));
+    let ratio = plan.aggregate_multiplier / once.aggregate_multiplier;
+    assert!((ratio - 2f64.sqrt()).abs() < 1e-3, "{ratio}");
+    // Nobody goes back who did not pay for it, and records at node level are lists of receivers.
+    let one_way = Settings::of(Method::Views, Level::Edge);
+    let mut vault = Vault::new(data(), &one_way, Randomness::from_seed(3)).expect("a vault");
+    let back = Message::Made { maker: Maker(&make), width: 4, back: true };
+    assert!(vault.aggregate("query", back, &vec![], &once).is_err());
+    let node = Settings { direction: Direction::Both, ..Settings::of(Method::Progap, Level::Node) };
+    assert!(node.checked().is_err() && Vault::new(data(), &node, Randomness::from_seed(3)).is_err());
+}
+
+/// Turning all edges round is the same as turned data.
+#[test]
+fn out_is_in_of_the_graph_turned_round() {
+    for level in [Level::Edge, Level::Node] {
+        let settings = Settings { batch_size: 50, ..Settings::of(Method::Progap, level) };
+        let mut parts = weighted(|_, _| true).into_parts();
+        parts.graph = parts.graph.transpose();
+        let turned = aggregate(Dataset::new(parts).expect("a data set"), &settings, all_messages()[1]);
+        let out = Settings { direction: Direction::Out, ..settings };
+        assert_eq!(aggregate(weighted(|_, _| true), &out, all_messages()[1]), turned, "{level}");
+    }
+}
