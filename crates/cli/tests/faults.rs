@@ -17,9 +17,12 @@ use common::{Run, outcome, progap_in, text};
 /// Embeddings make files of a size that does not depend on the number of classes: the sizes of disks below rely on it.
 const COMMON: [&str; 6] = ["--epochs", "150", "--hidden", "8", "--messages", "embeddings"];
 
-/// A run with a seed, whose bits can be compared, and a run with secret noise, which can be charged.
-fn kinds() -> [Vec<&'static str>; 2] {
-    [[&COMMON[..], &["--seed", "5"]].concat(), [&COMMON[..], &["--ledger", "budget.db"]].concat()]
+/// A run with a seed, whose bits can be compared; a run with secret noise, which can be charged; and one that writes its sums as it makes
+/// them.
+fn kinds() -> [Vec<&'static str>; 3] {
+    let more: [&[&str]; 3] =
+        [&["--seed", "5"], &["--ledger", "budget.db"], &["--seed", "5", "--memory", "400M"]];
+    more.map(|more| [&COMMON[..], more].concat())
 }
 
 /// The network, a ledger, and the files of a run with a seed to which nothing happened.
@@ -116,7 +119,7 @@ fn a_full_disk() {
     let sizes = ["4k", "16k", "64k", "128k", "160k", "220k", "232k", "240k", "280k", "288k", "296k"];
     for (size, settings) in sizes.into_iter().flat_map(|size| kinds().map(|settings| (size, settings))) {
         fresh_ledger(at);
-        let name = format!("{size}-{}", settings.contains(&"--seed"));
+        let name = format!("{size}-{}", settings[settings.len() - 1]);
         let Some(disk) = SmallDisk::mount(at.join(&name), size) else { return };
         let out = format!("{name}/r");
         let run = outcome(train(at, &settings, &out).output().expect("progap runs"));
@@ -149,9 +152,9 @@ fn files_that_may_not_grow() {
     // Blocks of 512 bytes: each number is too small for another file.
     for (k, blocks) in [0, 2, 8, 24, 40, 60, 100, 120, 140].into_iter().enumerate() {
         for settings in kinds() {
-            let seeded = settings.contains(&"--seed");
+            let kind = settings[settings.len() - 1];
             fresh_ledger(at);
-            let out = format!("limited-{k}-{seeded}");
+            let out = format!("limited-{k}-{kind}");
             let run = outcome(limited(train(at, &settings, &out), blocks, "trap '' XFSZ;"));
             assert!(!run.success, "{blocks} blocks are enough");
             failed_at.insert(check_failure(at, &out, run));
@@ -159,7 +162,7 @@ fn files_that_may_not_grow() {
 
             // Without a handler the system ends the process at once, like a kill.
             fresh_ledger(at);
-            let out = format!("ended-{k}-{seeded}");
+            let out = format!("ended-{k}-{kind}");
             assert!(!limited(train(at, &settings, &out), blocks, "").status.success());
             assert!(charges(at, "budget.db").len() <= 1);
             if at.join(&out).exists() && !at.join(&out).join("run.json").exists() {

@@ -2,7 +2,8 @@
 
 mod common;
 
-use progap_graph::{Dataset, Problem, store};
+use progap_graph::synth::SocialNetwork;
+use progap_graph::{Dataset, Features, Problem, store};
 use proptest::prelude::*;
 
 fn round_trip(dataset: &Dataset) -> (Dataset, Dataset, Vec<u8>) {
@@ -85,4 +86,43 @@ fn a_newer_version_and_a_foreign_file_say_what_they_are() {
     assert!(matches!(error.problem(), Problem::Unsupported(m) if m.contains("version 9")), "{error}");
     let error = store::from_bytes(vec![b'x'; 100]).expect_err("a foreign file");
     assert!(matches!(error.problem(), Problem::Corrupt(_)), "{error}");
+}
+
+#[test]
+fn rows_that_are_made_while_they_are_written_are_those_that_are_there() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    // More rows than are made at once, and a last block of another length.
+    let network = SocialNetwork::new(40_001).edges(100_000).dense(5).labelled(0.3).seed(3);
+    let dataset = network.generate().expect("a network");
+    assert!(matches!(dataset.features(), Features::Half { columns: 5, .. }));
+    let share = dataset.labelled() as f64 / dataset.nodes() as f64;
+    assert!((share - 0.3).abs() < 0.02, "{share}");
+    let (held, made) = (folder.path().join("held.progap"), folder.path().join("made.progap"));
+    store::write(&dataset, &held).expect("written");
+    let without = network.generate_into(&made).expect("written");
+    assert_eq!((without.features().columns(), without.graph()), (0, dataset.graph()));
+    assert!(std::fs::read(&held).expect("read") == std::fs::read(&made).expect("read"));
+    assert_eq!(store::open(&made).expect("opened"), dataset);
+    let (_, owned, content) = round_trip(&dataset);
+    assert_eq!((owned.fingerprint(), content[8]), (dataset.fingerprint(), 3), "a version of its own");
+}
+
+#[test]
+fn pages_of_a_file_can_be_given_back_at_any_time() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("large.progap");
+    let network = SocialNetwork::new(300_000).edges(600_000).dense(128);
+    network.generate_into(&path).expect("written");
+    store::keep_mapped_below(1);
+    assert!(store::is_mapping_bounded());
+    let mapped = store::open(&path).expect("opened");
+    let first = mapped.fingerprint();
+    assert_eq!((0..5).map(|_| mapped.fingerprint()).filter(|found| *found == first).count(), 5);
+    #[cfg(target_os = "linux")]
+    {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let pages = std::fs::read_to_string("/proc/self/statm").expect("a system that tells");
+        let mapped: u64 = pages.split(' ').nth(2).expect("a number").parse().expect("a number");
+        assert!(mapped * 4096 < 70_000_000, "{mapped} pages of a file of 80 MB");
+    }
 }

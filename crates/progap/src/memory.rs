@@ -24,7 +24,7 @@ pub fn keep_memory_below(bytes: u64) {
 }
 
 /// What a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.
-const ALWAYS: f64 = 192e6;
+const ALWAYS: f64 = 160e6;
 /// The least that is left to pages of mapped files.
 const LEAST_PAGES: f64 = 64e6;
 
@@ -51,7 +51,9 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
     let read = dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64;
     let held: f64 =
         [dataset.features().held_bytes(), dataset.graph().held_bytes()].iter().map(|&b| b as f64).sum();
-    let needed = ALWAYS + LEAST_PAGES + messages + own + 2.0 * row * read + held;
+    // What `views` fits its stages to.
+    let sampled = nodes.min(262_144.0) * 4.0 * (2 * widths.iter().sum::<usize>() + 6 * classes) as f64;
+    let needed = ALWAYS + LEAST_PAGES + messages + own + 2.0 * row * read + sampled + held;
     if needed > bound as f64 {
         return Err(Error::Unsuitable(format!(
             "this run needs about {} of memory, {} of it for what {} nodes send, and may hold {}: give `memory` at least the first{}",

@@ -303,6 +303,7 @@ impl<'r> Trainer<'r> {
         self.state.finished.push(model);
         self.state.asked = self.vault.asked().clone();
         self.store.save(&self.state, self.vault.key())?;
+        self.laps.lap("training");
         let stages = super::stages(self.settings);
         let progress = Progress { stage, stages, epoch: 1, epochs: 1, loss, train_accuracy, val_accuracy };
         match self.observer.epoch(&progress).is_break() {

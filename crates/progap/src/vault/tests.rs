@@ -272,3 +272,65 @@ fn messages_do_not_depend_on_the_block_that_computes_them() {
         }
     }
 }
+
+/// Sums that are computed block by block, twice, are those that are computed at once, noise included: for messages of several panels and
+/// receivers of several blocks, at every level, under a key as under a seed.
+#[test]
+fn streamed_sums_have_the_same_bits() {
+    let network = SocialNetwork::new(70_000).edges(300_000).classes(70).feature_count(20).seed(5);
+    let dataset =
+        network.generate().expect("a network").or_random_split(Ratios::default(), 5).expect("a split");
+    let sizes = PublicSizes {
+        edges: dataset.graph().edges(),
+        train_nodes: dataset.split().expect("a split").count(Part::Train),
+        nodes: dataset.nodes(),
+        columns: dataset.features().columns(),
+        classes: dataset.classes(),
+    };
+    let network = Network::new(Architecture::new(vec![sizes.columns], 70), 1).expect("a network");
+    let message = Message::Class { network: &network };
+    for level in [Level::None, Level::Edge, Level::Node] {
+        let settings = Settings::of(Method::Progap, level);
+        let plan = Plan::new(&settings.checked().expect("settings"), sizes).expect("a plan");
+        for seeded in [true, false] {
+            let vault = || {
+                let randomness = match seeded {
+                    true => Randomness::from_seed(3).erase(),
+                    false => Randomness::from_key(RunKey::from_bytes(&[9; RunKey::BYTES])).erase(),
+                };
+                Vault::new(dataset.clone(), &settings, randomness).expect("a vault")
+            };
+            let (mut held, mut streamed) = (vault(), vault());
+            let at_once = held.aggregate("sums", message, &vec![], &plan).expect("sums");
+            let (mut rows, mut blocks) = (vec![], 0);
+            let mut take = |block: &mut [f32]| {
+                rows.extend_from_slice(block);
+                blocks += 1;
+                Ok(())
+            };
+            streamed.aggregate_streamed("sums", message, &vec![], &plan, &mut take).expect("sums");
+            assert!(blocks > 1 && rows == at_once, "{level:?} {seeded}");
+            assert_eq!(held.asked(), streamed.asked(), "the same query is recorded");
+            let mut again = |_: &mut [f32]| Ok(());
+            assert!(
+                level == Level::None
+                    || streamed.aggregate_streamed("sums", message, &vec![], &plan, &mut again).is_err(),
+                "noise would be used twice"
+            );
+        }
+    }
+}
+
+/// Whoever takes the sums may fail, as a full disk does: that is the error, and the query is not recorded as answered.
+#[test]
+fn a_failure_to_take_sums_ends_the_query() {
+    let settings = Settings { batch_size: 50, ..Settings::of(Method::Progap, Level::Edge) };
+    let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
+    let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
+    let make = |nodes: Range<usize>| Ok(vec![0.1; 3 * nodes.len()]);
+    let message = Message::Made { maker: Maker(&make), width: 3 };
+    let mut full = |_: &mut [f32]| Err(Error::Unsuitable("the disk is full".into()));
+    let failed = vault.aggregate_streamed("first", message, &vec![], &plan, &mut full);
+    assert!(failed.expect_err("a full disk").to_string().contains("full"));
+    assert_eq!(vault.asked().count("aggregation"), 0);
+}

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use progap_nn::{Design, Evidence, Input, RowScaling, Softmax, Task, best_temperature, cross_entropy};
+use progap_nn::{
+    Design, Evidence, Input, Inputs, RowScaling, Softmax, Task, best_temperature, cross_entropy,
+};
 use rayon::prelude::*;
 
 use super::{FOLDS, Roles};
@@ -66,7 +68,7 @@ struct Scaling {
 /// Fits the features model; what it says of training nodes is said out of fold.
 pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
     let (inputs, classes) = (&rows.own()?, rows.classes());
-    let square = Design::new(inputs, &roles.sample)?.mean_square().max(1e-12);
+    let square = mean_square(inputs, &roles.sample)?.max(1e-12);
     let fitted = |nodes: &[u32], way: &Scaling, strength: f64| -> Result<Softmax> {
         let design = Design::scaled(inputs, nodes, &[way.scale], way.scaling, &way.weights)?;
         let task = Task {
@@ -141,6 +143,16 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
         false => temperature = 1.0,
     }
     Ok(Features { model, plain, temperature, out_of_fold, places })
+}
+
+/// The mean of the squared norms of some rows, which are never all copied.
+fn mean_square(inputs: &Inputs<'_>, nodes: &[u32]) -> Result<f64> {
+    const ROWS_AT_ONCE: usize = 1 << 16;
+    let mut sum = 0.0;
+    for block in nodes.chunks(ROWS_AT_ONCE) {
+        sum += Design::new(inputs, block)?.mean_square() * (block.len() as f64 / nodes.len() as f64);
+    }
+    Ok(sum)
 }
 
 /// Rows as they are; of one length; and, where they are sparse, of one length with rare columns in front.

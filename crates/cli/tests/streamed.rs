@@ -1,0 +1,150 @@
+//! Graphs that pass through memory instead of lying in it: the same bits, and no more memory than was allowed.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::{command, folder, progap_in};
+
+/// A network whose features are dense and in half precision.
+fn put_network(at: &Path, nodes: usize, columns: usize) {
+    let (nodes, edges, columns) = (nodes.to_string(), (4 * nodes).to_string(), columns.to_string());
+    let sizes = ["--nodes", &nodes, "--edges", &edges, "--dense", &columns, "--labelled", "0.05"];
+    progap_in(at, &[&["data", "synth", "g.progap", "--communities", "20"], &sizes[..]].concat()).ok();
+}
+
+/// Everything in a release but what time and memory it took.
+fn public(release: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for part in ["", "aggregates", "private"] {
+        let Ok(entries) = std::fs::read_dir(release.join(part)) else { continue };
+        for entry in entries.map(|entry| entry.expect("an entry")).filter(|entry| entry.path().is_file()) {
+            let name = format!("{part}/{}", entry.file_name().to_string_lossy());
+            // Each run has an id of its own, and took its own time.
+            if !["cost.json", "manifest.json"].iter().any(|own| name.ends_with(own)) {
+                files.insert(name, std::fs::read(entry.path()).expect("a file"));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn a_bound_on_memory_changes_no_bit_of_a_release() {
+    let place = folder();
+    let at = place.path();
+    put_network(at, 20_000, 12);
+    let cases: [&[&str]; 6] = [
+        &["--method", "views"],
+        &["--method", "progap", "--epochs", "3"],
+        &[
+            "--method",
+            "progap",
+            "--epochs",
+            "3",
+            "--messages",
+            "embeddings",
+            "--hidden",
+            "80",
+            "--depth",
+            "1",
+        ],
+        &["--method", "gap", "--epochs", "3"],
+        &["--level", "node", "--epsilon", "8", "--epochs", "2"],
+        &["--level", "none", "--method", "progap", "--epochs", "3"],
+    ];
+    for case in cases {
+        let train = |out: &str, more: &[&str]| {
+            let all = [&["train", "g.progap", "--seed", "5", "--quiet", "--out", out], case, more].concat();
+            progap_in(at, &all).ok();
+            public(&at.join(out))
+        };
+        let (held, streamed) = (train("held", &[]), train("streamed", &["--memory", "400M"]));
+        assert!(held.len() >= 6 && held.keys().eq(streamed.keys()), "{case:?} {:?}", held.keys());
+        for (name, content) in &held {
+            assert!(content == &streamed[name], "{case:?} {name}");
+        }
+        let predictions = |more: &[&str]| progap_in(at, &[&["predict", "held"], more].concat());
+        assert_eq!(predictions(&[]).stdout, predictions(&["--memory", "200M"]).stdout);
+        for out in ["held", "streamed"] {
+            std::fs::remove_dir_all(at.join(out)).expect("removed");
+        }
+    }
+}
+
+/// The peak memory of a command, in bytes, as the system saw it last.
+fn peak(at: &Path, arguments: &[&str]) -> u64 {
+    let mut child = command(at).args(arguments).stdout(Stdio::null()).spawn().expect("the command starts");
+    let (status, mut peak) = (format!("/proc/{}/status", child.id()), 0);
+    loop {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+        let found = line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024;
+        peak = peak.max(found);
+        if let Some(status) = child.try_wait().expect("a child") {
+            assert!(status.success(), "{arguments:?}");
+            return peak;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_run_keeps_to_its_bound_on_memory() {
+    let place = folder();
+    let at = place.path();
+    // 410 MB of features, 30 MB of structure, and as much again in the release.
+    put_network(at, 1_600_000, 128);
+    let file = std::fs::metadata(at.join("g.progap")).expect("a file").len();
+    assert!(file > 410_000_000, "{file}");
+    const BOUND: u64 = 400_000_000;
+    for method in ["views", "progap"] {
+        let out = format!("of-{method}");
+        let train =
+            ["train", "g.progap", "--method", method, "--depth", "1", "--memory", "400M", "--out", &out];
+        let epochs: &[&str] = if method == "progap" { &["--epochs", "2"] } else { &[] };
+        for arguments in [
+            [&train[..], epochs, &["--quiet"]].concat(),
+            vec!["predict", &out, "--memory", "400M", "--out", "p.csv", "--force"],
+            vec!["verify", &out, "--memory", "400M"],
+        ] {
+            let found = peak(at, &arguments);
+            assert!(found > 10_000_000 && found < BOUND, "{arguments:?}: {found}");
+        }
+        std::fs::remove_dir_all(at.join(&out)).expect("removed");
+    }
+}
+
+#[test]
+fn too_little_memory_is_refused_with_what_is_needed() {
+    let place = folder();
+    let at = place.path();
+    put_network(at, 5_000, 4);
+    let train = |memory: &str| progap_in(at, &["train", "g.progap", "--memory", memory, "--out", "r"]);
+    train("100M").refused(&["needs about 2", "MB of memory", "5000 nodes send", "--memory"]);
+    assert!(!at.join("r").exists(), "nothing is left");
+    for wrong in ["lots", "8X", "1M"] {
+        let run = train(wrong);
+        assert!(!run.success && run.stderr.contains("give a size such as 8G"), "{}", run.stderr);
+    }
+    // Tables are held in memory, and count.
+    progap_in(at, &["data", "convert", "g.progap", "tables/"]).ok();
+    progap_in(at, &["train", "tables/", "--memory", "400M", "--quiet", "--out", "t"]).ok();
+}
+
+#[test]
+fn files_in_half_precision_hold_what_half_precision_can() {
+    let place = folder();
+    let at = place.path();
+    put_network(at, 2_000, 8);
+    progap_in(at, &["data", "convert", "g.progap", "g.npz"]).ok();
+    progap_in(at, &["data", "convert", "g.npz", "again.progap", "--half"]).ok();
+    let inspect = |file: &str| progap_in(at, &["inspect", file, "--json"]).json();
+    assert_eq!(inspect("g.progap")["feature_storage"], "half");
+    assert_eq!(inspect("again.progap")["feature_storage"], "half");
+    progap_in(at, &["data", "convert", "g.progap", "h.npz", "--half"]).refused(&["--half", ".progap"]);
+}
