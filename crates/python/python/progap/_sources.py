@@ -32,6 +32,7 @@ def load(
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
+    weights: str | None = None,
     mask: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     seed: int = 0,
@@ -49,6 +50,7 @@ def load(
         words are hashed to
     undirected : every edge has an edge back, or is listed once; what contradicts it is refused
     symmetrise : add the edge back where it is missing
+    weights : where the weights of edges stand, from 0 to 1: a column, an attribute, an array; ``"weight"`` stands for all usual names
     mask : which of several splits
     data_dir : where data sets by name lie
     seed : of a split that is drawn
@@ -72,6 +74,7 @@ def load(
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
+        weights=weights,
         mask=mask,
         seed=seed,
     )
@@ -104,6 +107,7 @@ def from_pandas(
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
+    weights: str | None = None,
     name: str = "unnamed",
     seed: int = 0,
 ) -> Graph:
@@ -132,6 +136,7 @@ def from_pandas(
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
+        weights=weights,
         seed=seed,
     )
     data = _progap.Dataset.from_tables(str(name), _csv(nodes, "nodes"), _csv(edges, "edges"), options)
