@@ -24,6 +24,8 @@ class Parameters(TypedDict, total=False):
     delta: float | None
     #: Number of aggregations over the graph
     depth: int | None
+    #: Along which edges a node receives
+    direction: Literal["in", "out", "both"] | None
     #: What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings come with the defaults of the method gap
     messages: Literal["embeddings", "labels", "auto", "structure"] | None
     #: Width of hidden layers
