@@ -177,6 +177,7 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "max_categories" => options.columns.max_categories = value.extract()?,
             "unscaled" => options.unscaled = value.extract()?,
             "seed" => options.seed = value.extract()?,
+            "weights" => options.weights = value.extract()?,
             "mask" => options.npz.mask = value.extract()?,
             "symmetrise" if value.extract()? => options.direction = Direction::Symmetrise,
             "undirected" if value.extract()? => options.direction = Direction::Undirected,
@@ -199,7 +200,7 @@ impl Dataset {
     /// A data set from arrays: edges as senders and receivers, features as a matrix or as sparse rows, labels by number (-1 where
     /// unknown), parts of the split by number (1 train, 2 val, 3 test, 0 none).
     #[staticmethod]
-    #[pyo3(signature = (name, nodes, sources, targets, features, labels, class_names, feature_names, ids, parts, symmetrise, unscaled))]
+    #[pyo3(signature = (name, nodes, sources, targets, features, labels, class_names, feature_names, ids, parts, symmetrise, unscaled, weights))]
     #[allow(clippy::too_many_arguments, reason = "called from one place, by keyword")]
     fn from_arrays(
         py: Python<'_>,
@@ -215,6 +216,7 @@ impl Dataset {
         parts: Option<PyReadonlyArray1<'_, u8>>,
         symmetrise: bool,
         unscaled: bool,
+        weights: Option<PyReadonlyArray1<'_, f32>>,
     ) -> PyResult<Dataset> {
         // Copied while nobody else can change them: what is trained on is what was given here.
         let sources = sources.below(nodes as u64, "edge_index[0]").or_raise(py)?;
@@ -224,9 +226,13 @@ impl Dataset {
         let labels: Vec<u32> = labels.as_array().iter().map(label).collect();
         let node_ids = node_ids(ids, nodes).or_raise(py)?;
         let split = split(parts);
+        let weights: Option<Vec<f32>> = weights.map(|weights| weights.as_array().iter().copied().collect());
         let build = move || {
-            let graph = Graph::from_edges(nodes, &sources, &targets)?;
-            drop((sources, targets));
+            let graph = match &weights {
+                None => Graph::from_edges(nodes, &sources, &targets)?,
+                Some(weights) => Graph::from_weighted_edges(nodes, &sources, &targets, weights)?,
+            };
+            drop((sources, targets, weights));
             let graph = if symmetrise { transform::symmetrise(graph) } else { graph };
             // As of an archive of the same arrays: dense columns that hold more than 0 and 1 are numbers in a unit of their own.
             let dense = matches!(features, Features::Dense { .. });

@@ -233,11 +233,25 @@ GOOD = {"x": np.ones((4, 2)), "edge_index": [[0, 1], [1, 2]], "y": [0, 1, 0, 1]}
         ({"node_ids": ["a", "b", "a", "c"]}, "'?\"?a\"?'? is that of node 0"),
         ({"feature_names": ["a"]}, "feature names"),
         ({"num_nodes": 5}, "num_nodes has 5"),
+        ({"edge_weight": [1.0]}, r"edge_weight has the shape \(1,\) and there are 2 edges"),
+        ({"edge_weight": [0.5, 1.5]}, r"edge_weight\[1\] is 1.5"),
+        ({"edge_weight": [0.5, np.nan]}, r"edge_weight\[1\] is nan"),
+        ({"edge_weight": [0.5, -1]}, r"edge_weight\[1\] is -1"),
+        ({"edge_weight": ["a", "b"]}, "give numbers"),
     ],
 )
 def test_bad_input_is_one_sentence(wrong, said):
     with pytest.raises(progap.DataError, match=said):
         progap.Graph(**{**GOOD, **wrong})
+
+
+def test_weights_of_edges(arrays, graph, tmp_path):
+    weights = np.random.default_rng(0).random(arrays["edge_index"].shape[1]).astype(np.float32)
+    weighted = progap.Graph(**arrays, edge_weight=weights)
+    np.savez(tmp_path / "g.npz", **arrays, edge_weight=weights)
+    assert same(weighted, progap.load(tmp_path / "g.npz", weights="weight")) and not same(weighted, graph)
+    assert same(progap.load(tmp_path / "g.npz"), graph)
+    assert progap.ProGAP(method="progap", epochs=2).fit(weighted).guarantee_.private
 
 
 def test_empty_graphs():

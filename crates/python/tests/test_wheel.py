@@ -5,6 +5,7 @@ looks at the size, and builds a wheel from the source distribution.
 """
 
 import email
+import json
 import os
 import shutil
 import subprocess
@@ -116,11 +117,13 @@ def test_the_source_distribution_is_whole(dist, tmp_path):
     assert any(name.endswith("LICENSE-MIT") for name in names) and "PKG-INFO" in names
     (source,) = tmp_path.iterdir()
     manifest = source / "crates/python/Cargo.toml"
-    # All of it is there: nothing has to be looked up outside of the folder but the locked crates.
+    # All of it is there: nothing has to be looked up outside of the folder but crates that were fetched before.
     checked = subprocess.run(
-        ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", str(manifest)], capture_output=True, text=True
+        ["cargo", "metadata", "--offline", "--format-version", "1", "--manifest-path", str(manifest)], capture_output=True, text=True
     )
     assert checked.returncode == 0, checked.stderr
+    own = [package["manifest_path"] for package in json.loads(checked.stdout)["packages"] if package["source"] is None]
+    assert own and all(Path(path).is_relative_to(source) for path in own), own
 
 
 @pytest.mark.skipif(not PUBLISHED, reason="a build of its own; `package` tries it")

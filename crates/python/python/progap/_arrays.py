@@ -106,6 +106,22 @@ def edges(edge_index: Any, adjacency: Any) -> tuple[np.ndarray, np.ndarray, int 
     return array[0], array[1], None
 
 
+def edge_weights(weights: Any, edges: int) -> np.ndarray | None:
+    """One weight for each edge, where there are some."""
+    if weights is None:
+        return None
+    array = numbers(as_array(weights, "edge_weight"), "edge_weight")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (edges,):
+        raise DataError(f"edge_weight has the shape {array.shape} and there are {edges} edges; give one number from 0 to 1 for each edge")
+    wrong = ~((array >= 0) & (array <= 1))
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise DataError(f"edge_weight[{at}] is {array[at]}; weights are from 0 to 1")
+    return array.astype(np.float32)
+
+
 def adjacency_edges(adjacency: Any) -> tuple[np.ndarray, np.ndarray, int]:
     """The edges of an adjacency matrix: row = sender, column = receiver, 0 = no edge."""
     if is_sparse_tensor(adjacency) and adjacency.ndim == 2 and adjacency.shape[0] == adjacency.shape[1]:

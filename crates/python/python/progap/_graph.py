@@ -28,6 +28,7 @@ class Graph:
         any a split is drawn: 75 % train, 10 % validate, 15 % test
     node_ids : what people call the nodes; their positions if not given
     class_names, feature_names : names; those of the data if not given
+    edge_weight : how much of a message each edge carries, from 0 to 1; all of it if not given
     undirected : add the edge back to every edge that has none
     unscaled : take numbers as they are, in whatever unit; otherwise columns that hold more than 0 and 1 are brought to scale
     name : what people call the data; by it a ledger finds its budget
@@ -62,6 +63,7 @@ class Graph:
         class_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
         adjacency: Any = None,
+        edge_weight: Any = None,
         undirected: bool = False,
         unscaled: bool = False,
         name: str = "unnamed",
@@ -91,6 +93,7 @@ class Graph:
             parts=_arrays.parts(nodes, train_mask, val_mask, test_mask),
             symmetrise=bool(undirected),
             unscaled=bool(unscaled),
+            weights=_arrays.edge_weights(edge_weight, len(sources)),
         )
         self._keep(data, classes, seed)
 

@@ -33,6 +33,7 @@ def load(
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
+    weights: str | None = None,
     mask: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     seed: int = 0,
@@ -51,6 +52,7 @@ def load(
         words are hashed to
     undirected : every edge has an edge back, or is listed once; what contradicts it is refused
     symmetrise : add the edge back where it is missing
+    weights : where the weights of edges stand, from 0 to 1: a column, an attribute, an array; ``"weight"`` stands for all usual names
     mask : which of several splits
     data_dir : where data sets by name lie
     seed : of a split that is drawn
@@ -75,6 +77,7 @@ def load(
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
+        weights=weights,
         mask=mask,
         seed=seed,
     )
@@ -107,6 +110,7 @@ def from_pandas(
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
+    weights: str | None = None,
     name: str = "unnamed",
     seed: int = 0,
 ) -> Graph:
@@ -135,6 +139,7 @@ def from_pandas(
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
+        weights=weights,
         seed=seed,
     )
     data = _progap.Dataset.from_tables(str(name), _csv(nodes, "nodes"), _csv(edges, "edges"), options)
