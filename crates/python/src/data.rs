@@ -177,7 +177,6 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "max_categories" => options.columns.max_categories = value.extract()?,
             "unscaled" => options.unscaled = value.extract()?,
             "seed" => options.seed = value.extract()?,
-            "weights" => options.weights = value.extract()?,
             "mask" => options.npz.mask = value.extract()?,
             "symmetrise" if value.extract()? => options.direction = Direction::Symmetrise,
             "undirected" if value.extract()? => options.direction = Direction::Undirected,

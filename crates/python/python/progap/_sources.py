@@ -33,7 +33,6 @@ def load(
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
-    weights: str | None = None,
     mask: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     seed: int = 0,
@@ -47,12 +46,12 @@ def load(
     edges : the edge table, where ``source`` is a node table
     labels : the list of labels that goes with an edge list
     id, label, split, source_column, target_column : names of columns
-    weights : the column, attribute or array that holds weights of edges from 0 to 1, such as ``"weight"``; messages are multiplied with them
     categorical, drop, keep, text, max_categories, unscaled : what columns are; ``text`` maps a column to the number of features its
         words are hashed to
     undirected : every edge has an edge back, or is listed once; what contradicts it is refused
     symmetrise : add the edge back where it is missing
-    weights : where the weights of edges stand, from 0 to 1: a column, an attribute, an array; ``"weight"`` stands for all usual names
+    weights : where the weights of edges stand, from 0 to 1: a column, an attribute, an array; ``"weight"`` stands for all usual names; messages are
+        multiplied with them
     mask : which of several splits
     data_dir : where data sets by name lie
     seed : of a split that is drawn
@@ -77,7 +76,6 @@ def load(
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
-        weights=weights,
         mask=mask,
         seed=seed,
     )
