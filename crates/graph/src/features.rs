@@ -223,18 +223,30 @@ impl Features {
     }
 
     /// Whether the matrix has so many rows and only finite values.
-    pub(crate) fn check(&self, rows: usize) -> Result<()> {
-        let values = match self {
+    /// Checks that there are as many values as so many rows have, and looks at none.
+    pub(crate) fn check_lengths(&self, rows: usize) -> Result<()> {
+        match self {
             Features::Dense { columns, values } => {
                 let expected = (rows as u64).saturating_mul(*columns as u64);
-                if values.len() as u64 != expected {
-                    let what = format!("feature matrix of {rows} rows and {columns} columns");
-                    return Err(Problem::Length { what, found: values.len() as u64, expected }.into());
+                match values.len() as u64 == expected {
+                    true => Ok(()),
+                    false => {
+                        let what = format!("feature matrix of {rows} rows and {columns} columns");
+                        Err(Problem::Length { what, found: values.len() as u64, expected }.into())
+                    }
                 }
-                Some(values)
             }
+            Features::Sparse { offsets, indices, values, .. } => {
+                check_lengths(rows, offsets, indices, values.as_deref())
+            }
+        }
+    }
+
+    pub(crate) fn check(&self, rows: usize) -> Result<()> {
+        self.check_lengths(rows)?;
+        let values = match self {
+            Features::Dense { values, .. } => Some(values),
             Features::Sparse { columns, offsets, indices, values } => {
-                check_lengths(rows, offsets, indices, values.as_deref())?;
                 if let Some(at) = first(indices.len(), |at| indices[at] as usize >= *columns) {
                     let problem =
                         Problem::IndexOutOfRange { index: indices[at].to_string(), limit: *columns as u64 };

@@ -146,7 +146,16 @@ impl Tensors {
 
 /// Writes a matrix as NumPy does, aligned so that it can be mapped. Gives the digest of the file.
 pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<String> {
-    let rows = values.len() / width.max(1);
+    let mut pieces = std::iter::once(values);
+    write_matrix_in_pieces(path, (values.len() / width.max(1), width), &mut || Ok(pieces.next()))
+}
+
+/// As [`write_matrix`], of rows that come in pieces until there are no more.
+pub(crate) fn write_matrix_in_pieces<V: AsRef<[f32]>>(
+    path: &Path,
+    (rows, width): (usize, usize),
+    next: &mut dyn FnMut() -> Result<Option<V>>,
+) -> Result<String> {
     let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     // Magic, version, length and text together are a multiple of 64 bytes and end in a line end.
@@ -155,11 +164,16 @@ pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<
     header.extend_from_slice(dictionary.as_bytes());
     header.resize(10 + length - 1, b' ');
     header.push(b'\n');
-    let mut file = AtomicFile::create(path)?;
-    let values = bytemuck::cast_slice(values);
-    file.write_all(&header).and_then(|()| file.write_all(values)).in_file(path)?;
+    let (mut file, mut hasher) = (AtomicFile::create(path)?, blake3::Hasher::new());
+    hasher.update(&header);
+    file.write_all(&header).in_file(path)?;
+    while let Some(values) = next()? {
+        let bytes = bytemuck::cast_slice(values.as_ref());
+        hasher.update(bytes);
+        file.write_all(bytes).in_file(path)?;
+    }
     file.commit()?;
-    Ok(digest([&header[..], values]))
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// The matrix in a file that [`write_matrix`] wrote and that was read, of which the shape is known.

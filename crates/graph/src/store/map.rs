@@ -13,6 +13,12 @@ pub(super) fn map(file: &File) -> io::Result<Mmap> {
     unsafe { MmapOptions::new().populate().map(file) }
 }
 
+/// As [`map`], where most pages are for other processes: each is looked up when it is read.
+pub(super) fn map_lazily(file: &File) -> io::Result<Mmap> {
+    // SAFETY: as for `map`.
+    unsafe { MmapOptions::new().map(file) }
+}
+
 /// From now on a program that reads a mapped file which was cut short ends with these words and exit code 1, not by a signal. For
 /// programs, at their start; a library leaves that to them.
 ///

@@ -31,9 +31,11 @@
 mod layout;
 #[allow(unsafe_code)]
 mod map;
+mod part;
 
 #[cfg(unix)]
 pub use map::end_with_words_if_cut_short;
+pub use part::{PartFile, PieceSum};
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -149,8 +151,7 @@ fn bytes<T: bytemuck::NoUninit>(values: &[T]) -> &[u8] {
 
 fn dataset(source: FileBytes) -> Result<Dataset> {
     let sections = Sections::parse(source)?;
-    let meta: Meta = serde_json::from_slice(sections.bytes("meta")?)
-        .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))?;
+    let meta = meta(&sections)?;
     let graph = Graph::from_rows(sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?)?;
     let graph = match sections.optional::<f32>("weights")? {
         Some(_) if sections.version < layout::WEIGHTED => {
@@ -176,11 +177,6 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
             values: sections.optional("x_values")?,
         },
     };
-    let node_ids = match (sections.optional::<i64>("ids")?, sections.optional::<u8>("id_bytes")?) {
-        (Some(ids), _) => NodeIds::Integers(ids),
-        (None, Some(bytes)) => NodeIds::Text { bytes, offsets: sections.required("id_offsets")? },
-        (None, None) => NodeIds::Position,
-    };
     Dataset::new(DatasetParts {
         name: meta.name,
         graph,
@@ -190,7 +186,20 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
         feature_names: meta.feature_names,
         numbers: meta.numbers,
         split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
-        node_ids,
+        node_ids: node_ids(&sections)?,
+    })
+}
+
+fn meta(sections: &Sections) -> Result<Meta> {
+    serde_json::from_slice(sections.bytes("meta")?)
+        .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))
+}
+
+fn node_ids(sections: &Sections) -> Result<NodeIds> {
+    Ok(match (sections.optional::<i64>("ids")?, sections.optional::<u8>("id_bytes")?) {
+        (Some(ids), _) => NodeIds::Integers(ids),
+        (None, Some(bytes)) => NodeIds::Text { bytes, offsets: sections.required("id_offsets")? },
+        (None, None) => NodeIds::Position,
     })
 }
 
