@@ -3,7 +3,8 @@
     cargo build --release
     python scripts/own-data.py --progap target/release/progap
 
-Needs numpy, pandas and scikit-learn. `--seeds` says how many tables of each kind; `--tables rare,dates` prints instead of writing.
+Needs numpy, pandas and scikit-learn. `--seeds` says how many tables of each kind; `--tables rare,dates` prints instead of writing, and
+`--units` prints what becomes of one table whose columns are in other units.
 """
 
 import argparse
@@ -213,8 +214,7 @@ def logistic_regression(progap, folder, name, parts):
 
 def train(progap, folder, name, seed, level, *options):
     out = folder / "release"
-    # Balanced weights count labels: where those are private they are refused.
-    weights = ["--class-weights", "balanced"] if name in RARE and level != "node" else []
+    weights = ["--class-weights", "balanced"] if name in RARE else []
     words = ["train", str(folder), "--seed", str(seed), "--level", level, "--json", "--out", str(out)]
     said = json.loads(run(progap, *words, *weights, *OPTIONS.get(name, []), *options))
     run("rm", "-r", str(out))
@@ -255,6 +255,40 @@ def measure(progap, name, seeds):
     return means
 
 
+UNITS = {
+    "as they are": lambda x: x,
+    "times 1e-6": lambda x: 1e-6 * x,
+    "times 1e6": lambda x: 1e6 * x,
+    "plus 1e4": lambda x: x + 1e4,
+    "log-normal": np.exp,
+}
+
+
+def units(progap, seeds):
+    """The accuracy on one kind of table whose columns are all in another unit; at node level with public bounds, and without."""
+    columns = ["none", "edge, eps 1", "node, eps 8, bounds", "node, eps 8"]
+    lines = ["| columns | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+    for name, change in UNITS.items():
+        found = []
+        for seed in range(1, seeds + 1):
+            rng = np.random.default_rng(seed)
+            labels, x, edges = plain(rng)
+            parts = rng.choice(["train", "val", "test"], len(labels), p=[0.75, 0.1, 0.15])
+            # Bounds are what people know of a column beforehand: here four deviations around its mean, in its unit.
+            bounds = [f"{c}={float(change(-4.0))!r}:{float(change(4.0))!r}" for c in x]
+            with tempfile.TemporaryDirectory() as place:
+                folder = Path(place) / "units"
+                folder.mkdir()
+                nodes = pd.DataFrame({"id": range(len(labels)), "label": labels}).join(change(x))
+                nodes.assign(split=parts).to_csv(folder / "nodes.csv", index=False)
+                edges.to_csv(folder / "edges.csv", index=False)
+                flags = [word for bound in bounds for word in ("--bounds", bound)]
+                how = [("none",), ("edge", "--epsilon", "1"), ("node", "--epsilon", "8", *flags), ("node", "--epsilon", "8")]
+                found.append([train(progap, folder, "units", seed, *words) for words in how])
+        lines.append(f"| {name} | " + " | ".join(f"{value:.1f}" for value in np.mean(found, axis=0)) + " |")
+    return "\n".join(lines)
+
+
 def misses(means):
     """What is asked of a table, and not reached."""
     limits = [
@@ -275,7 +309,7 @@ def document(results, seeds):
         "",
         "Tables such as people have, made by `scripts/own-data.py`, and what comes of them with the methods `views` (levels none and edge) and",
         "`progap` (level node): nothing is tuned, and no column is described but for the text of `wide-text` (`--text text:64`). Test accuracy in percent,",
-        f"over {seeds} table{'s' if seeds > 1 else ''} of each kind with a split and noise of its own; for `rare` the balanced accuracy, with `--class-weights balanced` where labels are public.",
+        f"over {seeds} table{'s' if seeds > 1 else ''} of each kind with a split and noise of its own; for `rare` the balanced accuracy, with `--class-weights balanced`.",
         "Logistic regression is scikit-learn's (C = 1) on the features as they are prepared at level none, without the graph and without privacy;",
         "*no graph* is the same method with the same guarantee and `--depth 0`.",
         "",
@@ -305,7 +339,11 @@ def main():
     parser.add_argument("--progap", default=str(ROOT / "target/release/progap"))
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--units", action="store_true")
     args = parser.parse_args()
+    if args.units:
+        print(units(args.progap, args.seeds))
+        return
     results = {name: measure(args.progap, name, args.seeds) for name in args.tables.split(",")}
     text = document(results, args.seeds)
     if set(results) == set(TABLES):

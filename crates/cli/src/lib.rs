@@ -96,6 +96,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         _ => None,
     };
     machine::start_threads(threads);
+    match &arguments.command {
+        Command::Train(train) => train.memory.keep(),
+        Command::Predict(predict) => predict.memory.keep(),
+        Command::Verify(verify) => verify.memory.keep(),
+        _ => {}
+    }
     let outcome = match arguments.command {
         Command::Train(train) => train_on_ranks(*train),
         Command::Predict(predict) => predict.run(),

@@ -1,5 +1,6 @@
 //! What a machine may do to us, said in words: memory that is written to disk, signals, threads that cannot start.
 
+use clap::Args;
 use rayon::ThreadPoolBuilder;
 
 use crate::print_error;
@@ -38,6 +39,45 @@ fn say_signals() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
+/// How much memory the program takes.
+#[derive(Args)]
+pub struct Memory {
+    /// The most memory to hold, such as 8G or 500M: larger data lies in files and passes through [default: all there is]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    memory: Option<u64>,
+}
+
+impl Memory {
+    /// Keeps to it from now on.
+    pub fn keep(&self) {
+        if let Some(bytes) = self.memory {
+            progap::keep_memory_below(bytes);
+        }
+    }
+}
+
+/// A number of bytes, with a unit or without.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || "give a size such as 8G, 500M or a number of bytes, at least 64M".to_string();
+    let text = text.trim().trim_end_matches(['b', 'B']).trim_end_matches(['i', 'I']);
+    let (number, unit) = match text.char_indices().last().filter(|(_, last)| last.is_ascii_alphabetic()) {
+        None => (text, 1.0),
+        Some((at, last)) => (
+            text[..at].trim(),
+            match last.to_ascii_uppercase() {
+                'K' => 1e3,
+                'M' => 1e6,
+                'G' => 1e9,
+                'T' => 1e12,
+                _ => return Err(wrong()),
+            },
+        ),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let bytes = number * unit;
+    if (64e6..=1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
 /// Starts the threads that share the work: as many as asked for, or one for each core. Where none can be started the program does all
 /// the work in its own.
 pub fn start_threads(threads: Option<u16>) {
@@ -53,5 +93,20 @@ pub fn start_threads(threads: Option<u16>) {
         print_error(
             "note: the system refuses to start threads (see `ulimit -u`): continuing with one, more slowly",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let found = ["8G", "8 GB", "1.5g", "500M", "0.1T", "200000000"].map(|text| bytes(text).ok());
+        let gigabytes = [8.0, 8.0, 1.5, 0.5, 100.0, 0.2].map(|size: f64| Some((size * 1e9) as u64));
+        assert_eq!(found, gigabytes);
+        for wrong in ["", "G", "8X", "-8G", "8GG", "1M", "nan", "infG", "1e30G", "eight"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -152,7 +152,7 @@ impl DataSource {
     /// Anything but a `.progap` file that is used as it is.
     #[cfg(feature = "mpi")]
     pub fn part_file(&self) -> std::result::Result<PathBuf, Box<dyn std::error::Error>> {
-        let transforms = Transforms { resplit: self.transforms.resplit, ..Transforms::default() };
+        let transforms = Transforms::only_split(self.transforms.resplit);
         let plain = DataSource {
             dataset: self.dataset.clone(),
             folder: self.folder.clone(),

@@ -213,6 +213,9 @@ fn bad_flags_are_refused() {
     refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "--level node"]);
     refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
+    let sizes = "--level node --epsilon 2 --delta 1e-6 --train-nodes 2000 --nodes 2708";
+    refused(sizes, "", &["--columns", "--classes"]);
+    refused(&format!("{NODE} --depth 1 --epsilon 1 --columns 9"), "", &["--columns", "nothing"]);
     let node = "--level node --depth 1 --epsilon 1 --delta 1e-6";
     refused(
         &format!("{node} --train-nodes 10 --batch-size 11 --epochs 1"),

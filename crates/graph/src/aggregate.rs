@@ -8,6 +8,8 @@
 //! The common widths are compiled one by one, so that a row of messages is a fixed number of vector registers;
 //! the rest share one loop. The vector instructions of the machine are found at run time.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::graph::{RowWidth, row_blocks};
@@ -127,14 +129,14 @@ where
     S: Sum<M>,
 {
     if width <= MAX_WIDTH {
-        return sum_along(edges, width, messages, None, sums);
+        return sum_along(edges, Messages { width, values: messages, weights: None }, sums);
     }
     for first in (0..width).step_by(MAX_WIDTH) {
         let columns = first..width.min(first + MAX_WIDTH);
         let panel: Vec<M> =
             messages.chunks_exact(width).flat_map(|row| &row[columns.clone()]).copied().collect();
         let mut part = vec![S::default(); edges.receivers() * columns.len()];
-        sum_along(edges, columns.len(), &panel, None, &mut part)?;
+        sum_along(edges, Messages { width: columns.len(), values: &panel, weights: None }, &mut part)?;
         for (sums, part) in sums.chunks_exact_mut(width).zip(part.chunks_exact(columns.len())) {
             sums[columns.clone()].copy_from_slice(part);
         }
@@ -168,7 +170,8 @@ where
     M: Copy + Sync,
     S: Sum<M>,
 {
-    sum_along(Edges::of(graph), width, messages, weights, sums)
+    check_length("list of sums", sums.len(), graph.nodes() * width)?;
+    sum_along(Edges::of(graph), Messages { width, values: messages, weights }, sums)
 }
 
 /// Edges by receiver, from senders of which each has a row of messages.
@@ -195,17 +198,53 @@ pub(crate) fn longest_row(offsets: &[u64]) -> usize {
     offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
 }
 
-fn sum_along<M, S>(
-    edges: Edges<'_>,
-    width: usize,
-    messages: &[M],
-    weights: Option<&[S]>,
+/// What every node sends: `width` values (1 to [`MAX_WIDTH`]) each, row after row.
+#[derive(Debug, Clone, Copy)]
+pub struct Messages<'a, M, S> {
+    /// The values of a message.
+    pub width: usize,
+    /// Those of all nodes.
+    pub values: &'a [M],
+    /// What each sender's message is multiplied by; nothing for 1.
+    pub weights: Option<&'a [S]>,
+}
+
+/// As [`sum`], for some receivers only: `sums` has a row for each of them. Messages are those of all nodes.
+///
+/// ```
+/// use progap_graph::{Graph, aggregate};
+///
+/// let graph = Graph::from_edges(3, &[0, 1, 2], &[1, 2, 1])?;
+/// let messages = aggregate::Messages { width: 1, values: &[1i8, 10, 100], weights: None };
+/// let mut sums = [0i32; 2];
+/// aggregate::sum_rows(&graph, 1..3, messages, &mut sums)?;
+/// assert_eq!(sums, [101, 10]);
+/// # Ok::<(), progap_graph::Error>(())
+/// ```
+pub fn sum_rows<M, S>(
+    graph: &Graph,
+    receivers: Range<usize>,
+    messages: Messages<'_, M, S>,
     sums: &mut [S],
 ) -> Result<()>
 where
     M: Copy + Sync,
     S: Sum<M>,
 {
+    if receivers.start > receivers.end || receivers.end > graph.nodes() {
+        let (index, limit) = (receivers.end.to_string(), graph.nodes() as u64);
+        return Err(Problem::IndexOutOfRange { index, limit }.into());
+    }
+    let offsets = &graph.offsets()[receivers.start..=receivers.end];
+    sum_along(Edges { offsets, ..Edges::of(graph) }, messages, sums)
+}
+
+fn sum_along<M, S>(edges: Edges<'_>, messages: Messages<'_, M, S>, sums: &mut [S]) -> Result<()>
+where
+    M: Copy + Sync,
+    S: Sum<M>,
+{
+    let Messages { width, values: messages, weights } = messages;
     if !(1..=MAX_WIDTH).contains(&width) {
         let message = format!("messages of width {width} are not supported: the width is 1 to {MAX_WIDTH}");
         return Err(Problem::Invalid(message).into());

@@ -46,12 +46,33 @@ impl<T: Pod> Buffer<T> {
         matches!(self.0, Storage::Mapped { .. })
     }
 
+    /// Bytes of memory that the values take, not counting pages of a mapped file.
+    pub fn held_bytes(&self) -> usize {
+        if self.is_mapped() { 0 } else { size_of_val(&**self) }
+    }
+
     /// The values for editing: taken over if this is their only owner, copied otherwise.
     pub fn into_vec(self) -> Vec<T> {
         match self.0 {
             Storage::Owned(values) => Arc::try_unwrap(values).unwrap_or_else(|shared| shared.to_vec()),
             Storage::Mapped { .. } => self.to_vec(),
         }
+    }
+}
+
+impl Buffer<u8> {
+    /// The bytes from there on as values, where they lie if they are mapped; `None` if they are no whole number of values.
+    pub fn values_from<T: Pod>(&self, start: usize) -> Option<Buffer<T>> {
+        let content = self.get(start..)?;
+        if content.len() % size_of::<T>() != 0 {
+            return None;
+        }
+        if let Storage::Mapped { map, bytes } = &self.0
+            && let Some(values) = Buffer::mapped(map.clone(), bytes.start + start..bytes.end)
+        {
+            return Some(values);
+        }
+        Some(bytemuck::allocation::pod_collect_to_vec(content).into())
     }
 }
 

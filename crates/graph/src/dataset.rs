@@ -169,6 +169,12 @@ impl Dataset {
         self
     }
 
+    /// The same data with its features in half precision, see [`Features::halved`].
+    pub fn in_half_precision(mut self) -> Result<Dataset> {
+        self.0.features = self.0.features.halved(self.0.graph.nodes())?;
+        Ok(self)
+    }
+
     /// The split, where the data came with one.
     pub fn split(&self) -> Option<&Split> {
         self.0.split.as_ref()
@@ -215,6 +221,7 @@ impl Dataset {
         add(&(self.features().columns() as u64).to_le_bytes());
         match self.features() {
             Features::Dense { values, .. } => add(bytemuck::cast_slice(values)),
+            Features::Half { values, .. } => add(bytemuck::cast_slice(values)),
             Features::Sparse { offsets, indices, values, .. } => {
                 add(bytemuck::cast_slice(offsets));
                 add(bytemuck::cast_slice(indices));

@@ -1,5 +1,7 @@
 //! What is known about each node besides its edges.
 
+use half::f16;
+use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
 
 use crate::graph::check_offsets;
@@ -16,6 +18,13 @@ pub enum Features {
         columns: usize,
         /// `rows * columns` values.
         values: Buffer<f32>,
+    },
+    /// All values in half precision, row after row: half the room, widened where they are read.
+    Half {
+        /// The number of columns.
+        columns: usize,
+        /// `rows * columns` values.
+        values: Buffer<f16>,
     },
     /// Only the values that are not zero, in compressed sparse rows.
     Sparse {
@@ -34,6 +43,13 @@ impl Features {
     /// A dense matrix; errors name a value that is not finite, or a length that does not fit.
     pub fn dense(rows: usize, columns: usize, values: impl Into<Buffer<f32>>) -> Result<Self> {
         let features = Features::Dense { columns, values: values.into() };
+        features.check(rows)?;
+        Ok(features)
+    }
+
+    /// A dense matrix in half precision; errors as in [`Features::dense`].
+    pub fn half(rows: usize, columns: usize, values: impl Into<Buffer<f16>>) -> Result<Self> {
+        let features = Features::Half { columns, values: values.into() };
         features.check(rows)?;
         Ok(features)
     }
@@ -68,16 +84,29 @@ impl Features {
     /// The number of columns.
     pub fn columns(&self) -> usize {
         match self {
-            Features::Dense { columns, .. } | Features::Sparse { columns, .. } => *columns,
+            Features::Dense { columns, .. }
+            | Features::Half { columns, .. }
+            | Features::Sparse { columns, .. } => *columns,
         }
     }
 
     /// The first value, row by row, that is larger than a limit in magnitude: its row, column and the value itself.
     pub fn first_beyond(&self, limit: f32) -> Option<(usize, usize, f32)> {
-        let at = self.values().iter().position(|value| value.abs() > limit)?;
-        let value = self.values()[at];
+        let (at, value) = match self {
+            Features::Half { .. } if limit >= f16::MAX.to_f32() => return None,
+            Features::Half { values, .. } => {
+                let mut values = values.iter().map(|value| value.to_f32()).enumerate();
+                values.find(|(_, value)| value.abs() > limit)?
+            }
+            _ => {
+                let at = self.values().iter().position(|value| value.abs() > limit)?;
+                (at, self.values()[at])
+            }
+        };
         Some(match self {
-            Features::Dense { columns, .. } => (at / columns, at % columns, value),
+            Features::Dense { columns, .. } | Features::Half { columns, .. } => {
+                (at / columns, at % columns, value)
+            }
             Features::Sparse { offsets, indices, .. } => {
                 (offsets.partition_point(|&start| start as usize <= at) - 1, indices[at] as usize, value)
             }
@@ -93,17 +122,54 @@ impl Features {
         let clamp = |values: &[f32]| -> Buffer<f32> {
             values.iter().map(|value| value.clamp(-limit, limit)).collect::<Vec<f32>>().into()
         };
-        match self {
+        match self.widened() {
             Features::Dense { columns, values } => Features::Dense { columns, values: clamp(&values) },
+            half @ Features::Half { .. } => half,
             Features::Sparse { columns, offsets, indices, values } => {
                 Features::Sparse { columns, offsets, indices, values: values.map(|values| clamp(&values)) }
             }
         }
     }
 
-    /// The values that are held one by one; none where all are 1.
+    /// The same values in single precision where they were in half.
+    #[must_use]
+    pub fn widened(self) -> Features {
+        let Features::Half { columns, values } = &self else { return self };
+        let mut wide = vec![0f32; values.len()];
+        wide.par_chunks_mut(1 << 16)
+            .zip(values.par_chunks(1 << 16))
+            .for_each(|(wide, values)| values.convert_to_f32_slice(wide));
+        Features::Dense { columns: *columns, values: wide.into() }
+    }
+
+    /// The same values in half precision: rounded to three digits, and half the room. Sparse rows are filled up with zeros.
+    ///
+    /// # Errors
+    /// A value beyond 65,504, the largest that half precision has.
+    pub fn halved(self, rows: usize) -> Result<Features> {
+        let most = f16::MAX.to_f32();
+        if let Some((row, column, value)) = self.first_beyond(most) {
+            let message = format!(
+                "the value {value} of feature column {column} is beyond {most}, the largest in half precision; leave the features as they are"
+            );
+            return Err(Problem::Invalid(message).at(Place::Node(row as u64)));
+        }
+        let half = |values: &[f32]| -> Buffer<f16> {
+            values.iter().map(|&value| f16::from_f32(value)).collect::<Vec<_>>().into()
+        };
+        Ok(match self {
+            half @ Features::Half { .. } => half,
+            Features::Dense { columns, values } => Features::Half { columns, values: half(&values) },
+            sparse @ Features::Sparse { .. } => {
+                Features::Half { columns: sparse.columns(), values: half(&sparse.to_dense(rows)) }
+            }
+        })
+    }
+
+    /// The values that are held one by one in single precision; none where all are 1.
     fn values(&self) -> &[f32] {
         match self {
+            Features::Half { .. } => &[],
             Features::Dense { values, .. } => values,
             Features::Sparse { values, .. } => values.as_deref().unwrap_or_default(),
         }
@@ -113,6 +179,7 @@ impl Features {
     pub fn nonzeros(&self) -> usize {
         match self {
             Features::Dense { values, .. } => values.iter().filter(|&&v| v != 0.0).count(),
+            Features::Half { values, .. } => values.iter().filter(|&&v| v != f16::ZERO).count(),
             Features::Sparse { indices, values: None, .. } => indices.len(),
             Features::Sparse { values: Some(values), .. } => values.iter().filter(|&&v| v != 0.0).count(),
         }
@@ -122,17 +189,34 @@ impl Features {
     pub fn bytes(&self) -> usize {
         match self {
             Features::Dense { values, .. } => size_of_val(&**values),
+            Features::Half { values, .. } => size_of_val(&**values),
             Features::Sparse { offsets, indices, values, .. } => {
                 size_of_val(&**offsets) + size_of_val(&**indices) + values.as_deref().map_or(0, size_of_val)
             }
         }
     }
 
+    /// Bytes of memory held by the matrix, not counting pages of a mapped file.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Features::Dense { values, .. } => values.held_bytes(),
+            Features::Half { values, .. } => values.held_bytes(),
+            Features::Sparse { offsets, indices, values, .. } => {
+                offsets.held_bytes() + indices.held_bytes() + values.as_ref().map_or(0, Buffer::held_bytes)
+            }
+        }
+    }
+
     /// The values of a row that are stored, as (column, value).
     pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f32)> + '_ {
+        let mut half = &[][..];
         let (dense, indices, values) = match self {
             Features::Dense { columns, values } => {
                 (&values[row * columns..(row + 1) * columns], &[][..], None)
+            }
+            Features::Half { columns, values } => {
+                half = &values[row * columns..(row + 1) * columns];
+                (&[][..], &[][..], None)
             }
             Features::Sparse { offsets, indices, values, .. } => {
                 let range = offsets[row] as usize..offsets[row + 1] as usize;
@@ -141,7 +225,8 @@ impl Features {
         };
         let sparse =
             indices.iter().enumerate().map(move |(k, &c)| (c as usize, values.map_or(1.0, |v| v[k])));
-        dense.iter().copied().enumerate().chain(sparse)
+        let dense = dense.iter().copied().chain(half.iter().map(|value| value.to_f32()));
+        dense.enumerate().chain(sparse)
     }
 
     /// The rows that are listed, in that order.
@@ -155,6 +240,11 @@ impl Features {
                     kept.extend_from_slice(&values[start..start + columns]);
                 }
                 Features::Dense { columns: *columns, values: kept.into() }
+            }
+            Features::Half { columns, values } => {
+                let row = |&row: &u32| &values[row as usize * columns..][..*columns];
+                let kept: Vec<f16> = rows.iter().flat_map(row).copied().collect();
+                Features::Half { columns: *columns, values: kept.into() }
             }
             Features::Sparse { columns, offsets, indices, values } => {
                 let range = |row: u32| offsets[row as usize] as usize..offsets[row as usize + 1] as usize;
@@ -222,30 +312,37 @@ impl Features {
         dense
     }
 
-    /// Whether the matrix has so many rows and only finite values.
     /// Checks that there are as many values as so many rows have, and looks at none.
     pub(crate) fn check_lengths(&self, rows: usize) -> Result<()> {
-        match self {
-            Features::Dense { columns, values } => {
-                let expected = (rows as u64).saturating_mul(*columns as u64);
-                match values.len() as u64 == expected {
-                    true => Ok(()),
-                    false => {
-                        let what = format!("feature matrix of {rows} rows and {columns} columns");
-                        Err(Problem::Length { what, found: values.len() as u64, expected }.into())
-                    }
-                }
-            }
+        let (columns, found) = match self {
+            Features::Dense { columns, values } => (columns, values.len()),
+            Features::Half { columns, values } => (columns, values.len()),
             Features::Sparse { offsets, indices, values, .. } => {
-                check_lengths(rows, offsets, indices, values.as_deref())
+                return check_lengths(rows, offsets, indices, values.as_deref());
             }
+        };
+        let expected = (rows as u64).saturating_mul(*columns as u64);
+        if found as u64 == expected {
+            return Ok(());
         }
+        let what = format!("feature matrix of {rows} rows and {columns} columns");
+        Err(Problem::Length { what, found: found as u64, expected }.into())
     }
 
+    /// Whether the matrix has so many rows and only finite values.
     pub(crate) fn check(&self, rows: usize) -> Result<()> {
         self.check_lengths(rows)?;
         let values = match self {
             Features::Dense { values, .. } => Some(values),
+            Features::Half { columns, values } => {
+                return match first(values.len(), |at| !values[at].is_finite()) {
+                    None => Ok(()),
+                    Some(at) => {
+                        let value = values[at].to_f64();
+                        Err(Problem::NotFinite(value).at(Place::Node((at / columns) as u64)))
+                    }
+                };
+            }
             Features::Sparse { columns, offsets, indices, values } => {
                 if let Some(at) = first(indices.len(), |at| indices[at] as usize >= *columns) {
                     let problem =
@@ -269,7 +366,7 @@ impl Features {
             None => Ok(()),
             Some((at, value)) => {
                 let row = match self {
-                    Features::Dense { columns, .. } => at / columns,
+                    Features::Dense { columns, .. } | Features::Half { columns, .. } => at / columns,
                     Features::Sparse { offsets, .. } => offsets.partition_point(|&o| o <= at as u64) - 1,
                 };
                 Err(Problem::NotFinite(value.into()).at(Place::Node(row as u64)))
@@ -289,8 +386,9 @@ fn first(count: usize, bad: impl Fn(usize) -> bool + Sync) -> Option<usize> {
 impl PartialEq for Features {
     fn eq(&self, other: &Self) -> bool {
         let rows = |f: &Features| match f {
-            Features::Dense { columns: 0, .. } => None,
+            Features::Dense { columns: 0, .. } | Features::Half { columns: 0, .. } => None,
             Features::Dense { columns, values } => Some(values.len() / columns),
+            Features::Half { columns, values } => Some(values.len() / columns),
             Features::Sparse { offsets, .. } => Some(offsets.len() - 1),
         };
         if self.columns() != other.columns() {
@@ -380,6 +478,25 @@ mod tests {
         assert_eq!(sparse().select(&[2, 0]), other.select(&[2, 0]));
         assert_eq!((sparse().nonzeros(), other.nonzeros()), (3, 3));
         assert_ne!(sparse(), other.select(&[2, 1, 0]));
+    }
+
+    #[test]
+    fn half_precision_says_what_single_precision_does() {
+        let exact = [0.0, 1.0, -2.5, 0.125, 65504.0, -0.0];
+        let wide = Features::dense(2, 3, exact.to_vec()).unwrap();
+        let half = wide.clone().halved(2).unwrap();
+        assert!(matches!(half, Features::Half { columns: 3, .. }));
+        assert_eq!((half.bytes(), half.nonzeros(), half.to_dense(2)), (12, 4, exact.to_vec()));
+        assert_eq!((&half, half.select(&[1])), (&wide, wide.select(&[1])));
+        assert_eq!(half.clone().widened(), wide);
+        assert_eq!((half.first_beyond(100.0), half.first_beyond(1e6)), (Some((1, 1, 65504.0)), None));
+        assert_eq!(half.clone().clamped(2.0).to_dense(2)[2..5], [-2.0, 0.125, 2.0]);
+        assert_eq!(sparse().halved(3).unwrap(), sparse());
+        let beyond = Features::dense(2, 1, vec![1.0, 70000.0]).unwrap().halved(2).unwrap_err();
+        assert_eq!(beyond.place(), Some(&Place::Node(1)));
+        assert!(Features::half(2, 2, vec![f16::ZERO; 3]).is_err());
+        let infinite = Features::half(2, 1, vec![f16::ONE, f16::INFINITY]).unwrap_err();
+        assert_eq!(infinite.place(), Some(&Place::Node(1)));
     }
 
     #[test]

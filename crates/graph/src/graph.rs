@@ -27,6 +27,18 @@ struct Counted {
     distinct: OnceLock<usize>,
 }
 
+/// What is kept, or what counting it comes to. Nobody waits for a count under way: a thread that counts in parallel takes up other work
+/// meanwhile, which may ask for the same; and a process that is forked meanwhile has no thread that would end it.
+fn once<T: Copy>(kept: &OnceLock<T>, count: impl FnOnce() -> T) -> T {
+    if let Some(&known) = kept.get() {
+        return known;
+    }
+    let counted = count();
+    // Where somebody else was quicker it is the same.
+    let _ = kept.set(counted);
+    counted
+}
+
 impl PartialEq for Graph {
     fn eq(&self, other: &Self) -> bool {
         self.offsets == other.offsets && self.senders == other.senders && self.weights == other.weights
@@ -207,7 +219,7 @@ impl Graph {
 
     /// Whether every edge has an edge back, however often each of them is listed.
     pub fn is_symmetric(&self) -> bool {
-        *self.counted.symmetric.get_or_init(|| crate::symmetry::is_symmetric(self))
+        once(&self.counted.symmetric, || crate::symmetry::is_symmetric(self))
     }
 
     /// Takes over what a pass over all edges found.
@@ -223,7 +235,7 @@ impl Graph {
             let first = |at: &usize| row[*at] as usize != i && (*at == 0 || row[*at] != row[*at - 1]);
             (0..row.len()).filter(first).count()
         };
-        *self.counted.distinct.get_or_init(|| (0..self.nodes()).into_par_iter().map(distinct).sum())
+        once(&self.counted.distinct, || (0..self.nodes()).into_par_iter().map(distinct).sum())
     }
 
     /// How many edges lead from a node to itself.
@@ -247,6 +259,11 @@ impl Graph {
         size_of_val(&*self.offsets)
             + size_of_val(&*self.senders)
             + self.weights.as_deref().map_or(0, size_of_val)
+    }
+
+    /// Bytes of memory held by the graph, not counting pages of a mapped file.
+    pub fn held_bytes(&self) -> usize {
+        self.offsets.held_bytes() + self.senders.held_bytes()
     }
 
     fn check_rows(&self) -> Result<RowOrder> {
@@ -344,7 +361,7 @@ pub(crate) fn too_many_nodes(nodes: usize) -> Error {
 pub(crate) fn split_rows(offsets: &[u64], parts: usize) -> Vec<usize> {
     const ROW_COST: u64 = 4;
     let rows = offsets.len() - 1;
-    let cost = |row: usize| offsets[row] + ROW_COST * row as u64;
+    let cost = |row: usize| offsets[row] - offsets[0] + ROW_COST * row as u64;
     let mut borders = vec![0];
     for part in 1..=parts as u64 {
         let target = (u128::from(cost(rows)) * u128::from(part) / parts as u128) as u64;

@@ -153,6 +153,10 @@ impl Features {
                 columns: *columns,
                 values: values.part(rows.start * columns..rows.end * columns),
             },
+            Features::Half { columns, values } => Features::Half {
+                columns: *columns,
+                values: values.part(rows.start * columns..rows.end * columns),
+            },
             Features::Sparse { columns, offsets, indices, values } => {
                 let entries = offsets[rows.start] as usize..offsets[rows.end] as usize;
                 let own = offsets[rows.start..=rows.end].iter().map(|&at| at - entries.start as u64);
@@ -169,7 +173,7 @@ impl Features {
     /// How many entries a row has where rows are sparse; 0 where they are dense.
     pub fn entries(&self, row: usize) -> usize {
         match self {
-            Features::Dense { .. } => 0,
+            Features::Dense { .. } | Features::Half { .. } => 0,
             Features::Sparse { offsets, .. } => (offsets[row + 1] - offsets[row]) as usize,
         }
     }

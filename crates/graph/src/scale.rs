@@ -231,6 +231,13 @@ pub fn number_columns(features: &Features) -> Vec<NumberColumn> {
                 }
             }
         }
+        Features::Half { columns, values } => {
+            for row in values.chunks_exact((*columns).max(1)) {
+                for (is_number, value) in is_number.iter_mut().zip(row) {
+                    *is_number |= *value != half::f16::ZERO && *value != half::f16::ONE;
+                }
+            }
+        }
         Features::Sparse { indices, values, .. } => {
             for (&column, &value) in indices.iter().zip(values.as_deref().unwrap_or_default()) {
                 is_number[column as usize] |= value != 0.0 && value != 1.0;
@@ -356,7 +363,8 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -
     for (number, map) in maps {
         by_column[number.column as usize] = Some((number.missing, *map));
     }
-    match features {
+    match features.widened() {
+        half @ Features::Half { .. } => Ok(half),
         Features::Dense { columns, values } => {
             let mut values = room::copy(&values)?;
             values.par_chunks_exact_mut(columns).for_each(|row| {
@@ -369,7 +377,7 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -
             });
             Features::dense(rows, columns, values)
         }
-        Features::Sparse { .. } => {
+        features @ Features::Sparse { .. } => {
             let columns = features.columns();
             // Zeros that become something else must be there: in every row, but where the value is missing.
             let filled: Vec<(usize, Option<u32>, f32)> = maps

@@ -116,6 +116,7 @@ impl Summary {
             features: features.columns(),
             feature_storage: match features {
                 Features::Dense { .. } => "dense",
+                Features::Half { .. } => "half",
                 Features::Sparse { values: Some(_), .. } => "sparse",
                 Features::Sparse { values: None, .. } => "binary",
             },

@@ -208,12 +208,12 @@ fn select(nodes: usize, keep: impl Fn(usize) -> bool) -> Vec<u32> {
 }
 
 /// Keeps the edges of which `keep(receiver, row, position in the row)` says so, in place.
-fn retain_edges(graph: Graph, keep: impl Fn(usize, &[u32], usize) -> bool) -> Graph {
+fn retain_edges(graph: Graph, keep: impl Fn(usize, &[u32], usize) -> bool + Sync) -> Graph {
     let dropped = |node: usize| {
         let row = graph.in_neighbours(node);
         (0..row.len()).any(|at| !keep(node, row, at))
     };
-    if !(0..graph.nodes()).any(dropped) {
+    if !(0..graph.nodes()).into_par_iter().any(dropped) {
         return graph;
     }
     let mut offsets = Vec::with_capacity(graph.nodes() + 1);

@@ -1,5 +1,7 @@
 //! Sums of messages times the weights of their edges.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::aggregate::{self, Sum};
@@ -61,10 +63,36 @@ where
     M: Copy + Send + Sync,
     S: WeightedSum<M>,
 {
-    let Some(weights) = graph.weights() else { return aggregate::wide_sum(graph, width, messages, sums) };
-    for (what, found) in [("list of messages", messages.len()), ("list of sums", sums.len())] {
-        if found != graph.nodes() * width {
-            let (found, expected) = (found as u64, (graph.nodes() * width) as u64);
+    match graph.weights() {
+        None => aggregate::wide_sum(graph, width, messages, sums),
+        Some(_) => sum_rows(graph, 0..graph.nodes(), (width, messages), sums),
+    }
+}
+
+/// As [`wide_sum`], for some receivers only: `sums` has a row for each of them. Messages are `width` values of each node; where the graph has
+/// no weights, at most [`aggregate::MAX_WIDTH`].
+///
+/// # Errors
+/// As [`wide_sum`].
+pub fn sum_rows<M, S>(
+    graph: &Graph,
+    receivers: Range<usize>,
+    (width, messages): (usize, &[M]),
+    sums: &mut [S],
+) -> Result<()>
+where
+    M: Copy + Send + Sync,
+    S: WeightedSum<M>,
+{
+    let Some(weights) = graph.weights() else {
+        let messages = aggregate::Messages { width, values: messages, weights: None };
+        return aggregate::sum_rows(graph, receivers, messages, sums);
+    };
+    let lengths =
+        [("list of messages", messages.len(), graph.nodes()), ("list of sums", sums.len(), receivers.len())];
+    for (what, found, rows) in lengths {
+        if found != rows * width {
+            let (found, expected) = (found as u64, (rows * width) as u64);
             return Err(Problem::Length { what: what.into(), found, expected }.into());
         }
     }
@@ -74,11 +102,12 @@ where
         let message = format!("a sum of {terms} messages could overflow its integer type");
         return Err(Problem::TooLarge(message).into());
     }
-    let blocks = row_blocks(graph.offsets(), RowWidth::Fixed(width), sums, BLOCKS);
+    let offsets = &graph.offsets()[receivers.start..=receivers.end];
+    let blocks = row_blocks(offsets, RowWidth::Fixed(width), sums, BLOCKS);
     blocks.into_par_iter().for_each(|(rows, sums)| {
-        for (node, sums) in rows.zip(sums.chunks_exact_mut(width.max(1))) {
+        for (row, sums) in rows.zip(sums.chunks_exact_mut(width.max(1))) {
             sums.fill(S::default());
-            let edges = graph.offsets()[node] as usize..graph.offsets()[node + 1] as usize;
+            let edges = offsets[row] as usize..offsets[row + 1] as usize;
             for (&sender, &weight) in graph.senders()[edges.clone()].iter().zip(&weights[edges]) {
                 let message = &messages[sender as usize * width..][..width];
                 sums.iter_mut()

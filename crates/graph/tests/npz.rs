@@ -75,6 +75,7 @@ fn bits(features: &Features) -> (Vec<u64>, Vec<u32>, Option<Vec<u32>>) {
     let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect();
     match features {
         Features::Dense { values, .. } => (vec![], vec![], Some(bits(values))),
+        Features::Half { .. } => unreachable!("no array of such a file is read as half precision"),
         Features::Sparse { offsets, indices, values, .. } => {
             (offsets.to_vec(), indices.to_vec(), values.as_deref().map(bits))
         }

@@ -1,5 +1,8 @@
 //! What networks read: views of rows, dense or sparse, checked once.
 
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::loss::arg_max;
 use crate::train::together::Shared;
@@ -13,6 +16,13 @@ pub enum Input<'a> {
         columns: usize,
         /// `rows * columns` values.
         values: &'a [f32],
+    },
+    /// All values in half precision, row after row: widened block by block where they are read.
+    Half {
+        /// The number of columns.
+        columns: usize,
+        /// `rows * columns` values.
+        values: &'a [f16],
     },
     /// Compressed sparse rows. One-hot inputs stay sparse: the layer adds up rows of its weights.
     Sparse {
@@ -31,7 +41,9 @@ impl<'a> Input<'a> {
     /// The number of columns.
     pub fn columns(&self) -> usize {
         match *self {
-            Input::Dense { columns, .. } | Input::Sparse { columns, .. } => columns,
+            Input::Dense { columns, .. } | Input::Half { columns, .. } | Input::Sparse { columns, .. } => {
+                columns
+            }
         }
     }
 
@@ -39,6 +51,7 @@ impl<'a> Input<'a> {
     pub fn rows(&self) -> usize {
         match *self {
             Input::Dense { columns, values } => values.len() / columns.max(1),
+            Input::Half { columns, values } => values.len() / columns.max(1),
             Input::Sparse { offsets, .. } => offsets.len().saturating_sub(1),
         }
     }
@@ -46,6 +59,9 @@ impl<'a> Input<'a> {
     fn check(&self, input: usize) -> Result<()> {
         match *self {
             Input::Dense { columns, values } => {
+                check_length(format_args!("dense input {input}"), values.len(), self.rows() * columns)
+            }
+            Input::Half { columns, values } => {
                 check_length(format_args!("dense input {input}"), values.len(), self.rows() * columns)
             }
             Input::Sparse { columns, offsets, indices, values } => {
@@ -72,11 +88,24 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// Brings rows of a dense input together; those of a sparse one are read where they lie.
+    pub(crate) fn gather(&self, rows: &[u32], x: &mut [f32]) {
+        match *self {
+            Input::Dense { columns, values } => crate::layer::linear::gather(values, columns, rows, x),
+            Input::Half { columns, values } => {
+                for (x, &row) in x.chunks_exact_mut(columns.max(1)).zip(rows) {
+                    values[row as usize * columns..][..columns].convert_to_f32_slice(x);
+                }
+            }
+            Input::Sparse { .. } => {}
+        }
+    }
+
     /// The entries of a sparse row. Empty for a dense input.
     #[inline(always)]
     pub(crate) fn entries(&self, row: u32) -> (&'a [u32], Option<&'a [f32]>) {
         match *self {
-            Input::Dense { .. } => (&[], None),
+            Input::Dense { .. } | Input::Half { .. } => (&[], None),
             Input::Sparse { offsets, indices, values, .. } => {
                 let range = offsets[row as usize] as usize..offsets[row as usize + 1] as usize;
                 (&indices[range.clone()], values.map(|v| &v[range]))

@@ -37,9 +37,9 @@ enum Copied {
 impl Copied {
     fn new(input: &Input<'_>, rows: &[u32]) -> Self {
         match *input {
-            Input::Dense { columns, values } => {
+            Input::Dense { columns, .. } | Input::Half { columns, .. } => {
                 let mut copy = Aligned::zeros(rows.len() * columns);
-                crate::layer::linear::gather(values, columns, rows, &mut copy);
+                input.gather(rows, &mut copy);
                 Copied::Dense { columns, values: copy }
             }
             Input::Sparse { columns, values, .. } => {
@@ -71,11 +71,16 @@ impl Packed {
     /// Copies rows and their labels, unless that takes too much memory. All rows must be there. Those with as many entries
     /// come one after the other: loops over entries then end where the processor expects it.
     pub fn new(inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
+        Packed::within(MOST, inputs, labels, rows)
+    }
+
+    /// As [`Packed::new`], unless there are more than so many values.
+    pub fn within(most: usize, inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
         let values = |input: &Input<'_>| match *input {
-            Input::Dense { columns, .. } => rows.len() * columns,
+            Input::Dense { columns, .. } | Input::Half { columns, .. } => rows.len() * columns,
             Input::Sparse { indices, .. } => 2 * indices.len(),
         };
-        if !Packed::are_few(inputs.as_slice().iter().map(values).sum()) {
+        if inputs.as_slice().iter().map(values).sum::<usize>() > most {
             return None;
         }
         let entries =

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use progap_graph::AtomicFile;
+use progap_graph::{AtomicFile, Buffer};
 use progap_nn::Tensor;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -146,38 +146,63 @@ impl Tensors {
 
 /// Writes a matrix as NumPy does, aligned so that it can be mapped. Gives the digest of the file.
 pub(crate) fn write_matrix(path: &Path, values: &[f32], width: usize) -> Result<String> {
-    let mut pieces = std::iter::once(values);
-    write_matrix_in_pieces(path, (values.len() / width.max(1), width), &mut || Ok(pieces.next()))
+    let mut file = MatrixFile::create(path, values.len() / width.max(1), width)?;
+    file.add(values)?;
+    file.commit()
 }
 
-/// As [`write_matrix`], of rows that come in pieces until there are no more.
-pub(crate) fn write_matrix_in_pieces<V: AsRef<[f32]>>(
-    path: &Path,
-    (rows, width): (usize, usize),
-    next: &mut dyn FnMut() -> Result<Option<V>>,
-) -> Result<String> {
-    let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    // Magic, version, length and text together are a multiple of 64 bytes and end in a line end.
-    let length = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
-    header.extend_from_slice(&(length as u16).to_le_bytes());
-    header.extend_from_slice(dictionary.as_bytes());
-    header.resize(10 + length - 1, b' ');
-    header.push(b'\n');
-    let (mut file, mut hasher) = (AtomicFile::create(path)?, blake3::Hasher::new());
-    hasher.update(&header);
-    file.write_all(&header).in_file(path)?;
-    while let Some(values) = next()? {
-        let bytes = bytemuck::cast_slice(values.as_ref());
-        hasher.update(bytes);
-        file.write_all(bytes).in_file(path)?;
+/// A matrix in a file as NumPy writes it, rows at a time; it is there when it is whole.
+pub struct MatrixFile {
+    path: PathBuf,
+    file: AtomicFile,
+    hasher: blake3::Hasher,
+    missing: usize,
+}
+
+impl MatrixFile {
+    pub(crate) fn create(path: &Path, rows: usize, width: usize) -> Result<Self> {
+        let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
+        let mut header = b"\x93NUMPY\x01\x00".to_vec();
+        // Magic, version, length and text together are a multiple of 64 bytes and end in a line end.
+        let length = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
+        header.extend_from_slice(&(length as u16).to_le_bytes());
+        header.extend_from_slice(dictionary.as_bytes());
+        header.resize(10 + length - 1, b' ');
+        header.push(b'\n');
+        let (file, path, hasher) = (AtomicFile::create(path)?, path.to_path_buf(), blake3::Hasher::new());
+        let mut matrix = MatrixFile { path, file, hasher, missing: rows * width };
+        matrix.write(&header)?;
+        Ok(matrix)
     }
-    file.commit()?;
-    Ok(hasher.finalize().to_hex().to_string())
+
+    pub(crate) fn add(&mut self, rows: &[f32]) -> Result<()> {
+        const TOO_MANY: Error = Error::Contradiction("a matrix has more rows than it said");
+        self.missing = self.missing.checked_sub(rows.len()).ok_or(TOO_MANY)?;
+        self.write(bytemuck::cast_slice(rows))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.hasher.update(bytes);
+        self.file.write_all(bytes).in_file(&self.path)
+    }
+
+    /// The file is on disk, whole. Gives its digest.
+    pub(crate) fn commit(self) -> Result<String> {
+        if self.missing > 0 {
+            return Err(Error::Contradiction("a matrix has fewer rows than it said"));
+        }
+        self.file.commit()?;
+        Ok(self.hasher.finalize().to_hex().to_string())
+    }
 }
 
 /// The matrix in a file that [`write_matrix`] wrote and that was read, of which the shape is known.
-pub(crate) fn parse_matrix(path: &Path, bytes: &[u8], rows: usize, width: usize) -> Result<Vec<f32>> {
+pub(crate) fn parse_matrix(
+    path: &Path,
+    bytes: &Buffer<u8>,
+    rows: usize,
+    width: usize,
+) -> Result<Buffer<f32>> {
     let wrong = |why: String| Error::file(path, format!("{why}; the file is damaged or was changed"));
     let length = match bytes.first_chunk::<10>() {
         Some([0x93, b'N', b'U', b'M', b'P', b'Y', 1, 0, low, high]) => {
@@ -198,5 +223,5 @@ pub(crate) fn parse_matrix(path: &Path, bytes: &[u8], rows: usize, width: usize)
     if values.len() != expected {
         return Err(wrong(format!("it has {} bytes of values, not {expected}", values.len())));
     }
-    Ok(bytemuck::pod_collect_to_vec(values))
+    bytes.values_from(10 + length).ok_or_else(|| wrong("its values are cut short".into()))
 }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Dataset, store};
+use progap_graph::{Buffer, Dataset, store};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
@@ -123,7 +123,9 @@ impl Folder {
             );
             return Err(Error::file(&path, problem));
         }
-        if data.len() > 64 * SMALL && memory::available().is_some_and(|free| data.len() > free) {
+        // Where there is a bound, large files pass through.
+        let held = memory::bound().is_none() && data.len() > 64 * SMALL;
+        if held && memory::available().is_some_and(|free| data.len() > free) {
             let problem = format!(
                 "it has {} bytes, more than the memory that is free: use a machine with more, or do not trust the folder",
                 data.len()
@@ -144,6 +146,15 @@ impl Folder {
         match content.len() as u64 > at_most {
             true => Err(Error::file(&path, format!("it grew beyond {at_most} bytes while it was read"))),
             false => Ok(content),
+        }
+    }
+
+    /// The content of a file of at most so many bytes: mapped where the process keeps to a bound, on the condition of [`store::open`], else
+    /// read.
+    pub(crate) fn content(&self, name: &str, at_most: u64) -> Result<Buffer<u8>> {
+        match memory::bound() {
+            None => Ok(self.read(name, at_most)?.into()),
+            Some(_) => store::map_file(&self.file(name, at_most)?).in_file(&self.path(name)),
         }
     }
 

@@ -34,6 +34,7 @@ mod views;
 
 pub use error::{Error, Result};
 pub use front::{Accounted, account, load, load_with, looks_like_a_path, resume, train};
+pub use memory::keep_memory_below;
 pub use method::{Observer, Progress};
 pub use progap_graph::read::LoadOptions;
 pub use progap_graph::{Dataset, DatasetBuilder};

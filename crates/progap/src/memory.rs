@@ -1,6 +1,79 @@
 //! How much memory there is, so that what cannot fit is refused in words instead of being killed.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use progap_graph::{Dataset, Features, Part, store};
+use progap_privacy::noise::{MessageType, choose_scale};
+
+use crate::plan::Plan;
+use crate::settings::{Level, Settings};
 use crate::{Error, Result};
+
+/// What this process may hold; 0 for all there is.
+static BOUND: AtomicU64 = AtomicU64::new(0);
+/// Of a bound, the part that is left to pages of mapped files until it is known what a run holds besides.
+const PAGES: u64 = 4;
+
+/// From now on this process keeps to about so many bytes of memory: graphs, rows and aggregates are mapped and pass through it in blocks, and
+/// are never held whole. Results have the same bits. A run that cannot do with so little says how much it needs.
+///
+/// It is a property of the process, as its pool of threads is, and set at its start.
+pub fn keep_memory_below(bytes: u64) {
+    BOUND.store(bytes, Relaxed);
+    store::keep_mapped_below(bytes / PAGES);
+}
+
+/// What a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.
+const ALWAYS: f64 = 192e6;
+/// The least that is left to pages of mapped files.
+const LEAST_PAGES: f64 = 64e6;
+
+/// Refuses a run that needs more memory than this process may hold, and leaves the rest to pages of mapped files.
+///
+/// In memory are what every node sends (a byte or two for each value), some bytes a node for the split, and the rows of labelled nodes,
+/// which training reads again and again. Edges, features and sums pass through.
+pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> Result<()> {
+    let Some(bound) = bound() else { return Ok(()) };
+    let (nodes, columns, classes) = (dataset.nodes() as f64, dataset.features().columns(), dataset.classes());
+    let widths = settings.method.recipe().aggregate_widths(settings, (columns, classes), None);
+    let widest = widths.iter().copied().max().unwrap_or(0) as f64;
+    let value = match (settings.level, choose_scale(plan.aggregate_multiplier * plan.sensitivity, 1.0)) {
+        (Level::None, _) => 4.0,
+        (Level::Edge, Ok((MessageType::I8, _))) => 1.0,
+        _ => 2.0,
+    };
+    let messages = nodes * widest * value;
+    let own = nodes * if settings.level == Level::Node { 8.0 } else { 3.0 };
+    let row = match dataset.features() {
+        Features::Sparse { indices, .. } => 8.0 * indices.len() as f64 / nodes.max(1.0),
+        _ => 4.0 * columns as f64,
+    } + 4.0 * widths.iter().sum::<usize>() as f64;
+    let read = dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64;
+    let held: f64 =
+        [dataset.features().held_bytes(), dataset.graph().held_bytes()].iter().map(|&b| b as f64).sum();
+    let needed = ALWAYS + LEAST_PAGES + messages + own + 2.0 * row * read + held;
+    if needed > bound as f64 {
+        return Err(Error::Unsuitable(format!(
+            "this run needs about {} of memory, {} of it for what {} nodes send, and may hold {}: give `memory` at least the first{}",
+            size(needed),
+            size(messages),
+            dataset.nodes(),
+            size(bound as f64),
+            if held > 1e6 {
+                ", or convert the data to a .progap file, which is not held in memory"
+            } else {
+                ""
+            },
+        )));
+    }
+    store::keep_mapped_below((bound as f64 - needed + LEAST_PAGES) as u64);
+    Ok(())
+}
+
+/// What this process may hold, where that was said.
+pub(crate) fn bound() -> Option<u64> {
+    Some(BOUND.load(Relaxed)).filter(|&bytes| bytes > 0)
+}
 
 /// Bytes that this process may still take, where the system says so.
 pub(crate) fn available() -> Option<u64> {

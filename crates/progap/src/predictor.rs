@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use progap_graph::Buffer;
 use progap_nn::{Input, Inputs, Network, embed, logits, probabilities};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,16 @@ impl Predictor {
     pub fn new(links: Vec<Link>, stage: usize, aggregates: Aggregates) -> Self {
         let widths = aggregates.iter().map(|aggregate| aggregate.width).collect();
         Predictor { links, stage, aggregates, widths, temperature: None }
+    }
+
+    /// The aggregates that some model reads.
+    pub fn aggregates_read(&self) -> impl Iterator<Item = usize> {
+        let read = |index| {
+            self.links
+                .iter()
+                .any(|link| link.reads.iter().flatten().any(|&reads| reads == Reads::Aggregate(index)))
+        };
+        (0..self.widths.len()).filter(move |&index| read(index))
     }
 
     /// The model that classifies.
@@ -229,7 +240,7 @@ impl Predictor {
     /// nothing where the data owner kept it back; `name` that of the `number`-th aggregate.
     pub fn open(
         folder: &Path,
-        read_file: &dyn Fn(&str) -> Result<Option<Vec<u8>>>,
+        read_file: &dyn Fn(&str) -> Result<Option<Buffer<u8>>>,
         name: &dyn Fn(usize) -> String,
         (columns, classes): (usize, usize),
         nodes: usize,
@@ -264,7 +275,7 @@ impl Predictor {
             // The data owner may keep back one that no mechanism protects; then there are no predictions.
             let Some(bytes) = read_file(&name)? else { continue };
             let values = files::parse_matrix(&folder.join(&name), &bytes, nodes, width)?;
-            aggregates.push(Aggregate { values: values.into(), width });
+            aggregates.push(Aggregate { values, width });
         }
         let Record { stage, temperature, aggregates: widths, .. } = record;
         Ok(Predictor { links, stage, aggregates, widths, temperature })

@@ -51,19 +51,33 @@ pub enum Message<'a> {
         /// The network that knows the inputs so far.
         network: &'a Network,
     },
-    /// What a method made of public rows and of what left the vault before, row after row. Not at node level, where rows are
-    /// private.
+    /// What a method makes of public rows and of what left the vault before. Not at node level, where rows are private.
     Made {
-        /// The values of all nodes.
-        values: &'a [f32],
-        /// The values of each.
+        /// What makes it.
+        maker: Maker<'a>,
+        /// The values of each node.
         width: usize,
         /// Whether they are sent against the direction of edges.
         back: bool,
     },
 }
 
+/// Makes the messages of a block of nodes, row after row: asked once for each block, so that they need not all be there at once.
+#[derive(Clone, Copy)]
+pub struct Maker<'a>(pub &'a dyn Fn(Range<usize>) -> Result<Vec<f32>>);
+
+impl std::fmt::Debug for Maker<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Maker")
+    }
+}
+
 impl Message<'_> {
+    /// Whether a method made it of rows that are public.
+    pub(crate) fn is_made(&self) -> bool {
+        matches!(self, Message::Made { .. })
+    }
+
     /// The number of values in a message.
     pub fn width(&self, aggregates: &Aggregates, (columns, classes): (usize, usize)) -> usize {
         match *self {
@@ -118,6 +132,7 @@ impl Rows {
     pub(crate) fn input(&self) -> Input<'_> {
         match &self.features {
             Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
+            Features::Half { columns, values } => Input::Half { columns: *columns, values },
             Features::Sparse { columns, offsets, indices, values } => {
                 Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
             }
@@ -169,11 +184,11 @@ impl Rows {
         message: Message<'_>,
         aggregates: &Aggregates,
     ) -> Result<Vec<f32>> {
-        if let Message::Made { values, width, .. } = message {
-            if values.len() != self.labels.len() * width {
+        if let Message::Made { maker, width, .. } = message {
+            let mut values = maker.0(nodes.clone())?;
+            if values.len() != nodes.len() * width {
                 return Err(Error::Contradiction("every node sends one message"));
             }
-            let mut values = values[nodes.start * width..nodes.end * width].to_vec();
             // Shorter ones stay as they are.
             let long = |row: &&mut [f32]| row.iter().map(|v| v * v).sum::<f32>() > 1.0;
             values.chunks_exact_mut(width.max(1)).filter(long).for_each(normalise);
@@ -191,6 +206,10 @@ impl Rows {
             Message::Embedding { network, branch } => embed_rows(network, branch, input(branch)?, nodes)?,
             Message::Input(number) => match input(number)? {
                 Input::Dense { values, .. } => values[nodes.start * width..nodes.end * width].to_vec(),
+                Input::Half { values, .. } => values[nodes.start * width..nodes.end * width]
+                    .iter()
+                    .map(|value| value.to_f32())
+                    .collect(),
                 Input::Sparse { .. } => {
                     return Err(Error::Unsuitable(
                         "sparse features must be encoded before they are sent".into(),

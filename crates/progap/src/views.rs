@@ -22,7 +22,7 @@ pub struct ViewsShape {
 
 impl ViewsShape {
     /// The columns of what is read of all aggregates.
-    fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.aggregates * (self.classes + 1) * if self.directions { 2 } else { 1 }
     }
 
@@ -197,12 +197,22 @@ impl Views {
 
     /// The logarithms of the probabilities.
     pub(crate) fn log_probabilities(&self, inputs: &Inputs<'_>, nodes: &[u32]) -> Result<Vec<f32>> {
+        const NODES_AT_ONCE: usize = 1 << 16;
         let (own, aggregates) = self.split(inputs)?;
-        let mut known = self.features.logits(&Inputs::checked_before(vec![own])?, nodes)?;
-        log_softmax(&mut known, self.shape.classes);
-        let Some(graph) = &self.graph else { return Ok(known) };
-        let sums = read(&graph.blocks, &aggregates, nodes, &self.shape);
-        graph.combined(&self.shape, &known, &sums)
+        let own = Inputs::checked_before(vec![own])?;
+        let mut all = Vec::with_capacity(nodes.len() * self.shape.classes);
+        for nodes in nodes.chunks(NODES_AT_ONCE) {
+            let mut known = self.features.logits(&own, nodes)?;
+            log_softmax(&mut known, self.shape.classes);
+            all.extend(match &self.graph {
+                None => known,
+                Some(graph) => {
+                    let sums = read(&graph.blocks, &aggregates, nodes, &self.shape);
+                    graph.combined(&self.shape, &known, &sums)?
+                }
+            });
+        }
+        Ok(all)
     }
 
     /// The rows, and the aggregates that are read.

@@ -90,6 +90,10 @@ fn onnx_runtime_gives_the_same_probabilities() {
         cases.push(Settings { jk, activation: Nonlinearity::Elu, layers: 2, ..paper(Level::Edge) });
         cases.push(Settings { jk, activation: Nonlinearity::Tanh, ..of(Method::Gap, Level::Edge) });
     }
+    for jk in [Combination::Attn, Combination::Lstm] {
+        cases.push(Settings { jk, depth: 3, ..paper(Level::Edge) });
+        cases.push(Settings { jk, depth: 1, hidden: 12, ..of(Method::Gap, Level::Edge) });
+    }
     for settings in cases {
         let (_keep, folder) = common::folder();
         let what = format!("{} {} {:?}", settings.method, settings.level, settings.jk);
@@ -108,15 +112,6 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
     let sage = train_on(&data, &of(Method::Sage, Level::None), &folder).expect("trained");
     let error = sage.to_onnx().expect_err("neighbours' rows are read").to_string();
     assert!(error.contains("has no ONNX file"), "{error}");
-    let (_keep, folder) = common::folder();
-    let attention = Settings {
-        jk: Combination::Attn,
-        messages: progap::Messages::Embeddings,
-        ..of(Method::Progap, Level::Edge)
-    };
-    let error =
-        train_on(&data, &attention, &folder).expect("trained").to_onnx().expect_err("attention").to_string();
-    assert!(error.contains("attention or an LSTM"), "{error}");
 
     let (keep, folder) = common::folder();
     let release = train_on(&data, &of(Method::Progap, Level::Edge), &folder).expect("trained");

@@ -15,6 +15,9 @@ use crate::pool::pool;
 /// How often Ctrl-C is looked for.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// How long a thread waits for a callback before it looks for other work.
+const BREATH: Duration = Duration::from_millis(2);
+
 /// How far training is.
 #[pyclass(frozen, get_all, module = "progap")]
 pub struct Progress {
@@ -68,8 +71,11 @@ impl<T: Send> Observer for Reporter<'_, T> {
         if let Some(answers) = &self.answers
             && self.tell.send(Told::Epoch(progress.into())).is_ok()
         {
-            // The callback has the last word on this epoch; where the caller is gone there is nobody to wait for.
-            let _ = answers.recv();
+            // The callback has the last word on this epoch; where the caller is gone there is nobody to wait for. What it asks of the
+            // pool must not wait for this thread, which may be the only one.
+            while let Err(RecvTimeoutError::Timeout) = answers.recv_timeout(BREATH) {
+                rayon::yield_now();
+            }
         }
         if self.stop.load(Ordering::SeqCst) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -45,10 +45,24 @@ def test_a_fit_that_was_stopped_counts(graph):
     assert progap.spent(graph)["edge-undirected"]["fits"] == 1
 
 
-def test_what_is_refused_costs_nothing(graph):
+@pytest.mark.parametrize("error", [ValueError, OSError, progap.DataError, KeyboardInterrupt])
+def test_a_fit_that_its_callback_breaks_off_counts(graph, error):
+    def wrong(progress):
+        raise error("enough")
+
+    with pytest.raises(error):
+        progap.ProGAP(progress=wrong, **FAST).fit(graph)
+    assert progap.spent(graph)["edge-undirected"]["fits"] == 1
+
+
+def test_what_is_refused_costs_nothing(graph, tmp_path):
     for wrong in ({"epsilon": -1.0}, {"method": "progap", "clip": 1.0}):
         with pytest.raises(progap.SettingsError):
             progap.ProGAP(**wrong).fit(graph)
+    (tmp_path / "taken").write_text("a file")
+    for progress in (None, lambda p: True):
+        with pytest.raises(progap.ReleaseError):
+            progap.ProGAP(progress=progress, **FAST).fit(graph, folder=tmp_path)
     assert progap.spent(graph) == {}
 
 

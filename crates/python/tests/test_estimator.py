@@ -219,59 +219,6 @@ def test_ctrl_c_stops_and_can_be_resumed(graph, tmp_path):
         progap.resume(graph, folder, progress=lambda p: False)
 
 
-def test_other_threads_run_while_it_trains(graph):
-    ticks = []
-
-    def count():
-        while not done.is_set():
-            ticks.append(time.perf_counter())
-            time.sleep(0.001)
-
-    done = threading.Event()
-    counter = threading.Thread(target=count)
-    counter.start()
-    progap.ProGAP(method="progap", level="none", epochs=300).fit(graph)
-    done.set()
-    counter.join()
-    assert len(ticks) > 5
-
-
-def test_fits_at_once_from_threads(graph):
-    models = {}
-
-    def fit(seed):
-        models[seed] = progap.ProGAP(method="progap", level="none", random_state=seed % 2, epochs=5).fit(graph).predict_proba()
-
-    threads = [threading.Thread(target=fit, args=(seed,)) for seed in range(6)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    for seed in range(6):
-        np.testing.assert_array_equal(models[seed], models[seed % 2])
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_fork_has_threads_of_its_own(graph):
-    expected = progap.ProGAP(method="progap", level="none", random_state=1, epochs=2).fit(graph).predict_proba()
-    child = os.fork()
-    if child == 0:
-        try:
-            found = progap.ProGAP(method="progap", level="none", random_state=1, epochs=2).fit(graph).predict_proba()
-            os._exit(0 if (found == expected).all() else 3)
-        except BaseException:
-            os._exit(4)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return
-        time.sleep(0.02)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    pytest.fail("the child waits for threads that it does not have")
-
-
 def test_it_shows_itself(model):
     assert repr(progap.ProGAP(epsilon=2.0, level="edge")) == "ProGAP(level='edge', epsilon=2.0)"
     assert "epsilon" in model._repr_html_() and "<code>" in progap.ProGAP()._repr_html_()

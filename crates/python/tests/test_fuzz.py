@@ -79,3 +79,75 @@ def test_any_parameters(parameters):
         progap.ProGAP(**parameters).settings()
     except EXPECTED:
         pass
+
+
+@pytest.fixture(scope="module")
+def model(graph):
+    return progap.ProGAP(method="progap", level="none", epochs=1, random_state=0).fit(graph)
+
+
+@MANY
+@given(nodes=VALUES | st.lists(st.integers(-2, 310)), y=VALUES)
+def test_any_questions_to_a_model(model, nodes, y):
+    for ask in (model.predict, model.predict_proba, lambda nodes: model.to_frame(nodes, library="pandas"), model.score, lambda nodes: model.score(nodes, y)):
+        try:
+            ask(nodes)
+        except EXPECTED:
+            pass
+
+
+@MANY
+@given(nodes=VALUES | st.lists(st.integers(-2, 310)), y=VALUES)
+def test_any_folds(graph, nodes, y):
+    """What scikit-learn's tools hand over, and what they never would."""
+    try:
+        progap.ProGAP(graph=graph, method="progap", level="none", epochs=1).fit(nodes, y)
+    except EXPECTED:
+        pass
+
+
+NUMBERS = st.one_of(st.floats(), st.integers(), st.sampled_from([0, 1, -1, 1e-300, 1e300, 2**63, 2**64, None, "1", True]))
+
+
+@MANY
+@given(numbers=st.lists(NUMBERS, min_size=5, max_size=5), count=st.integers(-1, 2**70), text=st.text(max_size=20) | st.binary(max_size=9))
+def test_any_events(numbers, count, text):
+    one, two, three, epsilon, delta = numbers
+    for ask in (
+        lambda: progap.Event.gaussian(one, two),
+        lambda: progap.Event.laplace(one, two),
+        lambda: progap.Event.randomized_response(one, two),
+        lambda: progap.Event.gaussian(1.0).poisson_sampled(one).repeated(count),
+        lambda: progap.Event.gaussian(1.0).with_noise_times(one) * count,
+        lambda: progap.Event.gaussian(1.0).selected(one, two),
+        lambda: progap.Event.sampled_without_replacement(count, 1, 1, one, two),
+        lambda: progap.Event.composed([one]),
+        lambda: progap.Event.from_json(text),
+        lambda: progap.accounting.epsilon(progap.Event.gaussian(2.0), delta=delta),
+        lambda: progap.accounting.delta(progap.Event.gaussian(2.0), epsilon=epsilon),
+        lambda: progap.accounting.epsilon(progap.Event.gaussian(2.0), delta=1e-6, accountant=text),
+    ):
+        try:
+            ask()
+        except (*EXPECTED, OverflowError):
+            pass
+
+
+CELLS = st.one_of(st.none(), st.integers(-3, 3), st.floats(), st.text(max_size=4), st.booleans(), st.dates(), st.sampled_from(["0", "1", "a", 'a,"b\n']))
+
+
+@MANY
+@given(data=st.data())
+def test_any_tables(data):
+    pandas = pytest.importorskip("pandas")
+
+    def table(names, rows):
+        return pandas.DataFrame({name: data.draw(st.lists(CELLS, min_size=rows, max_size=rows)) for name in names})
+
+    extra = data.draw(st.lists(st.text(max_size=3), max_size=2, unique=True))
+    nodes, edges = table(["id", "label", *extra], data.draw(st.integers(0, 4))), table(["source", "target"], data.draw(st.integers(0, 3)))
+    try:
+        graph = progap.from_pandas(nodes, edges, id="id", label="label", source="source", target="target")
+    except EXPECTED:
+        return
+    assert graph.num_nodes == len(nodes)

@@ -108,7 +108,7 @@ def test_masks_and_lists_of_nodes():
 
 
 def test_torch_geometric_in_name_only(arrays, graph):
-    """Anything with the attributes of a Data will do; torch itself is tested where it is installed."""
+    """Anything with the attributes of a Data will do; test_torch.py has torch itself."""
     masks = {"train_mask": np.stack([graph.train_mask, graph.val_mask], 1), "val_mask": graph.val_mask}
     data = SimpleNamespace(**arrays, **masks)
     found = progap.from_pyg(data, name="pyg")
@@ -116,17 +116,6 @@ def test_torch_geometric_in_name_only(arrays, graph):
     np.testing.assert_array_equal(found.train_mask, graph.train_mask)
     with pytest.raises(progap.DataError, match="no edge_index"):
         progap.from_pyg(SimpleNamespace(y=[0]))
-
-
-def test_torch_geometric(arrays, graph):
-    torch = pytest.importorskip("torch", reason="torch is not installed: tensors are tested with what looks like them")
-    pyg = pytest.importorskip("torch_geometric.data", reason="torch_geometric is not installed")
-    data = pyg.Data(
-        x=torch.tensor(arrays["x"], requires_grad=True),
-        edge_index=torch.tensor(arrays["edge_index"]),
-        y=torch.tensor(arrays["y"]),
-    )
-    assert same(progap.from_pyg(data), graph)
 
 
 def test_networkx(arrays, graph):

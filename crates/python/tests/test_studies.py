@@ -56,5 +56,30 @@ def test_onnx_gives_the_probabilities_of_the_release(graph, tmp_path):
     np.testing.assert_allclose(found, release.predict_proba(), atol=1e-5)
     for form in ("onnx", "safetensors", "hf", "mlflow"):
         assert release.package(form, tmp_path / f"out-{form}")
+    loaded = pytest.importorskip("safetensors.numpy").load_file(tmp_path / "out-safetensors")
+    assert loaded and all(np.isfinite(tensor).all() for tensor in loaded.values())
     with pytest.raises(progap.SettingsError, match="no form"):
         release.package("pickle", tmp_path / "out")
+
+
+@pytest.mark.parametrize("asked", [FAST, {}, {**FAST, "preset": "paper", "jk": "attn"}, {**FAST, "preset": "paper", "jk": "lstm"}], ids=str)
+def test_mlflow_loads_the_folder(graph, tmp_path, asked):
+    pyfunc, pandas = pytest.importorskip("mlflow.pyfunc"), pytest.importorskip("pandas")
+    release = progap.ProGAP(**asked).fit(graph).save(tmp_path / "release")
+    release.package("mlflow", tmp_path / "model")
+    model = pyfunc.load_model(str(tmp_path / "model"))
+    signature = model.metadata.signature
+    names = signature.inputs.input_names()
+    assert names[0] == "features" and signature.outputs.input_names() == ["probabilities"]
+    aggregates = {f"aggregate-{file.stem}": np.load(file) for file in (tmp_path / "model/aggregates").glob("*.npy")}
+    given = {name: graph.x if name == "features" else aggregates[name] for name in names}
+    found = model.predict(given)
+    found = found["probabilities"] if isinstance(found, (dict, pandas.DataFrame)) else found
+    np.testing.assert_allclose(np.asarray(found), release.predict_proba(), atol=1e-5)
+    told = model.metadata.metadata["dp"]
+    assert (told["epsilon"], told["delta"], told["unit"]) == (release.guarantee.epsilon, release.guarantee.delta, release.guarantee.unit)
+    # Some of the nodes alone, and what does not fit.
+    some = model.predict({name: rows[:7] for name, rows in given.items()})
+    np.testing.assert_allclose(np.asarray(some["probabilities"]), release.predict_proba(range(7)), atol=1e-5)
+    with pytest.raises(Exception, match="features"):
+        model.predict({name: rows for name, rows in given.items() if name != "features"})

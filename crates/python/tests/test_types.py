@@ -1,6 +1,7 @@
 """Types: stubs say what the compiled module has, and the package is typed."""
 
 import importlib.util
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +84,20 @@ def test_everything_that_is_offered_is_documented():
                 for member in vars(thing):
                     if not member.startswith("_") and callable(getattr(thing, member)):
                         assert getattr(thing, member).__doc__, f"{name}.{member}"
+
+
+def test_help_reads_well():
+    """From the first line on: what it is, an example, and every name that is offered, by that name."""
+    said = pydoc.render_doc(progap, renderer=pydoc.plaintext)
+    assert said.splitlines()[3].strip().startswith("progap - ProGAP: train node classifiers")
+    assert said.index(">>> g = progap.load") < said.index("CLASSES")
+    for name in progap.__all__:
+        assert f" {name}" in said, name
+    assert "_progap.Event" not in said and "progap._" not in said.split("FILE")[0].split("PACKAGE CONTENTS")[0]
+    about = pydoc.render_doc(progap.ProGAP, renderer=pydoc.plaintext)
+    for setting, declared in _estimator.SETTINGS.items():
+        assert f"{setting} : " in about and declared["help"][1:] in about
+    assert "epsilon=None" in about.splitlines()[2], "the signature has the names"
 
 
 if __name__ == "__main__":

@@ -235,6 +235,9 @@ pub struct Convert {
     source: DataSource,
     #[command(flatten)]
     output: Output,
+    /// Features in half precision: three digits, two bytes each, for a file that ends in .progap
+    #[arg(long)]
+    half: bool,
 }
 
 /// Where a data set is written.
@@ -276,6 +279,15 @@ impl Convert {
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
             self.source.load()?
+        };
+        let dataset = match (self.half, &writer) {
+            (false, _) => dataset,
+            (true, Writer::Store) => dataset.in_half_precision()?,
+            (true, _) => {
+                return Err(
+                    "--half is for files that end in .progap: other formats hold other numbers".into()
+                );
+            }
         };
         self.output.save(&dataset, writer)
     }
@@ -332,17 +344,24 @@ impl Output {
                 Writer::Tables(format) => write::table::write_folder(dataset, &self.output, format)?,
             }
         }
+        self.report(dataset)
+    }
+
+    fn report(&self, dataset: &Dataset) -> Outcome {
         let (nodes, edges) = (count(dataset.nodes()), count(dataset.graph().edges()));
         ui::print(&format!("{}: {nodes} nodes, {edges} directed edges", self.output.display()))
     }
 }
 
-/// Generate a synthetic social network of up to 2 million nodes and 100 million edges
+/// Generate a synthetic social network of up to 200 million nodes and 2 billion edges
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   progap data synth small.progap --nodes 5000 --edges 200000
-  progap data synth large.progap --nodes 1100000 --edges 85000000 --communities 100")]
+  progap data synth large.progap --nodes 1100000 --edges 85000000 --communities 100
+  progap data synth papers.progap --nodes 27750000 --edges 400000000 --communities 1000 --dense 128 --labelled 0.014
+
+It takes about five bytes of memory for an edge and forty for a node; dense columns are written as they are made.")]
 pub struct Synth {
     #[command(flatten)]
     output: Output,
@@ -364,6 +383,12 @@ pub struct Synth {
     /// Approximate number of one-hot feature columns
     #[arg(long)]
     features: Option<usize>,
+    /// Number of dense feature columns in half precision, instead of one-hot ones
+    #[arg(long, default_value_t = 0, conflicts_with = "features")]
+    dense: usize,
+    /// Share of nodes whose label is known
+    #[arg(long, default_value_t = 1.0)]
+    labelled: f64,
     /// Seed; the same seed gives the same graph
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -377,6 +402,8 @@ impl Synth {
             .edges(self.edges)
             .classes(self.classes)
             .communities(self.communities)
+            .dense(self.dense)
+            .labelled(self.labelled)
             .seed(self.seed);
         if let Some(share) = self.homophily {
             network = network.homophily(share);
@@ -384,10 +411,14 @@ impl Synth {
         if let Some(features) = self.features {
             network = network.feature_count(features);
         }
-        let dataset = {
-            let _spinner = ui::spinner(format!("generating {} edges", count(self.edges)));
-            network.generate()?
-        };
+        let spinner = ui::spinner(format!("generating {} edges", count(self.edges)));
+        if let Writer::Store = writer {
+            let dataset = network.generate_into(&self.output.output)?;
+            drop(spinner);
+            return self.output.report(&dataset);
+        }
+        let dataset = network.generate()?;
+        drop(spinner);
         self.output.save(&dataset, writer)
     }
 }

@@ -41,6 +41,8 @@ pub struct Predict {
     out: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
+    #[command(flatten)]
+    pub memory: crate::machine::Memory,
 }
 
 impl Predict {
@@ -56,7 +58,8 @@ impl Predict {
             Some(nodes) => positions(&release, nodes)?,
         };
         let nodes = if self.unlabelled { unlabelled(&release, nodes)? } else { nodes };
-        let predictions = release.predict_nodes(&nodes)?;
+        // What cannot be predicted at all is said before anything is written.
+        release.predict_nodes(&[])?;
         if !release.covers_predictions() {
             eprintln!(
                 "caution: the guarantee of {} does not cover predictions, which read other nodes' rows as they are: keep them \
@@ -72,20 +75,20 @@ impl Predict {
         match (self.out, format) {
             (Some(path), Some(format)) => {
                 if let Format::Parquet = format {
-                    write_parquet(&release, &predictions, &path)?;
+                    write_parquet(&release, &release.predict_nodes(&nodes)?, &path)?;
                 } else {
                     let mut file = AtomicFile::create(&path)?;
                     match format {
-                        Format::Json => write_json(&release, &predictions, &mut file)?,
-                        _ => write_csv(&release, &predictions, &mut file)?,
+                        Format::Json => write_json(&release, &nodes, &mut file)?,
+                        _ => write_csv(&release, &nodes, &mut file)?,
                     }
                     file.commit()?;
                 }
-                ui::print(&format!("{}: {} nodes", path.display(), ui::count(predictions.nodes.len())))
+                ui::print(&format!("{}: {} nodes", path.display(), ui::count(nodes.len())))
             }
             _ => {
                 let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-                write_csv(&release, &predictions, &mut out)?;
+                write_csv(&release, &nodes, &mut out)?;
                 Ok(out.flush()?)
             }
         }
@@ -138,42 +141,51 @@ fn positions(release: &Release, nodes: &str) -> Result<Vec<u32>, Box<dyn std::er
     Ok(list.lines().map(str::trim).filter(|id| !id.is_empty()).map(find).collect::<Result<_, _>>()?)
 }
 
-fn write_csv(release: &Release, predictions: &Predictions, out: impl Write) -> Outcome {
+fn write_csv(release: &Release, nodes: &[u32], out: impl Write) -> Outcome {
     let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
     let mut writer = csv::Writer::from_writer(out);
     let probabilities = names.iter().map(|name| format!("p({name})"));
     writer.write_record(["id", "class", "labelled"].map(String::from).into_iter().chain(probabilities))?;
     let mut number = String::new();
-    for (node, class, row) in rows(predictions, names.len()) {
-        let labelled = release.nodes().label(node as usize).is_some();
-        writer.write_field(&*ids.name(node as usize))?;
-        writer.write_field(&names[class as usize])?;
-        writer.write_field(if labelled { "true" } else { "false" })?;
-        for p in row {
-            number.clear();
-            write!(number, "{p}")?;
-            writer.write_field(&number)?;
+    release.predict_in_blocks(nodes, |predictions| -> Outcome {
+        for (node, class, row) in rows(&predictions, names.len()) {
+            let labelled = release.nodes().label(node as usize).is_some();
+            writer.write_field(&*ids.name(node as usize))?;
+            writer.write_field(&names[class as usize])?;
+            writer.write_field(if labelled { "true" } else { "false" })?;
+            for p in row {
+                number.clear();
+                write!(number, "{p}")?;
+                writer.write_field(&number)?;
+            }
+            writer.write_record(None::<&[u8]>)?;
         }
-        writer.write_record(None::<&[u8]>)?;
-    }
+        Ok(())
+    })?;
     Ok(writer.flush()?)
 }
 
-fn write_json(release: &Release, predictions: &Predictions, out: &mut impl Write) -> Outcome {
+fn write_json(release: &Release, nodes: &[u32], out: &mut impl Write) -> Outcome {
     let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
     let names: Vec<String> = names.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let mut separator = "[\n";
-    for (node, class, row) in rows(predictions, names.len()) {
-        let id = serde_json::to_string(&ids.name(node as usize))?;
-        let (class, labelled) = (&names[class as usize], release.nodes().label(node as usize).is_some());
-        write!(out, "{separator}{{\"id\":{id},\"class\":{class},\"labelled\":{labelled},\"probabilities\":")?;
-        for (k, (name, p)) in names.iter().zip(row).enumerate() {
-            write!(out, "{}{name}:{p}", if k == 0 { '{' } else { ',' })?;
+    release.predict_in_blocks(nodes, |predictions| -> Outcome {
+        for (node, class, row) in rows(&predictions, names.len()) {
+            let id = serde_json::to_string(&ids.name(node as usize))?;
+            let (class, labelled) = (&names[class as usize], release.nodes().label(node as usize).is_some());
+            write!(
+                out,
+                "{separator}{{\"id\":{id},\"class\":{class},\"labelled\":{labelled},\"probabilities\":"
+            )?;
+            for (k, (name, p)) in names.iter().zip(row).enumerate() {
+                write!(out, "{}{name}:{p}", if k == 0 { '{' } else { ',' })?;
+            }
+            write!(out, "}}}}")?;
+            separator = ",\n";
         }
-        write!(out, "}}}}")?;
-        separator = ",\n";
-    }
-    if predictions.nodes.is_empty() {
+        Ok(())
+    })?;
+    if nodes.is_empty() {
         write!(out, "[")?;
     }
     writeln!(out, "\n]")?;

@@ -62,6 +62,8 @@ pub struct Train {
     /// Number of threads [default: all cores]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    #[command(flatten)]
+    pub memory: crate::machine::Memory,
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -71,7 +73,7 @@ pub struct Train {
 }
 
 /// What can be said anew when an interrupted run goes on; all else was decided when it began.
-const ALLOWED_ON_RESUME: [&str; 5] = ["resume", "threads", "json", "quiet", "data_dir"];
+const ALLOWED_ON_RESUME: [&str; 6] = ["resume", "threads", "memory", "json", "quiet", "data_dir"];
 
 /// Refuses `--resume` together with what the run decided when it began.
 pub fn settle_resumed(command: clap::Command) -> clap::Command {

@@ -29,6 +29,8 @@ pub struct Verify {
     /// The public key of whoever must have signed the release
     #[arg(long, value_name = "PUBLIC")]
     signer: Option<PathBuf>,
+    #[command(flatten)]
+    pub memory: crate::machine::Memory,
     /// Print a JSON object instead of a table
     #[arg(long)]
     json: bool,

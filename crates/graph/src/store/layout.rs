@@ -1,7 +1,8 @@
 //! Header, section table and checksums.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::hash::Hasher;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,11 +20,15 @@ pub(super) const PLAIN: u32 = 1;
 pub(super) const OWN_DATA: u32 = 2;
 /// The version of files whose edges have weights.
 pub(super) const WEIGHTED: u32 = 3;
+/// The version of files with features in half precision.
+pub(super) const HALF: u32 = 4;
 const HEADER: usize = 64;
 const ENTRY: usize = 48;
 const NAME: usize = 16;
 const ALIGNMENT: usize = 64;
 pub(super) const CHUNK: usize = 4 << 20;
+/// Bytes that are hashed by all threads, and then written.
+const PIECE: usize = 16 * CHUNK;
 /// More than any version of the format has; a forged count is refused early.
 const MAX_SECTIONS: usize = 64;
 
@@ -33,28 +38,73 @@ compile_error!("the .progap format is used in place and is little-endian");
 /// A named run of bytes.
 pub(super) struct Section<'a> {
     name: &'static str,
-    content: &'a [u8],
+    length: usize,
+    content: Content<'a>,
+}
+
+/// What takes pieces of a section, in their order.
+pub(super) type Take<'t> = dyn FnMut(&[u8]) -> io::Result<()> + 't;
+
+enum Content<'a> {
+    There(&'a [u8]),
+    /// Made while it is written, piece by piece.
+    Made(&'a dyn Fn(&mut Take<'_>) -> io::Result<()>),
 }
 
 impl<'a> Section<'a> {
     pub(super) fn new(name: &'static str, content: &'a [u8]) -> Self {
-        Section { name, content }
+        Section { name, length: content.len(), content: Content::There(content) }
+    }
+
+    /// A section of so many bytes that are never there all at once.
+    pub(super) fn made(
+        name: &'static str,
+        length: usize,
+        make: &'a dyn Fn(&mut Take<'_>) -> io::Result<()>,
+    ) -> Self {
+        Section { name, length, content: Content::Made(make) }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Writes the content and gives its checksum: each byte is read once.
+    fn write(&self, out: &mut impl Write) -> io::Result<u64> {
+        let (mut sum, mut written) = (Checksum::default(), 0);
+        let mut take = |piece: &[u8]| {
+            written += piece.len();
+            sum.add(piece);
+            out.write_all(piece)
+        };
+        match self.content {
+            Content::There(content) => content.chunks(PIECE).try_for_each(take)?,
+            Content::Made(make) => make(&mut take)?,
+        }
+        match written == self.length {
+            true => Ok(sum.finish()),
+            false => Err(io::Error::other(format!("section {} has another length than it said", self.name))),
+        }
     }
 }
 
-/// Writes header, table and sections.
-pub(super) fn write(version: u32, sections: &[Section], out: &mut impl Write) -> io::Result<()> {
+/// Writes header, table and sections. The first two come last, when the checksums are known.
+pub(super) fn write(version: u32, sections: &[Section], out: &mut (impl Write + Seek)) -> io::Result<()> {
+    let first = HEADER + sections.len() * ENTRY;
+    out.write_all(&vec![0; first])?;
     let mut table = Vec::with_capacity(sections.len() * ENTRY);
-    let mut end = HEADER + sections.len() * ENTRY;
+    let mut end = first;
     for section in sections {
         let start = end.next_multiple_of(ALIGNMENT);
+        out.write_all(&[0; ALIGNMENT][..start - end])?;
+        let checksum = section.write(out)?;
         let mut name = [0u8; NAME];
         name[..section.name.len()].copy_from_slice(section.name.as_bytes());
         table.extend_from_slice(&name);
-        for number in [start as u64, section.content.len() as u64, checksum(section.content), 0] {
+        for number in [start as u64, section.length as u64, checksum, 0] {
             table.extend_from_slice(&number.to_le_bytes());
         }
-        end = start + section.content.len();
+        end = start + section.length;
     }
     let mut header = Vec::with_capacity(HEADER);
     header.extend_from_slice(&MAGIC);
@@ -63,16 +113,9 @@ pub(super) fn write(version: u32, sections: &[Section], out: &mut impl Write) ->
     header.extend_from_slice(&(end as u64).to_le_bytes());
     header.extend_from_slice(&header_checksum(&header, &table).to_le_bytes());
     header.resize(HEADER, 0);
+    out.seek(SeekFrom::Start(0))?;
     out.write_all(&header)?;
-    out.write_all(&table)?;
-    let mut end = HEADER + table.len();
-    for section in sections {
-        let start = end.next_multiple_of(ALIGNMENT);
-        out.write_all(&[0; ALIGNMENT][..start - end])?;
-        out.write_all(section.content)?;
-        end = start + section.content.len();
-    }
-    Ok(())
+    out.write_all(&table)
 }
 
 /// The bytes of a file, mapped or owned.
@@ -116,9 +159,9 @@ impl Sections {
             return Err(Problem::Corrupt("it does not start as a .progap file does".into()).into());
         }
         let version = u32_at(header, 8);
-        if !(PLAIN..=WEIGHTED).contains(&version) {
+        if !(PLAIN..=HALF).contains(&version) {
             let message = format!(
-                "the file has version {version} of the format; this build reads versions {PLAIN} to {WEIGHTED}"
+                "the file has version {version} of the format; this build reads versions {PLAIN} to {HALF}"
             );
             return Err(Problem::Unsupported(message).into());
         }
@@ -205,10 +248,47 @@ fn header_checksum(start: &[u8], table: &[u8]) -> u64 {
     XxHash3_64::oneshot(&[start, table].concat())
 }
 
-/// Hashes of the chunks, hashed: chunks can be verified by several threads.
+/// The checksum of a section.
 fn checksum(content: &[u8]) -> u64 {
-    let chunks: Vec<u64> = content.par_chunks(CHUNK).map(XxHash3_64::oneshot).collect();
-    XxHash3_64::oneshot(bytemuck::must_cast_slice(&chunks))
+    let mut sum = Checksum::default();
+    sum.add(content);
+    sum.finish()
+}
+
+/// Hashes of the chunks, hashed: several threads can work on one.
+#[derive(Default)]
+struct Checksum {
+    chunks: Vec<u64>,
+    /// The chunk that is not whole yet, and how many bytes it has.
+    begun: (XxHash3_64, usize),
+}
+
+impl Checksum {
+    fn add(&mut self, mut piece: &[u8]) {
+        while self.begun.1 > 0 && !piece.is_empty() {
+            let (more, rest) = piece.split_at(piece.len().min(CHUNK - self.begun.1));
+            self.begin(more);
+            piece = rest;
+        }
+        let whole = piece.len() / CHUNK * CHUNK;
+        self.chunks.par_extend(piece[..whole].par_chunks(CHUNK).map(XxHash3_64::oneshot));
+        self.begin(&piece[whole..]);
+    }
+
+    fn begin(&mut self, bytes: &[u8]) {
+        self.begun.0.write(bytes);
+        self.begun.1 += bytes.len();
+        if self.begun.1 == CHUNK {
+            self.chunks.push(std::mem::take(&mut self.begun).0.finish());
+        }
+    }
+
+    fn finish(mut self) -> u64 {
+        if self.begun.1 > 0 {
+            self.chunks.push(self.begun.0.finish());
+        }
+        XxHash3_64::oneshot(bytemuck::must_cast_slice(&self.chunks))
+    }
 }
 
 /// The checksum of one piece of a section.

@@ -5,18 +5,25 @@ use std::io;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// Maps a whole file, read-only and private, with its pages looked up at once rather than one fault at a time.
-pub(super) fn map(file: &File) -> io::Result<Mmap> {
+/// Maps a whole file, read-only and private. With `at_once` its pages are looked up at once rather than one fault at a time, and are in
+/// memory then.
+pub(super) fn map(file: &File, at_once: bool) -> io::Result<Mmap> {
+    let mut options = MmapOptions::new();
+    if at_once {
+        options.populate();
+    }
     // SAFETY: the mapping is read-only. It would be unsound if the file were changed in place or cut short while
     // it is mapped; `store::open` states that as its one condition, our own writer replaces files by renaming,
     // and no code of ours skips bounds checks on what it finds in a mapping.
-    unsafe { MmapOptions::new().populate().map(file) }
+    unsafe { options.map(file) }
 }
 
-/// As [`map`], where most pages are for other processes: each is looked up when it is read.
-pub(super) fn map_lazily(file: &File) -> io::Result<Mmap> {
-    // SAFETY: as for `map`.
-    unsafe { MmapOptions::new().map(file) }
+/// Gives the pages of a mapping back to the system; who reads them again gets them from the file again.
+#[cfg(target_os = "linux")]
+pub(super) fn give_back(map: &Mmap) -> io::Result<()> {
+    // SAFETY: this is unsound where it loses what was written to a mapping. This one is of a file and read-only: its pages hold what the
+    // file holds, before and after.
+    unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) }
 }
 
 /// From now on a program that reads a mapped file which was cut short ends with these words and exit code 1, not by a signal. For

@@ -6,7 +6,7 @@
 //! | bytes | header |
 //! |---|---|
 //! | 0..8 | the magic `89 50 52 4F 47 41 50 0A` (`\x89PROGAP\n`) |
-//! | 8..12 | version: 1, 2 where a label is missing or a column has a unit of its own, or 3 where edges have weights |
+//! | 8..12 | version: 1, 2 where a label is missing or a column has a unit of its own, 3 where edges have weights, or 4 where features are in half precision |
 //! | 12..16 | number of sections |
 //! | 16..24 | length of the file |
 //! | 24..32 | XXH3-64 of bytes 0..24 followed by the section table |
@@ -21,7 +21,8 @@
 //! | 40..48 | zero |
 //!
 //! Sections: `meta` (JSON: name, class and feature names, number of feature columns, columns of numbers in units of
-//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver, with `weights` (f32) where edges have them; `labels` (u32, 4294967295 where there is none); `x_dense` (f32) or `x_offsets` (u64), `x_columns`
+//! their own), `offsets` (u64) and `senders` (u32), the graph by receiver, with `weights` (f32) where edges have them; `labels` (u32, 4294967295 where there is none);
+//! `x_dense` (f32), `x_half` (f16) or `x_offsets` (u64), `x_columns`
 //! (u32) and, unless all values are 1, `x_values` (f32); optionally `split` (u8) and `ids` (i64) or `id_bytes`
 //! and `id_offsets` (u64).
 //!
@@ -31,17 +32,20 @@
 mod layout;
 #[allow(unsafe_code)]
 mod map;
+mod pages;
 mod part;
 
 #[cfg(unix)]
 pub use map::end_with_words_if_cut_short;
+pub use pages::{is_mapping_bounded, keep_mapped_below};
 pub use part::{PartFile, PieceSum};
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 
+use half::f16;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::AtomicFile;
@@ -54,6 +58,8 @@ use layout::{FileBytes, Section, Sections};
 
 /// The ending of our files.
 pub const EXTENSION: &str = "progap";
+/// The section of features in half precision.
+const HALF_ROWS: &str = "x_half";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,10 +75,59 @@ struct Meta {
 
 /// Writes a data set, whole or not at all.
 pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
+    let columns = dataset.features().columns();
+    match dataset.features() {
+        Features::Dense { values, .. } => {
+            write_with(dataset, columns, vec![Section::new("x_dense", bytes(values))], path)
+        }
+        Features::Half { values, .. } => {
+            write_with(dataset, columns, vec![Section::new(HALF_ROWS, bytes(values))], path)
+        }
+        Features::Sparse { offsets, indices, values, .. } => {
+            let mut sections =
+                vec![Section::new("x_offsets", bytes(offsets)), Section::new("x_columns", bytes(indices))];
+            sections.extend(values.iter().map(|values| Section::new("x_values", bytes(values))));
+            write_with(dataset, columns, sections, path)
+        }
+    }
+}
+
+/// Rows of features in half precision that are made while they are written: there may be more of them than memory holds.
+#[derive(Clone, Copy)]
+pub struct MadeRows<'a> {
+    /// The number of columns.
+    pub columns: usize,
+    /// Fills the row of a node; called once for each, by any thread. Values must be finite.
+    pub make: &'a (dyn Fn(usize, &mut [f16]) + Sync),
+}
+
+/// Writes a data set that has no features, with these in their place.
+pub fn write_with_rows(dataset: &Dataset, rows: MadeRows<'_>, path: &Path) -> Result<()> {
+    const ROWS_AT_ONCE: usize = 1 << 15;
+    let MadeRows { columns, make } = rows;
+    if dataset.features().columns() > 0 || columns == 0 {
+        return Err(Problem::Invalid("rows are made for a data set that has none".into()).into());
+    }
+    let pieces = |take: &mut layout::Take<'_>| {
+        let mut piece = vec![f16::ZERO; ROWS_AT_ONCE * columns];
+        for first in (0..dataset.nodes()).step_by(ROWS_AT_ONCE) {
+            let piece = &mut piece[..ROWS_AT_ONCE.min(dataset.nodes() - first) * columns];
+            let rows = piece.par_chunks_exact_mut(columns).enumerate().with_min_len(256);
+            rows.for_each(|(at, row)| make(first + at, row));
+            take(bytes(piece))?;
+        }
+        Ok(())
+    };
+    let length = dataset.nodes() * columns * size_of::<f16>();
+    write_with(dataset, columns, vec![Section::made(HALF_ROWS, length, &pieces)], path)
+}
+
+fn write_with(dataset: &Dataset, columns: usize, features: Vec<Section<'_>>, path: &Path) -> Result<()> {
+    let half = features.iter().any(|section| section.name() == HALF_ROWS);
     let meta = Meta {
         name: dataset.name().into(),
         class_names: dataset.class_names().to_vec(),
-        feature_columns: dataset.features().columns(),
+        feature_columns: columns,
         feature_names: dataset.feature_names().to_vec(),
         numbers: dataset.numbers().to_vec(),
     };
@@ -84,14 +139,7 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
         Section::new("labels", bytes(dataset.labels())),
     ];
     sections.extend(dataset.graph().weights().map(|weights| Section::new("weights", bytes(weights))));
-    match dataset.features() {
-        Features::Dense { values, .. } => sections.push(Section::new("x_dense", bytes(values))),
-        Features::Sparse { offsets, indices, values, .. } => {
-            sections.push(Section::new("x_offsets", bytes(offsets)));
-            sections.push(Section::new("x_columns", bytes(indices)));
-            sections.extend(values.iter().map(|values| Section::new("x_values", bytes(values))));
-        }
-    }
+    sections.extend(features);
     sections.extend(dataset.split().map(|split| Section::new("split", split.codes())));
     match dataset.node_ids() {
         NodeIds::Position => {}
@@ -103,10 +151,11 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
     }
     let mut file = AtomicFile::create(path)?;
     let plain = dataset.numbers().is_empty() && dataset.labelled() == dataset.nodes();
-    let version = match (dataset.graph().weights(), plain) {
-        (Some(_), _) => layout::WEIGHTED,
-        (None, true) => layout::PLAIN,
-        (None, false) => layout::OWN_DATA,
+    let version = match (half, dataset.graph().weights(), plain) {
+        (true, ..) => layout::HALF,
+        (false, Some(_), _) => layout::WEIGHTED,
+        (false, None, true) => layout::PLAIN,
+        (false, None, false) => layout::OWN_DATA,
     };
     let written = layout::write(version, &sections, &mut file).and_then(|()| file.flush());
     written.in_file(path)?;
@@ -124,8 +173,15 @@ pub fn open(path: &Path) -> Result<Dataset> {
 
 /// As [`open`], for a file that the caller opened; `path` is what messages call it.
 pub fn open_file(file: &File, path: &Path) -> Result<Dataset> {
-    let map = map::map(file).in_file(path)?;
-    dataset(FileBytes::Mapped(Arc::new(map))).in_file(path)
+    let map = pages::map(file).in_file(path)?;
+    dataset(FileBytes::Mapped(map)).in_file(path)
+}
+
+/// The bytes of a file, mapped; on the condition of [`open`].
+pub fn map_file(file: &File) -> std::io::Result<Buffer<u8>> {
+    let map = pages::map(file)?;
+    let all = 0..map.len();
+    Ok(Buffer::mapped(map, all).unwrap_or_default())
 }
 
 /// Reads a file into memory.
@@ -168,15 +224,7 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
         return Err(problem.at(Place::Key("labels".into())));
     }
     let columns = meta.feature_columns;
-    let features = match sections.optional("x_dense")? {
-        Some(values) => Features::Dense { columns, values },
-        None => Features::Sparse {
-            columns,
-            offsets: sections.required("x_offsets")?,
-            indices: sections.required("x_columns")?,
-            values: sections.optional("x_values")?,
-        },
-    };
+    let features = features(&sections, columns)?;
     Dataset::new(DatasetParts {
         name: meta.name,
         graph,
@@ -193,6 +241,23 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
 fn meta(sections: &Sections) -> Result<Meta> {
     serde_json::from_slice(sections.bytes("meta")?)
         .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))
+}
+
+fn features(sections: &Sections, columns: usize) -> Result<Features> {
+    Ok(match (sections.optional("x_dense")?, sections.optional::<f16>(HALF_ROWS)?) {
+        (Some(values), _) => Features::Dense { columns, values },
+        (None, Some(_)) if sections.version < layout::HALF => {
+            let problem = Problem::Corrupt("files of its version have no features in half precision".into());
+            return Err(problem.at(Place::Key(HALF_ROWS.into())));
+        }
+        (None, Some(values)) => Features::Half { columns, values },
+        (None, None) => Features::Sparse {
+            columns,
+            offsets: sections.required("x_offsets")?,
+            indices: sections.required("x_columns")?,
+            values: sections.optional("x_values")?,
+        },
+    })
 }
 
 fn node_ids(sections: &Sections) -> Result<NodeIds> {
@@ -216,9 +281,9 @@ mod tests {
     /// A file whose checksums are right, whatever it says.
     fn forge(sections: &[(&'static str, Vec<u8>)]) -> Result<Dataset> {
         let sections: Vec<_> = sections.iter().map(|(name, content)| Section::new(name, content)).collect();
-        let mut file = Vec::new();
-        layout::write(layout::OWN_DATA, &sections, &mut file).expect("writing to memory");
-        from_bytes(file)
+        let mut file = std::io::Cursor::new(Vec::new());
+        layout::write(layout::HALF, &sections, &mut file).expect("writing to memory");
+        from_bytes(file.into_inner())
     }
 
     fn honest() -> Vec<(&'static str, Vec<u8>)> {

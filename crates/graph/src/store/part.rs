@@ -3,16 +3,15 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::layout::{self, FileBytes, Sections};
-use super::{Meta, map};
+use super::{HALF_ROWS, Meta, pages};
 use crate::error::InFile;
 use crate::graph::check_offsets;
 use crate::{Dataset, DatasetParts, Features, Graph, Place, Problem, Result, Split};
 
 /// The sections that are too large for one process.
-const LARGE: [&str; 4] = ["senders", "x_dense", "x_columns", "x_values"];
+const LARGE: [&str; 5] = ["senders", "x_dense", HALF_ROWS, "x_columns", "x_values"];
 
 /// A file whose edges and features nobody has looked at yet; all else is checked.
 pub struct PartFile {
@@ -37,8 +36,8 @@ impl PartFile {
     /// A file that is not one of ours, or whose other sections are damaged.
     pub fn open(path: &Path) -> Result<PartFile> {
         let file = File::open(path).in_file(path)?;
-        let map = map::map_lazily(&file).in_file(path)?;
-        let sections = Sections::parse_but(FileBytes::Mapped(Arc::new(map)), &LARGE).in_file(path)?;
+        let map = pages::map_lazily(&file).in_file(path)?;
+        let sections = Sections::parse_but(FileBytes::Mapped(map), &LARGE).in_file(path)?;
         let dataset = unverified(&sections).in_file(path)?;
         Ok(PartFile { path: path.to_path_buf(), sections, dataset })
     }
@@ -94,8 +93,9 @@ impl PartFile {
         match (name, self.dataset.features()) {
             ("senders", _) => wide(self.dataset.graph().offsets()),
             ("x_dense", features) => 4 * features.columns() * nodes.start..4 * features.columns() * nodes.end,
+            (HALF_ROWS, features) => 2 * features.columns() * nodes.start..2 * features.columns() * nodes.end,
             (_, Features::Sparse { offsets, .. }) => wide(offsets),
-            (_, Features::Dense { .. }) => 0..0,
+            (_, Features::Dense { .. } | Features::Half { .. }) => 0..0,
         }
     }
 
@@ -128,15 +128,7 @@ fn unverified(sections: &Sections) -> Result<Dataset> {
     let (offsets, senders) = (sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?);
     check_offsets("offsets", &offsets, senders.len())?;
     let (nodes, columns) = (offsets.len() - 1, meta.feature_columns);
-    let features = match sections.optional("x_dense")? {
-        Some(values) => Features::Dense { columns, values },
-        None => Features::Sparse {
-            columns,
-            offsets: sections.required("x_offsets")?,
-            indices: sections.required("x_columns")?,
-            values: sections.optional("x_values")?,
-        },
-    };
+    let features = super::features(sections, columns)?;
     features.check_lengths(nodes)?;
     Dataset::unverified(DatasetParts {
         name: meta.name,

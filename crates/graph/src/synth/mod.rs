@@ -3,6 +3,7 @@
 mod assemble;
 mod column;
 mod demo;
+mod dense;
 mod groups;
 mod model;
 mod random;

@@ -16,6 +16,9 @@ pub(super) enum Purpose {
     Weight = 3,
     Friends = 4,
     Pilot = 5,
+    Known = 6,
+    Centre = 7,
+    Row = 8,
     /// The first column of features; the others follow.
     Column = 1 << 32,
 }
@@ -67,6 +70,14 @@ impl Stream {
             sum += (0..4).map(|part| (bits >> (16 * part)) & 0xffff).sum::<u64>();
         }
         (sum as f64 + 6.0) / 65536.0 - 6.0
+    }
+
+    /// As [`Stream::bell`] from one draw, never beyond 3.5: the sum of four uniforms.
+    pub(super) fn coarse_bell(&mut self) -> f64 {
+        let bits = self.bits();
+        let sum = (0..4).map(|part| (bits >> (16 * part)) & 0xffff).sum::<u64>();
+        // Each has the variance 1 / 12.
+        ((sum as f64 + 2.0) / 65536.0 - 2.0) * 1.732_050_807_568_877_2
     }
 
     /// The position of the first cumulative chance above a uniform draw; `None` if it is above them all.

@@ -1,10 +1,17 @@
 //! The parameters of a synthetic social network, and how it is made from them.
 
+use std::path::Path;
+
+use half::f16;
+use rayon::prelude::*;
+
 use super::assemble::assemble;
 use super::column::{Column, ColumnSampler, one_hot};
+use super::dense::DenseRows;
 use super::model::{Model, People, Tie};
 use super::random::{Purpose, Stream, exp};
-use crate::{Dataset, DatasetParts, Graph, NodeIds, Problem, Result};
+use crate::store::{self, MadeRows};
+use crate::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Problem, Result, UNLABELLED, room};
 
 /// A class of nodes.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +70,8 @@ pub struct SocialNetwork {
     drift: f64,
     spread: f64,
     features: Attributes,
+    dense: usize,
+    labelled: f64,
     seed: u64,
 }
 
@@ -101,6 +110,8 @@ impl SocialNetwork {
             drift: 0.1,
             spread: 0.8,
             features: Attributes::Count(100),
+            dense: 0,
+            labelled: 1.0,
             seed: 0,
         }
     }
@@ -195,6 +206,20 @@ impl SocialNetwork {
         self
     }
 
+    /// So many dense columns in half precision, around a point for each class, instead of one-hot features.
+    #[must_use]
+    pub fn dense(mut self, columns: usize) -> Self {
+        self.dense = columns;
+        self
+    }
+
+    /// The share of nodes whose class is known; all by default.
+    #[must_use]
+    pub fn labelled(mut self, share: f64) -> Self {
+        self.labelled = share;
+        self
+    }
+
     /// The seed; 0 by default. It is for experiments and protects nothing.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -205,8 +230,38 @@ impl SocialNetwork {
     /// Makes the network. Parameters that contradict each other are errors before any work starts; a homophily
     /// or density that the structure cannot reach is one before the edges are drawn.
     pub fn generate(&self) -> Result<Dataset> {
+        let (dataset, classes) = self.without_dense_rows()?;
+        if self.dense == 0 {
+            return Ok(dataset);
+        }
+        let rows = DenseRows::new(self.seed, self.dense, self.classes.len());
+        let mut values = room::filled(f16::ZERO, classes.len() * self.dense)?;
+        values.par_chunks_exact_mut(self.dense).enumerate().for_each(|(node, row)| {
+            rows.fill(node, classes[node], row);
+        });
+        let features = Features::half(classes.len(), self.dense, values)?;
+        Dataset::new(DatasetParts { features, ..dataset.into_parts() })
+    }
+
+    /// Makes the network and writes it as [`store::write`] does what [`SocialNetwork::generate`] makes; dense columns are never all in
+    /// memory. Gives the network without them.
+    pub fn generate_into(&self, path: &Path) -> Result<Dataset> {
+        let (dataset, classes) = self.without_dense_rows()?;
+        if self.dense == 0 {
+            store::write(&dataset, path)?;
+            return Ok(dataset);
+        }
+        let rows = DenseRows::new(self.seed, self.dense, self.classes.len());
+        let make = |node: usize, row: &mut [f16]| rows.fill(node, classes[node], row);
+        store::write_with_rows(&dataset, MadeRows { columns: self.dense, make: &make }, path)?;
+        Ok(dataset)
+    }
+
+    /// All but dense columns, and the class of every node, known or not.
+    fn without_dense_rows(&self) -> Result<(Dataset, Buffer<u32>)> {
         let edges = self.check()?;
         let columns = match &self.features {
+            _ if self.dense > 0 => vec![],
             Attributes::Columns(columns) => columns.clone(),
             Attributes::Count(features) => {
                 usual_columns((*features).min(Self::MAX_FEATURES + 1), self.classes.len())
@@ -222,17 +277,27 @@ impl SocialNetwork {
         let labels = self.labels();
         let (features, feature_names) = one_hot(&columns, &samplers, &labels)?;
         let graph = self.graph(edges, &labels, &columns, &samplers)?;
-        Dataset::new(DatasetParts {
+        let classes: Buffer<u32> = labels.into();
+        let known = |node: usize| Stream::new(self.seed, Purpose::Known, node as u64).unit() < self.labelled;
+        let labels = match self.labelled < 1.0 {
+            false => classes.clone(),
+            true => {
+                let label = |node: usize| if known(node) { classes[node] } else { UNLABELLED };
+                (0..self.nodes).into_par_iter().map(label).collect::<Vec<u32>>().into()
+            }
+        };
+        let dataset = Dataset::new(DatasetParts {
             name: self.name.clone(),
             graph,
             features,
-            labels: labels.into(),
+            labels,
             class_names: self.classes.iter().map(|class| class.name.clone()).collect(),
             feature_names,
             numbers: vec![],
             split: None,
             node_ids: NodeIds::Position,
-        })
+        })?;
+        Ok((dataset, classes))
     }
 
     fn graph(
@@ -299,15 +364,21 @@ impl SocialNetwork {
         if self.communities == 0 || self.communities > nodes {
             return invalid(format!("{} communities of {nodes} nodes are not possible", self.communities));
         }
-        for (what, share) in
-            [("locality", self.locality), ("homophily", self.homophily), ("drift", self.drift)]
-        {
+        for (what, share) in [
+            ("locality", self.locality),
+            ("homophily", self.homophily),
+            ("drift", self.drift),
+            ("share of nodes with a label", self.labelled),
+        ] {
             if !(0.0..=1.0).contains(&share) {
                 return invalid(format!("the {what} {share} is outside 0..1"));
             }
         }
         if !(0.0..=2.0).contains(&self.spread) {
             return invalid(format!("the spread {} of the degrees is outside 0..2", self.spread));
+        }
+        if self.dense > Self::MAX_FEATURES {
+            return invalid(format!("more than {} dense columns were asked for", Self::MAX_FEATURES));
         }
         for Class { name, share, sociability, openness } in &self.classes {
             let positive = |x: f64| (1e-6..=1e6).contains(&x);

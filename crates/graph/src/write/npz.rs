@@ -76,6 +76,10 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
         Features::Dense { columns, values } => {
             archive.array("x", &[nodes, *columns], values.iter().copied())?;
         }
+        // As numbers that every reader knows.
+        Features::Half { columns, values } => {
+            archive.array("x", &[nodes, *columns], values.iter().map(|value| value.to_f32()))?;
+        }
         Features::Sparse { columns, offsets, indices, values } => {
             archive.array("x_shape", &[2], [nodes as i64, *columns as i64].into_iter())?;
             archive.offsets("x_indptr", offsets)?;
@@ -101,7 +105,7 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
         archive.texts("feature_names", dataset.feature_names().iter().map(String::as_str))?;
     }
     // A reader finds out for itself which columns of a dense matrix are in a unit of their own, unless it is told.
-    let dense = matches!(dataset.features(), Features::Dense { .. });
+    let dense = !matches!(dataset.features(), Features::Sparse { .. });
     let found = if dense { scale::number_columns(dataset.features()) } else { vec![] };
     if found != dataset.numbers() {
         let json: Vec<String> = dataset

@@ -5,18 +5,24 @@ use crate::aligned::Aligned;
 use crate::input::Input;
 use crate::kernel::product::{Matrix, Start, affine};
 use crate::kernel::tile::{self, LANES};
-use crate::layer::linear::{self, Operand};
+use crate::layer::linear::Operand;
 use crate::layer::{activation, dropout, l2_normalise};
 use crate::packed;
 
 /// The rows of an input, dense ones brought together where they do not lie so already.
 pub(super) fn fetch<'s, 'a: 's>(x: &'s mut Aligned, input: Input<'a>, rows: &'a [u32]) -> Operand<'s, 'a> {
-    let Input::Dense { columns, values } = input else { return Operand::Sparse(input, rows) };
-    if let Some(first) = packed::run(rows) {
-        return Operand::dense(&values[first * columns..], columns);
-    }
+    let columns = match input {
+        Input::Sparse { .. } => return Operand::Sparse(input, rows),
+        Input::Half { columns, .. } => columns,
+        Input::Dense { columns, values } => {
+            if let Some(first) = packed::run(rows) {
+                return Operand::dense(&values[first * columns..], columns);
+            }
+            columns
+        }
+    };
     x.reserve(BLOCK * columns);
-    linear::gather(values, columns, rows, x);
+    input.gather(rows, x);
     Operand::dense(&x[..BLOCK * columns], columns)
 }
 

@@ -5,7 +5,7 @@ use crate::input::Input;
 use crate::jk::{Cache, Combination, CombinationBackward, Jk, Sizes};
 use crate::kernel::product::Matrix;
 use crate::layer::dropout::{self, Mask};
-use crate::layer::linear::{self, Operand, Weights};
+use crate::layer::linear::{Operand, Weights};
 use crate::layer::norm::NormLayer;
 use crate::layer::{activation, l2_normalise};
 use crate::layout::padded_width;
@@ -135,11 +135,11 @@ impl<'m> Ready<'m> {
         let (count, width, arch) = (from.rows.len(), self.padded_width, &self.sage.architecture);
         match (self.kind(block), from.input) {
             (_, Input::Sparse { .. }) if block == 0 => {}
-            (_, Input::Dense { columns, values }) if block == 0 => {
+            (_, input @ (Input::Dense { columns, .. } | Input::Half { columns, .. })) if block == 0 => {
                 if scratch.x.len() < BLOCK * columns {
                     scratch.x.resize(BLOCK * columns, 0.0);
                 }
-                linear::gather(values, columns, from.rows, &mut scratch.x);
+                input.gather(from.rows, &mut scratch.x);
             }
             (Kind::Dense, _) => scratch.x[..count * width].copy_from_slice(&out(block - 1)[..count * width]),
             (Kind::Convolution, _) => {

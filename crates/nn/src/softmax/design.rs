@@ -102,7 +102,7 @@ impl Design {
                 Values::Sparse { by_row, by_column }
             }
             _ => {
-                let dense = views.iter().all(|view| matches!(view, Input::Dense { .. }));
+                let dense = views.iter().all(|view| !matches!(view, Input::Sparse { .. }));
                 check_setting(dense, "an input beside others", "sparse", "dense")?;
                 Values::Dense(dense_rows(views, rows, scales, scaling, column_weights))
             }
@@ -191,10 +191,9 @@ fn dense_rows(
     out.par_chunks_mut(columns).zip(rows).for_each(|(out, &row)| {
         let mut at = 0;
         for view in views {
-            if let &Input::Dense { columns, values } = view {
-                out[at..at + columns].copy_from_slice(&values[row as usize * columns..][..columns]);
-                at += columns;
-            }
+            let columns = view.columns();
+            view.gather(&[row], &mut out[at..at + columns]);
+            at += columns;
         }
         let factor = row_factor(scaling, column_weights, out.iter().copied().enumerate());
         let mut at = 0;

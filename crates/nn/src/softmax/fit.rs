@@ -6,9 +6,10 @@ use rayon::prelude::*;
 
 use super::design::{Design, Sparse, Values};
 use super::lbfgs::minimise;
+use super::loss::Known;
 use super::model::{Softmax, SoftmaxShape};
 use crate::error::{Error, Result, check_length};
-use crate::kernel::exp::{exp, tanh};
+use crate::kernel::exp::tanh;
 use crate::kernel::product::{Matrix, Start as From, add_outer, add_rows, affine};
 use crate::kernel::{for_lanes, lanes, lanes_mut, padded, vectorised};
 
@@ -212,26 +213,9 @@ impl<'a> Problem<'a> {
         self.design.rows.div_ceil(CHUNKS).max(CHUNK)
     }
 
-    /// Logits of some rows in, gradients with respect to them out; gives the loss.
-    fn loss(&self, first: usize, logits: &mut [f32]) -> f64 {
-        let classes = self.task.classes;
-        shifted_exp(logits, classes, self.padded);
-        let mut loss = 0.0;
-        for (at, row) in logits.chunks_exact_mut(self.padded).enumerate() {
-            let index = first + at;
-            let weight =
-                self.task.row_weights.get(index).map_or(1.0, |&weight| f64::from(weight)) * self.share;
-            let (known, rest) = row.split_at_mut(classes);
-            let row_loss = match self.task.evidence {
-                Evidence::Labels(labels) => cross_entropy(known, labels[index] as usize, weight as f32),
-                Evidence::Likelihoods(values) => {
-                    mixture(known, &values[index * classes..][..classes], weight as f32)
-                }
-            };
-            loss += weight * row_loss;
-            rest.fill(0.0);
-        }
-        loss
+    fn known(&self) -> Known<'a> {
+        let Task { evidence, row_weights, classes, .. } = *self.task;
+        Known { evidence, weights: row_weights, classes, share: self.share }
     }
 
     /// Rows that are sparse: one pass over rows for the logits, one over columns for the gradient.
@@ -252,7 +236,7 @@ impl<'a> Problem<'a> {
                     let first = chunk * size + block * BLOCK;
                     slopes.chunks_exact_mut(padded).for_each(|row| row.copy_from_slice(parts.bias));
                     gather(by_row, first, parts.linear, padded, slopes);
-                    self.loss(first, slopes)
+                    self.known().of(first, slopes.len() / padded).loss(slopes, padded)
                 });
                 blocks.sum()
             })
@@ -330,7 +314,7 @@ impl<'a> Problem<'a> {
             let active = Matrix { values: active, stride: hidden };
             affine(rows, active, parts.outer, From::Sum, padded, logits);
         }
-        let loss = self.loss(first, logits);
+        let loss = self.known().of(first, rows).loss(logits, padded);
         let (linear, rest) = block.gradient.split_at_mut(columns * padded);
         let (inner, rest) = rest.split_at_mut(columns * hidden);
         let (inner_bias, rest) = rest.split_at_mut(hidden);
@@ -400,47 +384,6 @@ impl Block {
             active: room(problem.hidden),
             inside: room(problem.hidden),
             gradient: vec![0f32; problem.parameter_count()],
-        }
-    }
-}
-
-/// `exp` of logits less the largest in, `weight (p - e_label)` out; gives `-log p_label`.
-#[inline]
-fn cross_entropy(row: &mut [f32], label: usize, weight: f32) -> f64 {
-    let (sum, own) = (row.iter().sum::<f32>(), row[label]);
-    let factor = weight / sum;
-    row.iter_mut().for_each(|value| *value *= factor);
-    row[label] -= weight;
-    f64::from(sum).ln() - f64::from(own).ln()
-}
-
-/// `exp` of logits less the largest in, `weight (p - r)` out, where `r_c` is proportional to `evidence_c p_c`; gives
-/// `-log Σ_c evidence_c p_c`.
-#[inline]
-fn mixture(row: &mut [f32], evidence: &[f32], weight: f32) -> f64 {
-    let sum: f32 = row.iter().sum();
-    let mixed: f32 = row.iter().zip(evidence).map(|(value, evidence)| value * evidence).sum();
-    if mixed <= 0.0 {
-        // The evidence excludes every class that is possible here: it says nothing.
-        row.fill(0.0);
-        return 0.0;
-    }
-    let (whole, part) = (weight / sum, weight / mixed);
-    for (value, &evidence) in row.iter_mut().zip(evidence) {
-        *value *= whole - part * evidence;
-    }
-    f64::from(sum).ln() - f64::from(mixed).ln()
-}
-
-vectorised! {
-    /// `exp` of the logits in each row less their largest.
-    fn shifted_exp<'a>(logits: &'a mut [f32], classes: usize, columns: usize) {
-        for row in logits.chunks_exact_mut(columns) {
-            let larger = |top: f32, &value: &f32| if value > top { value } else { top };
-            let top = row[..classes].iter().fold(f32::NEG_INFINITY, larger);
-            for value in row {
-                *value = exp(*value - top);
-            }
         }
     }
 }

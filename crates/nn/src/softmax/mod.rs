@@ -27,6 +27,7 @@
 mod design;
 mod fit;
 mod lbfgs;
+mod loss;
 mod model;
 mod temperature;
 

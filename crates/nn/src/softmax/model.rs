@@ -229,6 +229,12 @@ fn each_entry(inputs: &Inputs<'_>, row: u32, mut work: impl FnMut(usize, f32)) {
                     work(first + column, value);
                 }
             }
+            Input::Half { columns, values } => {
+                let values = values[row as usize * columns..][..columns].iter().map(|value| value.to_f32());
+                for (column, value) in values.enumerate().filter(|(_, value)| *value != 0.0) {
+                    work(first + column, value);
+                }
+            }
             Input::Sparse { .. } => {
                 let (columns, values) = input.entries(row);
                 for (at, &column) in columns.iter().enumerate() {

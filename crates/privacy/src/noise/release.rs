@@ -98,11 +98,18 @@ fn bound_to<T: Into<i64> + Copy + Send + Sync, S: Source>(
     query: Query<S>,
     threads: usize,
 ) -> Purpose<S> {
+    query.bind(&QueryDigest::new(parameters, block_digests(sums, threads)))
+}
+
+/// The digest of each block of values.
+pub(super) fn block_digests<T: Into<i64> + Copy + Send + Sync>(
+    sums: &[T],
+    threads: usize,
+) -> Vec<BlockDigest> {
     let mut digests = vec![None; sums.len().div_ceil(BLOCK)];
     let pairs = digests.iter_mut().zip(sums.chunks(BLOCK));
     share(threads, pairs, |(digest, block)| *digest = Some(BlockDigest::new(block)));
-    let digest = QueryDigest::new(parameters, digests.into_iter().flatten());
-    query.bind(&digest)
+    digests.into_iter().flatten().collect()
 }
 
 /// Values whose noise is bound to all of them and to the given parameters, a block at a time, whatever the number of threads.

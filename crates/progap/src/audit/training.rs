@@ -246,7 +246,8 @@ fn learn_and_test(seen: &[Vec<f64>], coins: &[bool]) -> Evidence {
 /// The rows, and behind them copies of the row `model`, or rows of zeros.
 fn with_copies(features: &Features, model: usize, copies: &[bool], rows: usize) -> Result<Features> {
     let all = rows + copies.len();
-    Ok(match features {
+    Ok(match &features.clone().widened() {
+        Features::Half { .. } => return Err(Error::Contradiction("features were widened")),
         Features::Dense { columns, values } => {
             let row = values[model * columns..(model + 1) * columns].to_vec();
             let mut values = values.to_vec();

@@ -5,6 +5,7 @@ use progap_nn::Optimiser;
 use progap_privacy::noise::RunKey;
 
 use super::history::EpochRecord;
+use crate::files::MatrixFile;
 use crate::model::Model;
 use crate::query::Queries;
 use crate::{Error, Result};
@@ -41,6 +42,24 @@ pub trait CheckpointStore {
         width: usize,
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>>;
+    /// Whether an aggregate was kept.
+    fn has_aggregate(&self, number: usize) -> bool;
+    /// The file that an aggregate is written to while it is made, where it is not to be held in memory.
+    fn begin_aggregate(&mut self, number: usize, width: usize) -> Result<Option<MatrixFile>> {
+        let _ = (number, width);
+        Ok(None)
+    }
+    /// Keeps an aggregate that was written to such a file, as [`CheckpointStore::keep_aggregate`] does.
+    fn end_aggregate(
+        &mut self,
+        number: usize,
+        width: usize,
+        file: MatrixFile,
+        key: Option<&RunKey>,
+    ) -> Result<Buffer<f32>> {
+        let _ = (number, width, file, key);
+        Err(Error::Contradiction("no file was begun"))
+    }
     /// An aggregate, if it was kept.
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>>;
     /// Keeps a noisy graph until the run is done, as an aggregate is kept.

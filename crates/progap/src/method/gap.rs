@@ -101,7 +101,7 @@ impl Recipe for Gap {
         }
         let mut objective = RowObjective::new(&trainer.vault, &aggregates);
         trainer.train(1, begin(1), |_| Ok(()), &mut objective)?;
-        trainer.balance(1)?;
+        trainer.balance(1, &objective)?;
         let accuracies = trainer.evaluate(&objective)?;
         let mut reads = rows_and_aggregates(settings.depth);
         reads[0] = vec![Reads::Embedding(0)];

@@ -43,9 +43,48 @@ impl EpochRecord {
 pub struct Judged {
     /// The mean log loss on nodes held out: validation nodes, or a fifth of the training nodes where there are none.
     pub log_loss: f64,
+    /// The metric that was asked for, on the same nodes; absent where that is the log loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// By how much the log loss can be smaller than that of the features by chance: one standard error of the difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<f64>,
     /// How alike the classes of neighbours are at most, from 0 for not at all to 1, as the first noisy sums tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alike: Option<f64>,
+}
+
+/// A loss that falls by less than this share is as good as flat.
+const FLAT: f64 = 0.005;
+
+/// Whether the loss of a stage has stopped falling: over the last so many epochs it fell by less than one in two hundred. Never where
+/// losses are not known, or for no epochs.
+pub(crate) fn is_flat(history: &[EpochRecord], stage: usize, epochs: usize) -> bool {
+    if epochs == 0 {
+        return false;
+    }
+    let mut losses =
+        history.iter().rev().take_while(|record| record.stage == stage).map(|record| record.loss);
+    match (losses.next().flatten(), losses.nth(epochs - 1).flatten()) {
+        (Some(last), Some(before)) => last > (1.0 - FLAT) * before,
+        _ => false,
+    }
+}
+
+/// Whether so many stages have all their epochs, in order: as many as are asked for, or fewer where the loss had stopped falling.
+pub(crate) fn is_whole(history: &[EpochRecord], stages: usize, epochs: usize, patience: usize) -> bool {
+    let mut at = 0;
+    for stage in 0..stages {
+        let of_stage = history[at..].iter().take_while(|record| record.stage == stage).count();
+        let in_order = (0..of_stage).all(|epoch| history[at + epoch].epoch == epoch + 1);
+        at += of_stage;
+        if !in_order
+            || (of_stage != epochs && !(of_stage < epochs && is_flat(&history[..at], stage, patience)))
+        {
+            return false;
+        }
+    }
+    at == history.len()
 }
 
 /// A loss that falls by this share in the last tenth of a stage has not settled.
@@ -58,4 +97,51 @@ pub fn is_still_falling(history: &[EpochRecord], stage: usize) -> bool {
         history.iter().filter(|record| record.stage == stage).filter_map(|record| record.loss).collect();
     let Some(before) = losses.len().checked_sub(1 + losses.len().div_ceil(10)) else { return false };
     losses.len() >= 10 && losses[losses.len() - 1] < (1.0 - STILL_FALLING) * losses[before]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(stage: usize, losses: &[f64]) -> Vec<EpochRecord> {
+        let record = |(at, &loss): (usize, &f64)| EpochRecord {
+            stage,
+            epoch: at + 1,
+            loss: Some(loss),
+            train_accuracy: None,
+            val_accuracy: 0.5,
+            val_score: None,
+            judged: None,
+        };
+        losses.iter().enumerate().map(record).collect()
+    }
+
+    #[test]
+    fn a_loss_is_flat_that_has_not_fallen_for_some_epochs() {
+        let falling = losses(0, &[1.0, 0.9, 0.8, 0.7]);
+        assert!(!is_flat(&falling, 0, 2) && !is_flat(&falling, 0, 0) && !is_flat(&falling, 1, 1));
+        let flat = losses(0, &[1.0, 0.7, 0.699, 0.698]);
+        assert!(is_flat(&flat, 0, 2) && !is_flat(&flat, 0, 3) && !is_flat(&flat, 0, 4));
+        // Epochs of the stage before have no part in it.
+        assert!(!is_flat(&[flat, losses(1, &[0.698])].concat(), 1, 1));
+    }
+
+    #[test]
+    fn a_history_is_whole_or_ends_where_the_loss_was_flat() {
+        let (flat, falling) =
+            (losses(0, &[1.0, 0.7, 0.699, 0.698]), losses(1, &[1.0, 0.8, 0.6, 0.4, 0.2, 0.1]));
+        let both = [flat.clone(), falling.clone()].concat();
+        assert!(is_whole(&both, 2, 6, 2));
+        assert!(!is_whole(&both, 2, 6, 3), "stopped too early");
+        assert!(!is_whole(&both, 2, 6, 0), "never stops");
+        assert!(!is_whole(&both[..9], 2, 6, 2) && !is_whole(&both, 1, 6, 2) && !is_whole(&both, 3, 6, 2));
+        let gap = [&both[..1], &both[2..]].concat();
+        assert!(!is_whole(&gap, 2, 6, 1));
+        assert!(is_whole(
+            &falling.iter().map(|r| EpochRecord { stage: 0, ..*r }).collect::<Vec<_>>(),
+            1,
+            6,
+            0
+        ));
+    }
 }

@@ -68,7 +68,7 @@ impl Recipe for Mlp {
         };
         let mut objective = RowObjective::new(&trainer.vault, &none);
         trainer.train(0, begin, |_| Ok(()), &mut objective)?;
-        trainer.balance(0)?;
+        trainer.balance(0, &objective)?;
         let accuracies = trainer.evaluate(&objective)?;
         Fitted::new(trainer, vec![(0, rows_and_aggregates(0))], vec![], accuracies)
     }

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::ranks::{Cut, HeldPart, Travelled, packed_order};
 use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Rows, Vault};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The objective of a stage: how an epoch is made of the data, and how a model is evaluated.
 pub(crate) trait Objective {
@@ -182,7 +182,11 @@ impl Objective for RowObjective<'_> {
             }
             if self.copies.is_none() {
                 let inputs = rows.inputs(self.aggregates)?;
-                let copy = |nodes: &[u32]| Packed::new(&inputs, rows.labels(), nodes);
+                let copy = |nodes: &[u32]| match memory::bound() {
+                    None => Packed::new(&inputs, rows.labels(), nodes),
+                    // Rows that every epoch would read from a file again; what a run needs counts them.
+                    Some(_) => Packed::within(usize::MAX, &inputs, rows.labels(), nodes),
+                };
                 let validation = Some(rows.nodes(Part::Val)).filter(|nodes| !nodes.is_empty());
                 let (train, validation) = (copy(&self.train), validation.and_then(|nodes| copy(&nodes)));
                 self.copies = Some(Copies { train, validation });

@@ -57,11 +57,10 @@ impl Recipe for ProGap {
         }
     }
 
-    /// At node level a second aggregation pays where the budget and the graph are large (docs/method.md#few-labels).
+    /// At node level as many as the budget pays for (docs/method.md#few-labels).
     fn depth_for(&self, settings: &Settings, sizes: PublicSizes) -> Option<usize> {
-        let pays = settings.epsilon.is_some_and(|epsilon| epsilon >= 6.0) && sizes.nodes >= 8000;
         let by_labels = settings.level == Level::Node && settings.messages == Messages::Labels;
-        by_labels.then_some(if pays { 2 } else { 1 })
+        by_labels.then(|| affordable_depth(settings.epsilon.unwrap_or(f64::INFINITY), sizes))
     }
 
     /// Where embeddings are sent, the width is that of noisy messages, too.
@@ -201,10 +200,30 @@ impl Recipe for ProGap {
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
         trainer.release_stage(released);
         aggregates.truncate(released);
-        trainer.balance(released)?;
-        let accuracies = trainer.evaluate(&RowObjective::new(&trainer.vault, &aggregates))?;
+        let objective = RowObjective::new(&trainer.vault, &aggregates);
+        trainer.balance(released, &objective)?;
+        let accuracies = trainer.evaluate(&objective)?;
         Fitted::new(trainer, vec![(released, rows_and_aggregates(released))], aggregates, accuracies)
     }
+}
+
+/// Features with more columns say much by themselves, and a fit over them needs what a small budget has.
+const RICH_FEATURES: usize = 600;
+/// More classes need wide networks.
+const MANY_CLASSES: usize = 16;
+
+/// The aggregations that a budget pays for at node level beside the training after each. With rich features, or with few training nodes of
+/// each of many classes, a small budget does more for a fit of the features alone. With a large one a second aggregation pays on
+/// graphs that are not small.
+fn affordable_depth(epsilon: f64, sizes: PublicSizes) -> usize {
+    let PublicSizes { train_nodes, nodes, columns, classes, .. } = sizes;
+    let means = epsilon * train_nodes as f64;
+    let rich = columns > RICH_FEATURES;
+    if rich && (epsilon < 4.0 || means < 10_000.0) || classes > MANY_CLASSES && means < 640.0 * classes as f64
+    {
+        return 0;
+    }
+    if epsilon >= 6.0 && nodes >= 8000 && !rich { 2 } else { 1 }
 }
 
 /// An aggregate of labels helps if it takes away at least this share of the validation errors,
@@ -292,6 +311,24 @@ mod tests {
 
     fn chosen(accuracies: &[(usize, f64)], depth: usize) -> (Vec<Messages>, usize) {
         chosen_by(1_000_000, accuracies, depth)
+    }
+
+    #[test]
+    fn budgets_pay_for_as_many_aggregations_as_sizes_say() {
+        let depth = |epsilon: f64, nodes: usize, columns: usize, classes: usize| {
+            let sizes =
+                PublicSizes { train_nodes: 3 * nodes / 4, nodes, columns, classes, ..PublicSizes::default() };
+            affordable_depth(epsilon, sizes)
+        };
+        // Berkeley13, Reed98: few columns.
+        assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 18_939, 437, 6)), [1, 2]);
+        assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 780, 200, 5)), [1, 1]);
+        // cora, amazon_computers: many.
+        assert_eq!([2.0, 4.0, 8.0].map(|epsilon| depth(epsilon, 2708, 1433, 7)), [0, 0, 1]);
+        assert_eq!([2.0, 4.0, 8.0].map(|epsilon| depth(epsilon, 13_752, 767, 10)), [0, 1, 1]);
+        // 100 classes of 60 training nodes, 40 of 112.
+        assert_eq!((depth(8.0, 8000, 40, 100), depth(8.0, 6000, 24, 40)), (0, 1));
+        assert_eq!(depth(8.0, 1_000_000, 40, 100), 2);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use progap_nn::{Adam, Optimiser};
 use progap_privacy::noise::GradientGrid;
 
 use super::checkpoint::{CheckpointStore, State};
-use super::history::{EpochRecord, Judged};
+use super::history::{EpochRecord, Judged, is_flat};
 use super::objective::{Objective, StepContext, val_score};
 use super::{Choice, Observer, Progress};
 use crate::assessment::Metric;
@@ -95,15 +95,30 @@ impl<'r> Trainer<'r> {
         self.seed.wrapping_add((stage as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault.
+    /// The next noisy aggregate, asked for once and kept. `post` is applied to what left the vault, rows at a time.
     pub fn aggregate(
         &mut self,
         aggregates: &mut Aggregates,
         message: Message<'_>,
-        post: impl FnOnce(&mut [f32], usize),
+        post: impl Fn(&mut [f32], usize),
     ) -> Result<()> {
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
         let query = self.vault.aggregation(self.plan)?;
+        let number = aggregates.len() + 1;
+        if !self.store.has_aggregate(number)
+            && let Some(mut file) = self.store.begin_aggregate(number, width)?
+        {
+            let (name, so_far) = (format!("aggregate {number}"), &*aggregates);
+            self.vault.aggregate_streamed(&name, message, so_far, self.plan, &mut |rows| {
+                post(rows, width);
+                file.add(rows)
+            })?;
+            self.vault.forget();
+            let values = self.store.end_aggregate(number, width, file, self.vault.key())?;
+            aggregates.push(Aggregate { values, width });
+            self.laps.lap("aggregation");
+            return Ok(());
+        }
         self.answer(aggregates, width, query, |vault, number, so_far, plan| {
             let mut values = vault.aggregate(&format!("aggregate {number}"), message, so_far, plan)?;
             post(&mut values, width);
@@ -178,7 +193,7 @@ impl<'r> Trainer<'r> {
             None => new_optimiser(self.settings)?,
         };
         let settings = self.settings;
-        while self.state.epoch < settings.epochs {
+        while self.state.epoch < settings.epochs && !is_flat(&self.state.history, stage, settings.patience) {
             let done = self.state.epoch + 1;
             let mut context = StepContext {
                 vault: &mut self.vault,
@@ -315,14 +330,23 @@ impl<'r> Trainer<'r> {
 
     /// Balances the classes of a stage that is done, where settings ask for it and labels are private: by noisy counts, which are asked
     /// for after everything else. A run that is interrupted after it stands at the same key as before, and hears the same counts.
-    pub fn balance(&mut self, stage: usize) -> Result<()> {
+    pub fn balance(&mut self, stage: usize, objective: &dyn Objective) -> Result<()> {
         if !asks_for_counts(self.settings) {
             return Ok(());
         }
         let odds = self.vault.class_counts(self.plan)?.odds();
         let model = self.state.finished.get_mut(stage);
         let model = model.ok_or(Error::Contradiction("the stage is not trained yet"))?;
-        Ok(model.network_mut()?.shift_logits(&odds)?)
+        model.network_mut()?.shift_logits(&odds)?;
+        // The last epoch is the one that is kept: what is said of it is said of the model as it is released.
+        let last = self.state.history.iter_mut().rfind(|record| record.stage == stage);
+        if let Some(last) = last {
+            last.val_accuracy = objective.accuracy(&self.vault, model, Part::Val)?;
+        }
+        if let Some(accuracy) = self.state.stage_accuracies.get_mut(stage) {
+            *accuracy = objective.accuracy(&self.vault, model, Part::Test)?;
+        }
+        Ok(())
     }
 
     /// From now on the model of that stage is the last: those of later stages are not released.

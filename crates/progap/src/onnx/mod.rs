@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `proto.rs` | bytes: as much of protocol buffers as it takes |
 //! | `graph.rs` | operations over matrices of one row a node |
+//! | `join.rs` | how branches become one row |
 //! | `mod.rs` | each kind of model as operations |
 
 mod graph;
+mod join;
 mod proto;
 
 use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, RowScaling, Softmax, Tensor};
@@ -34,7 +36,7 @@ pub(crate) struct About<'a> {
 /// The file: an input `features`, an input `aggregate-K` for each aggregate that is read, an output `probabilities`.
 ///
 /// # Errors
-/// A model that reads its neighbours' rows, or joins branches in a way that is not written.
+/// A model that reads its neighbours' rows.
 pub(crate) fn file(
     predictor: &Predictor,
     columns: usize,
@@ -43,15 +45,10 @@ pub(crate) fn file(
 ) -> Result<Vec<u8>> {
     let mut graph = Graph::default();
     let features = graph.input("features", columns);
-    let read = |index: usize| {
-        predictor.links.iter().any(|link| link.reads.iter().flatten().any(|&r| r == Reads::Aggregate(index)))
-    };
-    let aggregates: Vec<Option<String>> = predictor
-        .widths
-        .iter()
-        .enumerate()
-        .map(|(index, &width)| read(index).then(|| graph.input(&format!("aggregate-{}", index + 1), width)))
-        .collect();
+    let mut aggregates: Vec<Option<String>> = vec![None; predictor.widths.len()];
+    for index in predictor.aggregates_read() {
+        aggregates[index] = Some(graph.input(&format!("aggregate-{}", index + 1), predictor.widths[index]));
+    }
     let mut given: Vec<Given> = vec![];
     for link in &predictor.links {
         let mut inputs = vec![];
@@ -203,7 +200,7 @@ fn of_network(graph: &mut Graph, network: &Network, inputs: &[String]) -> Result
         branches.push(x);
     }
     let embedding = branches.first().map(|first| unit_rows(graph, first));
-    let mut joined = join(graph, &parts, shape, &branches)?;
+    let mut joined = join::join(graph, &parts, shape, &branches)?;
     if shape.normalise {
         joined = unit_rows(graph, &joined);
     }
@@ -212,35 +209,6 @@ fn of_network(graph: &mut Graph, network: &Network, inputs: &[String]) -> Result
         joined = activate(graph, shape.activation, &joined);
     }
     Ok(Given { embedding, logits: Some(parts.linear(graph, "head", &joined)?) })
-}
-
-fn join(graph: &mut Graph, parts: &Parts<'_>, shape: &Architecture, branches: &[String]) -> Result<String> {
-    let all: Vec<&str> = branches.iter().map(String::as_str).collect();
-    Ok(match shape.jk {
-        Jk::Cat => side_by_side(graph, &all),
-        Jk::Sum => graph.add("Sum", &all),
-        Jk::Mean => graph.add("Mean", &all),
-        Jk::Max => graph.add("Max", &all),
-        Jk::WeightedSum => {
-            let mut weights = parts.get("jk.weights")?.1.to_vec();
-            let top = weights.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            weights.iter_mut().for_each(|weight| *weight = (*weight - top).exp());
-            let total: f32 = weights.iter().sum();
-            let mut weighted = vec![];
-            for (branch, weight) in all.iter().zip(weights) {
-                let weight = graph.number(weight / total);
-                weighted.push(graph.add("Mul", &[branch, &weight]));
-            }
-            graph.add("Sum", &weighted.iter().map(String::as_str).collect::<Vec<_>>())
-        }
-        Jk::Attention { .. } | Jk::Lstm => {
-            return Err(Error::Unsuitable(
-                "branches joined by attention or an LSTM have no ONNX file: train with `jk cat`, `jk sum`, `jk mean`, `jk max` or \
-                 `jk wsum`"
-                    .into(),
-            ));
-        }
-    })
 }
 
 /// The norms of the parts of a joined row, side by side; there are batch norms alone.

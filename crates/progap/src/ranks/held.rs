@@ -46,7 +46,7 @@ pub(crate) fn borders(dataset: &Dataset, settings: &Settings, ranks: usize) -> R
     let train = split.count(Part::Train);
     let aggregates = settings.depth.saturating_mul(settings.hidden.max(dataset.classes()));
     let rows = match dataset.features() {
-        Features::Dense { columns, .. } => train.saturating_mul(*columns),
+        Features::Dense { columns, .. } | Features::Half { columns, .. } => train.saturating_mul(*columns),
         Features::Sparse { indices, .. } => 2 * indices.len(),
     };
     let few = Packed::are_few(rows.saturating_add(train.saturating_mul(aggregates + settings.hidden)));
@@ -87,7 +87,7 @@ impl HeldPart {
             train.iter().for_each(|&node| train_classes[dataset.labels()[node as usize] as usize] += 1);
         }
         let entries = match dataset.features() {
-            Features::Dense { .. } => 0,
+            Features::Dense { .. } | Features::Half { .. } => 0,
             Features::Sparse { indices, .. } => indices.len(),
         };
         let of_rank = |rank: usize| senders_of(&graph, &borders, rank);
@@ -140,7 +140,7 @@ impl HeldPart {
     /// Values that copies of all training rows have: of dense inputs of so many columns, and of sparse features.
     pub fn are_few(&self, features: &Features, aggregates: usize) -> bool {
         let own = match features {
-            Features::Dense { columns, .. } => self.train.len() * columns,
+            Features::Dense { columns, .. } | Features::Half { columns, .. } => self.train.len() * columns,
             Features::Sparse { .. } => 2 * self.entries,
         };
         Packed::are_few(own + self.train.len() * aggregates)

@@ -28,7 +28,10 @@ enum Column {
 impl Column {
     fn like(input: &Input<'_>) -> Column {
         match *input {
-            Input::Dense { columns, .. } => Column::Dense { columns, values: vec![] },
+            // Half precision is widened, exactly, as in copies of rows.
+            Input::Dense { columns, .. } | Input::Half { columns, .. } => {
+                Column::Dense { columns, values: vec![] }
+            }
             Input::Sparse { columns, values, .. } => {
                 Column::Sparse { columns, offsets: vec![0], indices: vec![], values: values.map(|_| vec![]) }
             }
@@ -77,6 +80,11 @@ fn write_row(input: &Input<'_>, row: usize, out: &mut Vec<u32>) {
     match *input {
         Input::Dense { columns, values } => {
             out.extend(values[row * columns..(row + 1) * columns].iter().map(|value| value.to_bits()));
+        }
+        Input::Half { columns, values } => {
+            out.extend(
+                values[row * columns..(row + 1) * columns].iter().map(|value| value.to_f32().to_bits()),
+            );
         }
         Input::Sparse { offsets, indices, values, .. } => {
             let entries = offsets[row] as usize..offsets[row + 1] as usize;

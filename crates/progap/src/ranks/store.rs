@@ -85,6 +85,10 @@ impl CheckpointStore for SharedStore<'_> {
         Ok(values.into())
     }
 
+    fn has_aggregate(&self, number: usize) -> bool {
+        self.first.as_ref().is_some_and(|first| first.has_aggregate(number))
+    }
+
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
         let kept = match &mut self.first {
             Some(first) => first.kept_aggregate(number, width)?,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use progap_graph::Dataset;
+use progap_graph::{Buffer, Dataset};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -190,6 +190,13 @@ impl Listed {
     /// Reads a listed file.
     pub fn read(&self, name: &str, at_most: u64) -> Result<Vec<u8>> {
         let content = self.folder.read(name, at_most)?;
+        self.agree(name, files::checksum_of(&content))?;
+        Ok(content)
+    }
+
+    /// The content of a listed file; see [`Folder::content`].
+    pub fn content(&self, name: &str, at_most: u64) -> Result<Buffer<u8>> {
+        let content = self.folder.content(name, at_most)?;
         self.agree(name, files::checksum_of(&content))?;
         Ok(content)
     }

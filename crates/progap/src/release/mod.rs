@@ -265,7 +265,7 @@ impl Release {
         let sizes = (statement.feature_columns, nodes.classes());
         let read = |name: &str| match listed.is_kept_back(name)? {
             true => Ok(None),
-            false => listed.read(name, bounds.of(name)).map(Some),
+            false => listed.content(name, bounds.of(name)).map(Some),
         };
         let name = |number| aggregate_name(settings, number);
         let predictor = Predictor::open(folder, &read, &name, sizes, nodes.nodes())?;
@@ -358,6 +358,26 @@ impl Release {
         predictions(&self.predictor, &self.nodes, nodes)
     }
 
+    /// As [`Release::predict_nodes`], in blocks that are handed to `take` one after the other: for more nodes than memory holds
+    /// probabilities of.
+    ///
+    /// # Errors
+    /// As [`Release::predict`], and those of `take`.
+    pub fn predict_in_blocks<E: From<Error>>(
+        &self,
+        nodes: &[u32],
+        mut take: impl FnMut(Predictions) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        const NODES_AT_ONCE: usize = 1 << 17;
+        if let Some(missing) = missing_for_predictions(self) {
+            return Err(Error::file(&self.folder, missing).into());
+        }
+        let rows = Rows::of_nodes(&self.nodes)?;
+        // What one model makes for another it makes for all nodes.
+        let size = if self.predictor.links.len() > 1 { nodes.len().max(1) } else { NODES_AT_ONCE };
+        nodes.chunks(size).try_for_each(|nodes| take(predicted(&self.predictor, &rows, nodes)?))
+    }
+
     /// What the model says about every node; see [`Release::predict_nodes`].
     ///
     /// # Errors
@@ -400,12 +420,16 @@ pub(crate) fn every_node(dataset: &Dataset) -> Vec<u32> {
 
 /// What a model says about some nodes.
 pub(crate) fn predictions(predictor: &Predictor, dataset: &Dataset, nodes: &[u32]) -> Result<Predictions> {
-    let bytes = 4.0 * nodes.len() as f64 * dataset.classes() as f64;
+    predicted(predictor, &Rows::of_nodes(dataset)?, nodes)
+}
+
+fn predicted(predictor: &Predictor, rows: &Rows, nodes: &[u32]) -> Result<Predictions> {
+    let bytes = 4.0 * nodes.len() as f64 * rows.classes() as f64;
     memory::check("the probabilities of all classes", bytes, memory::available())?;
-    let mut probabilities = predictor.probabilities(&Rows::of_nodes(dataset)?, nodes)?;
+    let mut probabilities = predictor.probabilities(rows, nodes)?;
     // Classes first: rounding could make two of them equal.
-    let classes = probabilities.chunks_exact(dataset.classes()).map(most_probable).collect();
-    predictor.calibrate(&mut probabilities, dataset.classes());
+    let classes = probabilities.chunks_exact(rows.classes()).map(most_probable).collect();
+    predictor.calibrate(&mut probabilities, rows.classes());
     Ok(Predictions { nodes: nodes.to_vec(), classes, probabilities })
 }
 

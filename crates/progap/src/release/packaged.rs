@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::export::Place;
 use super::{Guarantee, Release, STATEMENT, verify};
@@ -43,7 +43,7 @@ impl Release {
     /// description and its properties.
     ///
     /// # Errors
-    /// A model that reads its neighbours' rows; branches joined by attention or an LSTM.
+    /// A model that reads its neighbours' rows.
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
         let statement = &self.statement;
         let class_names = json!(self.nodes.class_names()).to_string();
@@ -90,7 +90,7 @@ impl Release {
                 (ONNX.into(), self.to_onnx()?),
             ],
             Form::Mlflow => vec![
-                ("MLmodel".into(), mlmodel().into_bytes()),
+                ("MLmodel".into(), self.mlmodel().into_bytes()),
                 ("requirements.txt".into(), b"mlflow\nonnx\nonnxruntime\n".to_vec()),
                 (
                     "python_env.yaml".into(),
@@ -151,7 +151,7 @@ impl Release {
             .map(|(name, value)| format!("| {name} | {} |\n", value.replace('|', "\\|")))
             .collect();
         let inputs: String = std::iter::once(format!("`features` ({} columns)", statement.feature_columns))
-            .chain((1..=self.predictor.widths.len()).map(|number| format!("`aggregate-{number}`")))
+            .chain(self.predictor.aggregates_read().map(|index| format!("`aggregate-{}`", index + 1)))
             .collect::<Vec<_>>()
             .join(", ");
         format!(
@@ -169,11 +169,41 @@ impl Release {
             open = list(&statement.not_covered),
         )
     }
+
+    /// What MLflow must know: who loads the model, what goes in and comes out, and the guarantee.
+    fn mlmodel(&self) -> String {
+        let tensor = |name: String, columns: usize| json!({ "name": name, "type": "tensor", "tensor-spec": { "dtype": "float32", "shape": [-1, columns] } });
+        let read = self.predictor.aggregates_read();
+        let inputs: Vec<Value> = std::iter::once(tensor("features".into(), self.statement.feature_columns))
+            .chain(read.map(|index| tensor(format!("aggregate-{}", index + 1), self.predictor.widths[index])))
+            .collect();
+        let outputs = [tensor("probabilities".into(), self.nodes.classes())];
+        let guarantee = match self.statement.guarantee() {
+            Guarantee::Private { epsilon, delta, unit } => format!(
+                "\n    epsilon: {}\n    delta: {}\n    unit: {}\n    accountant: {}",
+                yaml(epsilon),
+                yaml(delta),
+                json!(unit.name()),
+                json!(self.statement.accountant)
+            ),
+            Guarantee::Seeded | Guarantee::Nothing => "\n    epsilon: null".into(),
+        };
+        let words = json!(self.statement.in_words);
+        // A text of JSON is one of YAML; MLflow keeps both lists as text.
+        let text = |list: &[Value]| json!(json!(list).to_string()).to_string();
+        format!(
+            "flavors:\n  onnx:\n    code: null\n    data: {ONNX}\n    onnx_version: 1.16.0\n    providers:\n    - CPUExecutionProvider\n  \
+             python_function:\n    data: {ONNX}\n    env:\n      virtualenv: python_env.yaml\n    loader_module: mlflow.onnx\n    \
+             python_version: 3.11.0\nmetadata:\n  dp:{guarantee}\n  guarantee: {words}\nmlflow_version: 2.9.0\nsignature:\n  inputs: {inputs}\n  outputs: {outputs}\n  \
+             params: null\n",
+            inputs = text(&inputs),
+            outputs = text(&outputs),
+        )
+    }
 }
 
-fn mlmodel() -> String {
-    "flavors:\n  onnx:\n    code: null\n    data: model.onnx\n    onnx_version: 1.16.0\n    providers:\n    - CPUExecutionProvider\n  \
-     python_function:\n    data: model.onnx\n    env:\n      virtualenv: python_env.yaml\n    loader_module: mlflow.onnx\n    \
-     python_version: 3.11.0\nmlflow_version: 2.9.0\n"
-        .into()
+/// A number as YAML knows it, where one without a point is text.
+fn yaml(number: f64) -> String {
+    let written = format!("{number:?}");
+    if written.contains('.') { written } else { written.replace('e', ".0e") }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Account;
 use super::progress::{KEY, Progress};
 use crate::error::InFile;
-use crate::files::{self, Tensors, hex};
+use crate::files::{self, MatrixFile, Tensors, hex};
 use crate::folder::{Folder, Kind, SMALL};
 use crate::method;
 use crate::method::checkpoint::{CheckpointStore, State};
@@ -24,7 +24,7 @@ use crate::query::Queries;
 use crate::ranks::PieceStore;
 use crate::release;
 use crate::settings::Settings;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 pub(super) const RUN: &str = "run.json";
 /// The state of training, by turns: the one before is there until the new one counts.
@@ -264,8 +264,11 @@ impl RunFolder {
         if let Some(folder) = file.parent() {
             files::make_folder(folder)?;
         }
-        let digest = files::write_matrix_in_pieces(&file, (self.run.nodes, width), next)?;
-        self.progress.keep(&name, digest);
+        let mut matrix = MatrixFile::create(&file, self.run.nodes, width)?;
+        while let Some(rows) = next()? {
+            matrix.add(rows.as_ref())?;
+        }
+        self.progress.keep(&name, matrix.commit()?);
         self.progress.save(&self.path, key)
     }
 
@@ -293,6 +296,14 @@ impl RunFolder {
             .saturating_mul(8 * (stages + 5))
             .saturating_add(epochs.saturating_mul(512))
             .saturating_add(16 * SMALL)
+    }
+
+    /// An aggregate that was kept.
+    fn aggregate_file(&self, name: &str, width: usize) -> Result<Buffer<f32>> {
+        let values = (self.run.nodes as u64).saturating_mul(width as u64);
+        let bytes = self.files.content(name, values.saturating_mul(4).saturating_add(1 << 17))?;
+        self.progress.check(&self.path, name, &bytes)?;
+        files::parse_matrix(&self.path.join(name), &bytes, self.run.nodes, width)
     }
 
     /// The most bytes of a noisy graph: every possible edge.
@@ -330,16 +341,41 @@ impl CheckpointStore for RunFolder {
         Ok(values.into())
     }
 
+    fn has_aggregate(&self, number: usize) -> bool {
+        self.progress.has(&aggregate_name(&self.run.settings, number))
+    }
+
+    fn begin_aggregate(&mut self, number: usize, width: usize) -> Result<Option<MatrixFile>> {
+        if memory::bound().is_none() {
+            return Ok(None);
+        }
+        let file = self.path.join(aggregate_name(&self.run.settings, number));
+        if let Some(folder) = file.parent() {
+            files::make_folder(folder)?;
+        }
+        MatrixFile::create(&file, self.run.nodes, width).map(Some)
+    }
+
+    fn end_aggregate(
+        &mut self,
+        number: usize,
+        width: usize,
+        file: MatrixFile,
+        key: Option<&RunKey>,
+    ) -> Result<Buffer<f32>> {
+        let name = aggregate_name(&self.run.settings, number);
+        let digest = file.commit()?;
+        self.progress.keep(&name, digest);
+        self.progress.save(&self.path, key)?;
+        self.aggregate_file(&name, width)
+    }
+
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
         let name = aggregate_name(&self.run.settings, number);
         if !self.progress.has(&name) {
             return Ok(None);
         }
-        let file = self.path.join(&name);
-        let values = (self.run.nodes as u64).saturating_mul(width as u64);
-        let bytes = self.files.read(&name, values.saturating_mul(4).saturating_add(1 << 17))?;
-        self.progress.check(&self.path, &name, &bytes)?;
-        Ok(Some(files::parse_matrix(&file, &bytes, self.run.nodes, width)?.into()))
+        self.aggregate_file(&name, width).map(Some)
     }
 
     fn keep_graph(&mut self, graph: &Graph, key: Option<&RunKey>) -> Result<()> {

@@ -46,6 +46,11 @@ impl CheckpointStore for Injected<'_> {
         self.folder.keep_aggregate(number, values, width, key)
     }
 
+    fn has_aggregate(&self, number: usize) -> bool {
+        let injected = matches!(self.answers, Answers::Aggregates(answers) if number <= answers.len());
+        injected || self.folder.has_aggregate(number)
+    }
+
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
         match self.answers {
             Answers::Aggregates(answers) if number <= answers.len() => {
@@ -127,8 +132,8 @@ fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers
         settings.method.recipe().aggregate_widths(settings, sizes, release.statement.choice.as_ref());
     let read = |(index, width): (usize, usize)| {
         let file = release.folder.join(crate::predictor::aggregate_name(settings, index + 1));
-        files::parse_matrix(&file, &std::fs::read(&file).expect("read"), dataset.nodes(), width)
-            .expect("an aggregate")
+        let bytes = std::fs::read(&file).expect("read").into();
+        files::parse_matrix(&file, &bytes, dataset.nodes(), width).expect("an aggregate").into_vec()
     };
     Answers::Aggregates(widths.into_iter().enumerate().map(read).collect())
 }

@@ -227,6 +227,10 @@ impl CheckpointStore for InMemoryRun<'_> {
         Ok(values)
     }
 
+    fn has_aggregate(&self, number: usize) -> bool {
+        self.aggregates.len() >= number
+    }
+
     fn kept_aggregate(&mut self, number: usize, _: usize) -> Result<Option<Buffer<f32>>> {
         Ok(self.aggregates.get(number - 1).cloned())
     }

@@ -85,6 +85,7 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
         return Release::open(&folder.path);
     }
     let plan = prepare(&dataset, &folder.run.settings.checked()?)?;
+    crate::memory::check_run(&dataset, &folder.run.settings, &plan)?;
     charge(&folder, &plan)?;
     run_in_pool(dataset, folder, plan, observer)
 }

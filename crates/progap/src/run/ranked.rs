@@ -18,7 +18,7 @@ use crate::ranks::{Ranks, Sent, SharedObserver, SharedStore, borders, look_at_ed
 use crate::release::{self, Metrics, Statement};
 use crate::settings::{Bounding, Checked, Direction, Level, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// What a run on several ranks came to, as the first rank knows it.
 #[derive(Debug, Clone)]
@@ -137,6 +137,11 @@ fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
     }
     if settings.level == Level::Node && settings.bounding == Bounding::Sample && settings.touches_edges() {
         return alone("`bounding sample` runs on one machine; on several ranks use `bounding weight`".into());
+    }
+    if memory::bound().is_some() {
+        return alone(
+            "`memory` bounds one process on one machine: leave it out, and start more ranks".into(),
+        );
     }
     if settings.direction != Direction::In {
         return alone(

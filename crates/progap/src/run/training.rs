@@ -163,6 +163,7 @@ impl<'t> Training<'t> {
         }
         let dataset = dataset.clone().prepared(settings.preparation())?;
         let plan = prepare(&dataset, &settings)?;
+        crate::memory::check_run(&dataset, &settings, &plan)?;
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
         let run = RunFile::new(&dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
         Ok(Asked { dataset, settings, plan, key, run, observer })

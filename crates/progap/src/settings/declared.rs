@@ -91,6 +91,10 @@ settings! { for level:
     everywhere epochs: usize = if level == Level::Node { 10 } else { 100 },
         TRAINING.words("number of epochs").within(1.0, 1e6);
 
+    /// Epochs over which the loss has to fall: a stage in which it does not, by one in two hundred, stops; 0: no stage does
+    #[serde(default, skip_serializing_if = "never_stops")]
+    everywhere patience: usize = 0, TRAINING.within(0.0, 1e6).needs(&[KNOWN_LOSS]);
+
     /// Expected batch size; at other levels a batch is the whole training set
     node batch_size: usize = 256, TRAINING.within(1.0, 1e9);
 
@@ -141,6 +145,17 @@ const USES_EDGES: Need = |settings| (!settings.touches_edges()).then_some("this 
 
 /// A run with at least one stage after the first.
 const SOME_DEPTH: Need = |settings| (settings.depth == 0).then_some("it needs a `depth` of at least 1");
+
+/// A run whose losses are no secret.
+const KNOWN_LOSS: Need = |settings| {
+    (settings.level == Level::Node)
+        .then_some("losses are private at `level node`, where the number of steps is part of the guarantee")
+};
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn never_stops(patience: &usize) -> bool {
+    *patience == 0
+}
 
 /// A run in which validation nodes choose.
 const SELECTS: Need = |settings| match (settings.level, settings.selection) {

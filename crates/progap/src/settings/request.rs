@@ -144,7 +144,8 @@ impl Request {
         // Whoever makes rare classes count wants to see them in what chooses.
         if given.contains(&"class_weights") && !given.contains(&"metric") {
             let balanced = settings.class_weights == ClassWeights::Balanced;
-            if balanced && settings.without_effect("metric").is_none() {
+            let by_accuracy = settings.metric == Metric::Accuracy;
+            if balanced && by_accuracy && settings.without_effect("metric").is_none() {
                 settings.metric = Metric::BalancedAccuracy;
             }
         }

@@ -32,6 +32,9 @@ impl SettingType for FromSizes {
 
 /// Up to so many classes the usual width and learning rate do.
 const FEW_CLASSES: usize = 16;
+/// The most epochs of many classes where losses are public, and over how many of them the loss has to fall.
+const MANY_EPOCHS: usize = 500;
+const PATIENCE: usize = 20;
 /// The widest hidden layer.
 const WIDEST: usize = 64;
 
@@ -60,8 +63,13 @@ impl Settings {
         let recipe = self.method.recipe();
         let (classes, node) = (recipe.learns_classes(&self), self.level == Level::Node);
         let depth = recipe.depth_for(&self, PublicSizes::default()).is_some();
-        let from_sizes =
-            FromSizes { depth, hidden: classes, learning_rate: classes, batch_size: node, epochs: node };
+        let from_sizes = FromSizes {
+            depth,
+            hidden: classes,
+            learning_rate: classes,
+            batch_size: node,
+            epochs: node || classes,
+        };
         Settings { from_sizes, ..self }
     }
 
@@ -79,6 +87,11 @@ impl Settings {
             }
             if open.learning_rate {
                 settings.learning_rate = if self.level == Level::Node { 0.05 } else { 0.03 };
+            }
+            // Many classes take longer, and how long is not known before: until the loss has stopped falling.
+            if open.epochs && self.level != Level::Node && self.patience == 0 {
+                settings.epochs = MANY_EPOCHS.max(self.epochs);
+                settings.patience = PATIENCE;
             }
         }
         settings.with_batches_for(open, sizes.train_nodes)

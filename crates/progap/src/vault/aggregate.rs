@@ -1,6 +1,7 @@
 //! Sums of messages over the graph, with Gaussian noise.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 
 use bytemuck::Pod;
 use progap_graph::Graph;
@@ -20,7 +21,7 @@ use crate::settings::Level;
 use crate::{Error, Result};
 
 /// How many nodes' messages are computed before they are rounded: enough for many cores, few beside the graph.
-const NODES_AT_ONCE: usize = 1 << 16;
+pub(super) const NODES_AT_ONCE: usize = 1 << 16;
 
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {
@@ -47,10 +48,7 @@ impl Vault {
         aggregates: &Aggregates,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
-        if matches!(message, Message::Made { .. }) && self.public_rows().is_none() {
-            return Err(Error::Contradiction("rows are private at node level"));
-        }
-        let width = message.width(aggregates, (self.columns(), self.rows.classes));
+        let width = self.check_message(message, aggregates)?;
         if self.settings.level == Level::None {
             let messages = self.rows.messages(message, aggregates)?;
             let mut sums = vec![0f32; messages.len()];
@@ -60,19 +58,13 @@ impl Vault {
         }
         self.draw(self.nodes() * width, plan)?;
         let noise = plan.aggregate_multiplier * plan.sensitivity;
-        // The largest weight there could be, not the largest there is: the scale shows in every value, and which degrees
-        // occur is private.
-        let largest = match self.bound {
-            SenderBound::Weight { bound } => bound.max(1.0),
-            _ => 1.0,
-        };
         let query = self.randomness.query(query)?;
         let most = match self.part() {
             None => self.along(message)?.max_in_degree(),
             Some(part) => part.max_in_degree,
         };
         let few = most <= i16::MAX as usize;
-        let noisy = match choose_scale(noise, largest)? {
+        let noisy = match choose_scale(noise, self.largest_weight())? {
             (MessageType::I8, scale) if few => {
                 let (sums, scale) = self.integer_sums::<i8, i32>((message, aggregates), width, scale)?;
                 self.noisy((sums, width), (noise, scale), query)?
@@ -91,12 +83,29 @@ impl Vault {
     }
 
     /// The edges that a message goes along: those of the graph, or, for a message against them, each turned round.
-    fn along(&self, message: Message<'_>) -> Result<&Graph> {
+    pub(super) fn along(&self, message: Message<'_>) -> Result<&Graph> {
         match message {
             Message::Made { back: true, .. } => {
                 self.back.as_ref().ok_or(Error::Contradiction("messages go along the edges only"))
             }
             _ => Ok(&self.graph),
+        }
+    }
+
+    /// The width of a message, if rows may be sent in this way.
+    pub(super) fn check_message(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<usize> {
+        if message.is_made() && self.public_rows().is_none() {
+            return Err(Error::Contradiction("rows are private at node level"));
+        }
+        Ok(message.width(aggregates, (self.columns(), self.rows.classes)))
+    }
+
+    /// The largest weight of a message that there could be, not the largest there is: the scale shows in every value, and which degrees
+    /// occur is private.
+    pub(super) fn largest_weight(&self) -> f64 {
+        match self.bound {
+            SenderBound::Weight { bound } => bound.max(1.0),
+            _ => 1.0,
         }
     }
 
@@ -109,7 +118,7 @@ impl Vault {
     }
 
     /// The noise for messages at a scale; built anew only where it is another than before.
-    fn table(&mut self, noise: f64, scale: NonZeroU32) -> Result<&RoundedGaussian> {
+    pub(super) fn table(&mut self, noise: f64, scale: NonZeroU32) -> Result<&RoundedGaussian> {
         let before = self.table.take().filter(|table| table.is_for_messages(noise, scale));
         let table = match before {
             Some(table) => table,
@@ -166,22 +175,41 @@ impl Vault {
         T: MessageInt + Pod + Send + Sync,
         N: WeightedSum<T>,
     {
-        let quantiser = Quantiser::<T>::new(scale)?;
         let nodes = self.rows.labels.len();
         let mut integers = vec![T::default(); nodes * width];
-        for (block, integers) in integers.chunks_mut((NODES_AT_ONCE * width).max(1)).enumerate() {
-            let first = block * NODES_AT_ONCE;
-            let block = first..nodes.min(first + NODES_AT_ONCE);
-            let budgets: Vec<_> = self.out_degrees[block.clone()]
-                .iter()
-                .map(|&degree| quantiser.budget(self.bound, degree))
-                .collect::<std::result::Result<_, _>>()?;
-            let messages = self.rows.messages_of(block, message, aggregates)?;
-            quantiser.rows(&messages, width, &budgets, integers)?;
-        }
+        let scale = self.integers((message, aggregates), width, scale, |block, rounded| {
+            integers[block.start * width..block.end * width].copy_from_slice(rounded);
+        })?;
         // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
         let mut sums = vec![N::default(); nodes * width];
         self.sum(message, width, &integers, &mut sums)?;
-        Ok((sums, quantiser.scale()))
+        Ok((sums, scale))
+    }
+
+    /// Rounds what nodes say, block by block, and hands each to `put` with its nodes.
+    pub(super) fn integers<T: MessageInt + Send + Sync>(
+        &self,
+        (message, aggregates): (Message<'_>, &Aggregates),
+        width: usize,
+        scale: u32,
+        mut put: impl FnMut(Range<usize>, &[T]),
+    ) -> Result<NonZeroU32> {
+        let quantiser = Quantiser::<T>::new(scale)?;
+        // Where nodes lie in several ranks, those of this one.
+        let nodes = self.rows.labels.len();
+        for first in (0..nodes).step_by(NODES_AT_ONCE) {
+            let block = first..nodes.min(first + NODES_AT_ONCE);
+            // Where edges are what is private, degrees are not looked at.
+            let degree = |node: usize| self.out_degrees.get(node).copied().unwrap_or(0);
+            let budgets: Vec<_> = block
+                .clone()
+                .map(|node| quantiser.budget(self.bound, degree(node)))
+                .collect::<std::result::Result<_, _>>()?;
+            let messages = self.rows.messages_of(block.clone(), message, aggregates)?;
+            let mut rounded = vec![T::default(); messages.len()];
+            quantiser.rows(&messages, width, &budgets, &mut rounded)?;
+            put(block, &rounded);
+        }
+        Ok(quantiser.scale())
     }
 }

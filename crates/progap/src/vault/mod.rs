@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `aggregate.rs` | sums of messages over the graph, Gaussian noise: [`Vault::aggregate`] |
 //! | `counts.rs` | training nodes of each class, Gaussian noise: [`Vault::class_counts`] |
+//! | `streamed.rs` | the sums of messages for graphs that memory does not hold: [`Vault::aggregate_streamed`] |
 //! | `gradient.rs` | sums of clipped gradients: [`Vault::gradient`] |
 //! | `subgraph.rs` | the same over nodes with their senders: [`Vault::subgraph_gradient`] |
 //! | `response.rs` | the graph by randomised response: [`Vault::noisy_graph`] |
@@ -35,6 +36,7 @@ mod aggregate;
 mod counts;
 mod gradient;
 mod response;
+mod streamed;
 mod subgraph;
 #[cfg(test)]
 mod tests;
@@ -61,7 +63,7 @@ pub(crate) use votes::{vote_count, vote_sensitivity};
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
 use crate::ranks::{HeldPart, Ranks};
-pub use crate::rows::{Aggregate, Aggregates, Message, Rows};
+pub use crate::rows::{Aggregate, Aggregates, Maker, Message, Rows};
 use crate::settings::{Bounding, ClassWeights, Direction, Level, Settings};
 use crate::{Error, Result};
 
@@ -75,7 +77,7 @@ pub struct Vault {
     every_edge: Option<Graph>,
     bound: SenderBound,
     /// Of each node, by how much the square of its message's length is multiplied on its way: the number of its edges where they have no
-    /// weights.
+    /// weights. Empty where what a node sends does not depend on it.
     out_degrees: Vec<u32>,
     rows: Rows,
     train: Vec<u32>,
@@ -125,7 +127,10 @@ impl Vault {
             SenderBound::Sample { max_edges } => sample_out_edges(&graph, max_edges, &mut randomness)?,
             _ => graph,
         };
-        let out_degrees = graph.out_strengths();
+        let out_degrees = match bound {
+            SenderBound::Edge | SenderBound::Sample { .. } => vec![],
+            SenderBound::Weight { .. } | SenderBound::Cap { .. } => graph.out_strengths(),
+        };
         let rows = Rows::new(features, labels, split, class_names.len())?;
         let train = rows.nodes(Part::Train);
         Ok(Vault {

@@ -1,5 +1,7 @@
 //! How far an edge or a record moves what leaves the vault, and what has no part in it.
 
+use std::ops::Range;
+
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Buffer, Ratios};
 use progap_nn::Architecture;
@@ -204,6 +206,11 @@ fn votes_are_recorded_with_the_noise_that_is_drawn() {
     }
 }
 
+/// A maker of messages that are there.
+pub(super) fn of(values: &[f32], width: usize) -> impl Fn(Range<usize>) -> Result<Vec<f32>> {
+    move |nodes| Ok(values[nodes.start * width..nodes.end * width].to_vec())
+}
+
 /// What a method made is sent as long as it is, and never longer than one; at node level, where it could be made of private rows, it
 /// is not sent at all.
 #[test]
@@ -213,7 +220,8 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
         let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
         let values: Vec<f32> = (0..300).flat_map(|_| [0.6 * length, 0.0, 0.8 * length]).collect();
-        vault.aggregate("first", Message::Made { values: &values, width: 3, back: false }, &vec![], &plan)
+        let make = of(&values, 3);
+        vault.aggregate("first", Message::Made { maker: Maker(&make), width: 3, back: false }, &vec![], &plan)
     };
     let graph = data().into_parts().graph;
     let degrees: Vec<usize> = (0..300).map(|node| graph.in_degree(node)).collect();
@@ -233,7 +241,8 @@ fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {
     let settings = Settings { batch_size: 50, ..Settings::of(crate::Method::Progap, Level::Edge) };
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
-    let short = Message::Made { values: &[1.0; 30], width: 3, back: false };
+    let make = |nodes: Range<usize>| Ok(vec![1.0; 3 * nodes.len() - 1]);
+    let short = Message::Made { maker: Maker(&make), width: 3, back: false };
     assert!(vault.aggregate("first", short, &vec![], &plan).is_err(), "one message for each node");
 }
 
@@ -246,10 +255,11 @@ fn messages_do_not_depend_on_the_block_that_computes_them() {
     let vault = Vault::new(dataset, &Settings::new(Level::Edge), Randomness::from_seed(3)).expect("a vault");
     let encoded = vault.rows.encoded(&network).expect("encoded rows");
     let made: Vec<f32> = (0..600).map(|value| (value as f32).sin()).collect();
+    let make = of(&made, 2);
     let cases = [
         (&vault.rows, Message::Class { network: &network }),
         (&vault.rows, Message::Embedding { network: &network, branch: 0 }),
-        (&vault.rows, Message::Made { values: &made, width: 2, back: false }),
+        (&vault.rows, Message::Made { maker: Maker(&make), width: 2, back: false }),
         (&encoded, Message::Input(0)),
     ];
     for (rows, message) in cases {

@@ -1,6 +1,6 @@
 //! How far an edge or a record moves what leaves the vault where edges have weights, or are heard both ways.
 
-use super::tests::{SIZES, aggregate, all_messages, data, distance};
+use super::tests::{SIZES, aggregate, all_messages, data, distance, of};
 use super::*;
 use crate::settings::Method;
 
@@ -66,9 +66,10 @@ fn an_edge_moves_the_row_of_its_source_by_one_where_messages_go_back() {
     let settings = Settings { direction: Direction::Both, ..Settings::of(Method::Views, Level::Edge) };
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let values: Vec<f32> = (0..300 * 4).map(|at| if at % 4 == at / 4 % 4 { 3.0 } else { 0.0 }).collect();
+    let make = of(&values, 4);
     let sums = |dataset: Dataset, back: bool| {
         let mut vault = Vault::new(dataset, &settings, Randomness::from_seed(3)).expect("a vault");
-        let message = Message::Made { values: &values, width: 4, back };
+        let message = Message::Made { maker: Maker(&make), width: 4, back };
         vault.aggregate("query", message, &vec![], &plan).expect("an aggregate")
     };
     let one_less = |(source, target): (u32, u32)| {
@@ -95,7 +96,7 @@ fn an_edge_moves_the_row_of_its_source_by_one_where_messages_go_back() {
     // Nobody goes back who did not pay for it, and records at node level are lists of receivers.
     let one_way = Settings::of(Method::Views, Level::Edge);
     let mut vault = Vault::new(data(), &one_way, Randomness::from_seed(3)).expect("a vault");
-    let back = Message::Made { values: &values, width: 4, back: true };
+    let back = Message::Made { maker: Maker(&make), width: 4, back: true };
     assert!(vault.aggregate("query", back, &vec![], &once).is_err());
     let node = Settings { direction: Direction::Both, ..Settings::of(Method::Progap, Level::Node) };
     assert!(node.checked().is_err() && Vault::new(data(), &node, Randomness::from_seed(3)).is_err());

@@ -11,11 +11,8 @@ from ._errors import DataError
 
 def as_array(value: Any, what: str) -> np.ndarray:
     """Anything that holds an array: NumPy, torch (also on a device), pandas, polars, lists."""
-    if hasattr(value, "detach") and hasattr(value, "cpu"):
-        value = value.detach().cpu()
-        if hasattr(value, "to_dense") and getattr(value, "is_sparse", False):
-            value = value.to_dense()
-        return value.numpy()
+    if is_tensor(value):
+        return tensor_array(value, what)
     if is_sparse(value):
         raise DataError(f"{what} is a sparse matrix; give an array")
     if hasattr(value, "to_numpy"):
@@ -24,6 +21,29 @@ def as_array(value: Any, what: str) -> np.ndarray:
         return np.asarray(value)
     except (ValueError, TypeError) as error:
         raise DataError(f"{what} is no array: {error}") from None
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether this is a tensor of torch, without importing torch."""
+    return hasattr(value, "detach") and hasattr(value, "cpu")
+
+
+def tensor_array(tensor: Any, what: str) -> np.ndarray:
+    """A tensor of torch as an array, wherever it lies and however it is stored; it shares memory where it can."""
+    try:
+        tensor = tensor.detach().cpu()
+        if is_sparse_tensor(tensor):
+            tensor = tensor.to_dense()
+        if str(tensor.dtype) == "torch.bfloat16":
+            tensor = tensor.float()
+        return tensor.resolve_conj().resolve_neg().numpy()
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise DataError(f"{what} is a tensor that NumPy cannot read ({str(error).splitlines()[0]}); give one of plain numbers") from None
+
+
+def is_sparse_tensor(value: Any) -> bool:
+    """Whether this is a tensor of torch in any of its sparse layouts."""
+    return is_tensor(value) and "sparse" in str(getattr(value, "layout", ""))
 
 
 def is_sparse(value: Any) -> bool:
@@ -54,7 +74,7 @@ def whole_numbers(array: np.ndarray, what: str) -> np.ndarray:
 
 def edges(edge_index: Any, adjacency: Any) -> tuple[np.ndarray, np.ndarray, int | None]:
     """Senders, receivers and, where an adjacency matrix says it, the number of nodes."""
-    if is_sparse(edge_index):
+    if adjacency is None and (is_sparse(edge_index) or is_sparse_tensor(edge_index)):
         edge_index, adjacency = None, edge_index
     if adjacency is not None:
         if edge_index is not None:
@@ -88,6 +108,10 @@ def edges(edge_index: Any, adjacency: Any) -> tuple[np.ndarray, np.ndarray, int 
 
 def adjacency_edges(adjacency: Any) -> tuple[np.ndarray, np.ndarray, int]:
     """The edges of an adjacency matrix: row = sender, column = receiver, 0 = no edge."""
+    if is_sparse_tensor(adjacency) and adjacency.ndim == 2 and adjacency.shape[0] == adjacency.shape[1]:
+        listed = adjacency.detach().cpu().to_sparse_coo().coalesce()
+        row, column = (part[tensor_array(listed.values() != 0, "adjacency")] for part in tensor_array(listed.indices(), "adjacency"))
+        return row, column, int(adjacency.shape[0])
     if not is_sparse(adjacency):
         dense = as_array(adjacency, "adjacency")
         if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import Any
@@ -12,6 +13,16 @@ from ._errors import BudgetWarning
 _lock = threading.Lock()
 #: For the edges of each graph and each unit: the events that were paid for, and the largest delta among them.
 _spent: dict[tuple[str, str], list[tuple[_progap.Event, float]]] = {}
+
+
+def _after_fork() -> None:
+    """A thread that held the lock is not there in a child."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def count(edges: str, unit: str, event: _progap.Event, delta: float) -> None:

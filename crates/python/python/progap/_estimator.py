@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable
 import numpy as np
 
 from . import _arrays, _budget, _progap
-from ._errors import DataError, NotPrivateWarning, ProGAPError
+from ._errors import DataError, NotPrivateWarning, PrivacyError, ProGAPError, ReleaseError, SettingsError
 from ._graph import Graph
 from ._guarantee import Guarantee
 from ._release import Release, frame, positions
@@ -149,6 +149,7 @@ class ProGAP:
             )
         ledger = self.ledger  # type: ignore[attr-defined]
         callback = _callback(self.progress)  # type: ignore[attr-defined]
+        taken = folder is not None and Path(folder).exists()
         try:
             model = _progap.train(
                 graph._data,
@@ -160,12 +161,13 @@ class ProGAP:
                 callback,
             )
         except BaseException as error:
-            if ledger is None and asked.get("seed") is None and not isinstance(error, (ValueError, OSError)):
+            refused = isinstance(error, (SettingsError, DataError, PrivacyError)) or (isinstance(error, ReleaseError) and taken)
+            if ledger is None and asked.get("seed") is None and (not refused or (callback is not None and callback.called)):
                 # Stopped on the way: noisy answers may have been seen.
                 self._count_planned(graph, asked, published)
             raise
         finally:
-            if hasattr(callback, "close"):
+            if callback is not None:
                 callback.close()
         self._take(model, graph)
         if ledger is None and self.guarantee_.private:
@@ -291,7 +293,7 @@ def resume(graph: Graph, folder: str | os.PathLike[str], *, progress: bool | Cal
     try:
         return Release._of(_progap.resume(_graph(graph)._data, Path(folder), callback))
     finally:
-        if hasattr(callback, "close"):
+        if callback is not None:
             callback.close()
 
 
@@ -337,26 +339,42 @@ def _seed(random_state: Any) -> int | None:
     raise ValueError(f"random_state is a {type(random_state).__name__}; give a whole number, or None for a private model")
 
 
-def _callback(progress: Any) -> Any:
+def _callback(progress: Any) -> _Callback | None:
     if progress is None or progress is False:
         return None
     if callable(progress):
-        return progress
+        return _Callback(progress)
     if progress is True:
         return _Bar()
     raise TypeError(f"progress is {progress!r}; give True or a function")
 
 
-class _Bar:
+class _Callback:
+    """A function that hears of every epoch, and whether it heard of any."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.called = False
+        self._function = function
+
+    def __call__(self, progress: Any) -> Any:
+        self.called = True
+        return self._function(progress)
+
+    def close(self) -> None:
+        pass
+
+
+class _Bar(_Callback):
     """A bar of tqdm over all epochs of all stages."""
 
     def __init__(self) -> None:
         from tqdm.auto import tqdm
 
+        super().__init__(self._show)
         self._make: Any = tqdm
         self._bar: Any = None
 
-    def __call__(self, progress: Any) -> None:
+    def _show(self, progress: Any) -> None:
         if self._bar is None:
             self._bar = self._make(total=progress.stages * progress.epochs, unit="epoch")
         self._bar.set_postfix({"stage": progress.stage + 1, "val": f"{progress.val_accuracy:.3f}"}, refresh=False)

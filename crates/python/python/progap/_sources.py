@@ -228,8 +228,9 @@ def from_pyg(data: Any, **options: Any) -> Graph:
         raise DataError(f"this {type(data).__name__} has no labels y")
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
-        row, column, _ = data.adj_t.t().coo()
-        edge_index = (row, column)
+        # By receiver: a tensor of torch, or of torch_sparse.
+        stored = data.adj_t.t()
+        edge_index = tuple(stored.coo()[:2]) if hasattr(stored, "coo") else stored
     masks = {}
     for mask in ("train_mask", "val_mask", "test_mask"):
         value = getattr(data, mask, None)

@@ -59,6 +59,12 @@ pub struct Account {
     /// The number of nodes, on which a depth that is not given depends
     #[arg(long, value_name = "N", conflicts_with = "events")]
     nodes: Option<usize>,
+    /// The number of feature columns, on which a depth that is not given depends at level node
+    #[arg(long, value_name = "N", conflicts_with = "events")]
+    columns: Option<usize>,
+    /// The number of classes, on which a depth that is not given depends at level node
+    #[arg(long, value_name = "N", conflicts_with = "events")]
+    classes: Option<usize>,
     /// A tree of events in JSON, with or without its unit; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -134,17 +140,25 @@ impl Account {
             Level::Node => Unit::Node,
         };
         let follows = settings.from_sizes.depth;
+        let node = settings.level == Level::Node;
         if follows && (self.nodes.is_none() || self.train_nodes.is_none()) {
             return Err("give --depth, or --nodes and --train-nodes that it follows from".into());
         }
-        if settings.level == Level::Node && self.train_nodes.is_none() {
+        if follows && node && (self.columns.is_none() || self.classes.is_none()) {
+            return Err(
+                "give --depth, or --columns and --classes too: at node level it follows from them".into()
+            );
+        }
+        if node && self.train_nodes.is_none() {
             return Err(
                 "node level needs --train-nodes: the cost depends on how often a node is in a batch".into()
             );
         }
         let in_vain = [
             ("--nodes", self.nodes.is_some() && !follows),
-            ("--train-nodes", self.train_nodes.is_some() && !follows && settings.level != Level::Node),
+            ("--train-nodes", self.train_nodes.is_some() && !follows && !node),
+            ("--columns", self.columns.is_some() && !(follows && node)),
+            ("--classes", self.classes.is_some() && !(follows && node)),
         ];
         if let Some((flag, _)) = in_vain.iter().find(|(_, in_vain)| *in_vain) {
             return Err(format!(
@@ -160,6 +174,8 @@ impl Account {
         let sizes = PublicSizes {
             nodes: count(self.nodes),
             train_nodes: count(self.train_nodes),
+            columns: count(self.columns),
+            classes: count(self.classes),
             ..PublicSizes::default()
         };
         let planned = Planned::new(settings.for_sizes(sizes).into_settings(), sizes)?;

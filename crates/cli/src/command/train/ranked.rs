@@ -15,6 +15,9 @@ use crate::source::DataSource;
 use crate::ui::{self, Training, percent};
 use crate::{flags, stop};
 
+/// Pages of the mapped file that stay in memory besides those of features.
+const SMALL_PAGES: u64 = 128 << 20;
+
 impl Train {
     /// Runs the command as one of several ranks. The first says what came of it.
     pub fn run_on(self, ranks: &Ranks) -> Outcome {
@@ -42,6 +45,10 @@ impl Train {
         let path = source.part_file()?;
         let dataset = ranks::open(ranks, &path, |dataset| Ok(source.split_of(dataset)?))?;
         let first = ranks.rank() == 0;
+        // Edges are copied once; their pages, and those of other ranks' rows, need not stay.
+        progap_graph::store::keep_mapped_below(
+            SMALL_PAGES + (dataset.features().bytes() / ranks.size()) as u64,
+        );
         let folder = match (&self.resume, &self.out) {
             (Some(folder), _) | (None, Some(folder)) => folder.clone(),
             (None, None) if first => {

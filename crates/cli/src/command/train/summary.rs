@@ -166,6 +166,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     rows.push(("test accuracy", if shown.test_accuracy.is_finite() { marked(accuracy) } else { accuracy }));
     rows.extend(varied.map(|varied| ("varied", varied.to_string())));
     rows.push(("labels", labels(&run)));
+    rows.extend(graph_left_out(&release).map(|text| ("graph", ui::wrap(text, 100, 16))));
     rows.extend(shown.features_only_accuracy.map(|a| ("features only", marked(percent(a)))));
     rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
     rows.extend(score_rows(shown).into_iter().map(|(name, text)| (name, marked(text))));
@@ -291,6 +292,15 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
         1 => Some(sum),
         _ => Some(ledger::together(&events, values, delta).map_or(sum, |epsilon| (epsilon, delta))),
     }
+}
+
+/// That the model is one of features alone, where aggregations were left out.
+fn graph_left_out(release: &Release) -> Option<&'static str> {
+    let settings = &release.config.settings;
+    let left_out = settings.level == Level::Node && settings.method == Method::Progap && settings.depth == 0;
+    left_out.then_some(
+        "not asked: with that many columns or classes, so small a budget does more for the features alone; --depth 1 asks it",
+    )
 }
 
 /// What the release holds in the clear, or what is shown of it though no guarantee covers it.

@@ -1,9 +1,11 @@
 //! The first view: multinomial logistic regression on the features, never trusted on rows that it was fitted to.
 
+use std::collections::HashMap;
+
 use progap_nn::{Design, Evidence, Input, RowScaling, Softmax, Task, best_temperature, cross_entropy};
 use rayon::prelude::*;
 
-use super::{FOLDS, Roles, rows_of};
+use super::{FOLDS, Roles};
 use crate::Result;
 use crate::rows::Rows;
 use crate::views::log_softmax;
@@ -22,15 +24,35 @@ const ITERATIONS: usize = 100;
 pub(super) struct Features {
     /// The model of all training nodes.
     pub model: Softmax,
-    /// The logarithms of the probabilities of every node's classes: of a training node by a model that did not see it.
-    pub known: Vec<f32>,
+    /// The same before its temperature, which comes to its logits as it does to those out of fold.
+    plain: Softmax,
+    temperature: f32,
+    /// The logits of training nodes that teach, each by a model that did not see it, and where each of them is.
+    out_of_fold: Vec<f32>,
+    places: HashMap<u32, usize>,
 }
 
 impl Features {
     /// The mean log loss on nodes held out, with the best temperature, as stages are judged.
-    pub fn log_loss(&self, rows: &Rows, roles: &Roles) -> f64 {
-        let known = rows_of(&self.known, rows.classes(), &roles.held_out);
-        best_temperature(&known, &Roles::labels(rows, &roles.held_out), rows.classes()).1
+    pub fn log_loss(&self, rows: &Rows, roles: &Roles) -> Result<f64> {
+        let known = self.known(rows, &roles.held_out)?;
+        Ok(best_temperature(&known, &Roles::labels(rows, &roles.held_out), rows.classes()).1)
+    }
+
+    /// The logarithms of the probabilities of some nodes' classes: of a training node by a model that did not see it.
+    pub fn known(&self, rows: &Rows, nodes: &[u32]) -> Result<Vec<f32>> {
+        let classes = rows.classes();
+        let mut known = self.plain.logits(&rows.own()?, nodes)?;
+        for (node, logits) in nodes.iter().zip(known.chunks_exact_mut(classes)) {
+            if let Some(&place) = self.places.get(node) {
+                logits.copy_from_slice(&self.out_of_fold[place * classes..][..classes]);
+            }
+        }
+        if self.temperature != 1.0 {
+            known.iter_mut().for_each(|value| *value *= self.temperature);
+        }
+        log_softmax(&mut known, classes);
+        Ok(known)
     }
 }
 
@@ -44,8 +66,7 @@ struct Scaling {
 /// Fits the features model; what it says of training nodes is said out of fold.
 pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
     let (inputs, classes) = (&rows.own()?, rows.classes());
-    let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
-    let square = Design::new(inputs, &everyone)?.mean_square().max(1e-12);
+    let square = Design::new(inputs, &roles.sample)?.mean_square().max(1e-12);
     let fitted = |nodes: &[u32], way: &Scaling, strength: f64| -> Result<Softmax> {
         let design = Design::scaled(inputs, nodes, &[way.scale], way.scaling, &way.weights)?;
         let task = Task {
@@ -96,8 +117,8 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
     }
     let (_, way, strength) = best.ok_or(crate::Error::Contradiction("no scaling was tried"))?;
     let mut model = fitted(&roles.train, &way, strength)?;
-    let mut known = model.logits(inputs, &everyone)?;
-    let out_of_fold = |out: usize| -> Result<(Vec<u32>, Vec<f32>)> {
+    let plain = model.clone();
+    let told_out_of_fold = |out: usize| -> Result<(Vec<u32>, Vec<f32>)> {
         let (teach, told) = (fold(out, false), fold(out, true));
         let logits = match teach.is_empty() {
             true => vec![0.0; told.len() * classes],
@@ -105,21 +126,21 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
         };
         Ok((told, logits))
     };
-    for (told, logits) in (0..folds).into_par_iter().map(out_of_fold).collect::<Result<Vec<_>>>()? {
-        for (&node, logits) in told.iter().zip(logits.chunks_exact(classes)) {
-            known[node as usize * classes..][..classes].copy_from_slice(logits);
+    let places: HashMap<u32, usize> = roles.train.iter().enumerate().map(|(at, &node)| (node, at)).collect();
+    let mut out_of_fold = vec![0f32; roles.train.len() * classes];
+    for (told, logits) in (0..folds).into_par_iter().map(told_out_of_fold).collect::<Result<Vec<_>>>()? {
+        for (node, logits) in told.iter().zip(logits.chunks_exact(classes)) {
+            out_of_fold[places[node] * classes..][..classes].copy_from_slice(logits);
         }
     }
-    let honest = rows_of(&known, classes, &roles.train);
     let labels = Roles::labels(rows, &roles.train);
-    let (temperature, loss) = best_temperature(&honest, &labels, classes);
+    let (mut temperature, loss) = best_temperature(&out_of_fold, &labels, classes);
     // Of very few rows no temperature can be told.
-    if loss < cross_entropy(&honest, &labels, classes, 1.0) {
-        model.scale_logits(temperature);
-        known.iter_mut().for_each(|value| *value *= temperature);
+    match loss < cross_entropy(&out_of_fold, &labels, classes, 1.0) {
+        true => model.scale_logits(temperature),
+        false => temperature = 1.0,
     }
-    log_softmax(&mut known, classes);
-    Ok(Features { model, known })
+    Ok(Features { model, plain, temperature, out_of_fold, places })
 }
 
 /// Rows as they are; of one length; and, where they are sparse, of one length with rare columns in front.

@@ -1,10 +1,10 @@
 //! What nodes send, all of it of length one at most; and whether labels tell anything.
 
+use super::Roles;
 use super::features::Features;
-use super::{Roles, rows_of};
+use crate::Result;
 use crate::rows::{Rows, normalise};
 use crate::vault::Aggregate;
-use crate::views::Block;
 
 /// The constant in every message of labels: its sum is the number of senders.
 const CONSTANT: f32 = 0.2;
@@ -28,12 +28,11 @@ pub(super) fn labels(known: &[f32], labels: &[u32], is_train: &[bool], classes: 
     messages
 }
 
-/// Whom each node knows: what came of the messages before.
-pub(super) fn structure(before: &Aggregate, classes: usize) -> Vec<f32> {
-    let unit = Block::of(&before.values, classes).scale();
+/// Whom each node knows: what came of the messages before, divided by their unit.
+pub(super) fn structure(before: &[f32], unit: f32, classes: usize) -> Vec<f32> {
     let constant = STRUCTURE_CONSTANT * (classes as f32).sqrt();
-    let mut messages = Vec::with_capacity(before.values.len());
-    for row in before.values.chunks_exact(classes + 1) {
+    let mut messages = Vec::with_capacity(before.len());
+    for row in before.chunks_exact(classes + 1) {
         let start = messages.len();
         messages.extend(row[..classes].iter().map(|value| value / unit));
         messages.push(constant);
@@ -56,11 +55,17 @@ fn code(row: &mut [f32]) {
 
 /// How alike the classes of neighbours are at most, as the first noisy sums tell: 0 if friends are made without regard to class, 1
 /// if all friends are of one class; two standard errors of the noise are added.
-pub(super) fn alike(sums: &Aggregate, rows: &Rows, roles: &Roles, features: &Features, noise: f64) -> f64 {
+pub(super) fn alike(
+    sums: &Aggregate,
+    rows: &Rows,
+    roles: &Roles,
+    features: &Features,
+    noise: f64,
+) -> Result<f64> {
     let (classes, nodes, train) = (rows.classes(), rows.labels().len() as f64, roles.train.len() as f64);
     let mut own = vec![0f32; classes];
     let (mut senders, mut agree, mut honest) = (0f64, 0f64, 0f64);
-    let known = rows_of(&features.known, classes, &roles.train);
+    let known = features.known(rows, &roles.train)?;
     for (&node, known) in roles.train.iter().zip(known.chunks_exact(classes)) {
         own.fill(0.0);
         own[rows.labels()[node as usize] as usize] = 1.0;
@@ -75,11 +80,12 @@ pub(super) fn alike(sums: &Aggregate, rows: &Rows, roles: &Roles, features: &Fea
     }
     let senders = senders.max(1.0);
     // How true messages are: labels are, the others as far as the features know.
-    let truth = (train / nodes + (1.0 - train / nodes) * honest / train.max(1.0)).max(1e-3);
+    let share = roles.train_nodes as f64 / nodes;
+    let truth = (share + (1.0 - share) * honest / train.max(1.0)).max(1e-3);
     let classes = classes as f64;
     let same: f64 = roles.priors(rows).iter().map(|prior| prior * prior).sum();
     let by_chance = ((classes * same - 1.0) / (classes - 1.0).max(1e-9)).min(0.999);
     let alike = (agree / (truth * senders) - by_chance) / (1.0 - by_chance);
     let error = noise * train.sqrt() / (f64::from(content()) * truth * senders * (1.0 - by_chance));
-    alike.abs() + 2.0 * error
+    Ok(alike.abs() + 2.0 * error)
 }

@@ -7,12 +7,16 @@
 //! | `features.rs` | the features alone: regularised, out of fold on training nodes |
 //! | `stage.rs` | the view of the sums, and the combination |
 //! | `messages.rs` | what nodes send, and whether labels tell anything |
+//! | `judge.rs` | how good a stage is, and whether that may be chance |
 //! | `depth.rs` | how often, by public sizes |
 
 mod depth;
 mod features;
+mod judge;
 mod messages;
 mod stage;
+
+use std::ops::Range;
 
 use progap_graph::Part;
 
@@ -20,13 +24,14 @@ use super::catalogue::Entry;
 use super::history::{EpochRecord, Judged};
 use super::trainer::{FittedStage, Trainer};
 use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
+use crate::assessment::Metric;
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
 use crate::rows::Rows;
 use crate::settings::{Level, Messages, Settings};
-use crate::vault::{Aggregates, Message};
-use crate::views::{Views, ViewsShape};
+use crate::vault::{Aggregates, Maker, Message};
+use crate::views::{Block, Views, ViewsShape};
 use crate::{Error, Result};
 
 /// The method.
@@ -42,6 +47,9 @@ const ENTRY: Entry = Entry {
 
 /// Parts into which training nodes are divided, each of which is seen by a model that was fitted without it.
 const FOLDS: usize = 5;
+/// The most rows that anything is fitted to. More would not change what is learnt by much, and take more time and memory than the graph; a
+/// sample costs no privacy, as rows are public here.
+const MOST_FITTED: usize = 1 << 18;
 
 impl Recipe for TwoViews {
     fn entry(&self) -> &'static Entry {
@@ -49,7 +57,8 @@ impl Recipe for TwoViews {
     }
 
     fn defaults(&self, level: Level) -> Settings {
-        let plain = Settings { method: Method::Views, messages: Messages::Auto, ..Settings::plain(level) };
+        let (messages, metric) = (Messages::Auto, Metric::LogLoss);
+        let plain = Settings { method: Method::Views, messages, metric, ..Settings::plain(level) };
         match level {
             Level::Edge | Level::Node => Settings { depth: 3, hidden: 8, ..plain },
             Level::None => Settings { depth: 5, hidden: 16, ..plain },
@@ -82,8 +91,8 @@ impl Recipe for TwoViews {
             "learning_rate",
             "weight_decay",
             "epochs",
+            "patience",
             "selection",
-            "metric",
         ]
     }
 
@@ -157,7 +166,10 @@ impl Recipe for TwoViews {
             choice.and_then(|choice| choice.messages.get(index / ways)) == Some(&Messages::Structure);
         let before = index.checked_sub(ways).and_then(|before| predictor.aggregates.get(before));
         Ok(Some(match before.filter(|_| structure) {
-            Some(before) => messages::structure(before, rows.classes()),
+            Some(before) => {
+                let unit = Block::of(&before.values, rows.classes()).scale();
+                messages::structure(&before.values, unit, rows.classes())
+            }
             // As the last model knows the classes; earlier stages knew them almost as well.
             None => {
                 let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
@@ -174,53 +186,69 @@ impl Recipe for TwoViews {
         let roles = Roles::new(rows, trainer.seed);
         // Fitted again where a run is resumed: it is a function of public rows, to the last bit.
         let features = features::fit(rows, &roles)?;
-        let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
         // Of a class that is rarer by a factor the odds are larger by it, as if all were equally frequent (Menon et al. 2021, Long-tail
         // learning via logit adjustment).
         let weights = trainer.vault.class_weights();
         let odds: Option<Vec<f32>> = weights.map(|weights| weights.into_iter().map(f32::ln).collect());
         let mut aggregates = Aggregates::new();
-        let mut best: Option<(f64, Vec<f32>)> = None;
+        let mut best: Option<(f64, usize)> = None;
         // Along the edges, and perhaps against them: each way is a query of its own.
         let ways = settings.direction.ways();
         for at in 0..=settings.depth {
             for way in (0..ways).filter(|_| at > 0) {
-                let known = best.as_ref().map_or(&[][..], |(_, known)| known);
-                let values = match sent(settings, trainer.choice().as_ref(), at - 1) {
-                    Messages::Structure => {
-                        messages::structure(&aggregates[(at - 2) * ways + way], rows.classes())
+                let (_, knows) = best.ok_or(Error::Contradiction("no stage knows anything yet"))?;
+                let width = rows.classes() + 1;
+                let so_far = aggregates.clone();
+                let structure = sent(settings, trainer.choice().as_ref(), at - 1) == Messages::Structure;
+                let before = structure.then(|| &so_far[(at - 2) * ways + way]);
+                let unit = before.map_or(1.0, |before| Block::of(&before.values, rows.classes()).scale());
+                let model = trainer.model(knows)?.views()?.clone();
+                let make = |nodes: Range<usize>| match before {
+                    Some(before) => {
+                        let values = &before.values[nodes.start * width..nodes.end * width];
+                        Ok(messages::structure(values, unit, rows.classes()))
                     }
-                    _ => messages::labels(known, rows.labels(), &roles.is_train, rows.classes()),
+                    None => {
+                        let block: Vec<u32> = (nodes.start as u32..nodes.end as u32).collect();
+                        let known = model.probabilities(&rows.inputs(&so_far[..knows * ways])?, &block)?;
+                        let (labels, is_train) = (&rows.labels()[nodes.clone()], &roles.is_train[nodes]);
+                        Ok(messages::labels(&known, labels, is_train, rows.classes()))
+                    }
                 };
-                let message = Message::Made { values: &values, width: rows.classes() + 1, back: way == 1 };
+                let message = Message::Made { maker: Maker(&make), width, back: way == 1 };
                 trainer.aggregate(&mut aggregates, message, |_, _| ())?;
             }
             let accuracy =
                 |model: &Model, part: Part| accuracy(model.views()?, rows, &aggregates[..at * ways], part);
             let shape = shape(settings, trainer.shape, at);
             trainer.fit(at, &accuracy, |trainer| match at {
-                0 => Ok(FittedStage {
-                    model: Model::Views(
-                        Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref()),
-                    ),
-                    judged: Judged { log_loss: features.log_loss(rows, &roles), alike: None },
-                }),
+                0 => {
+                    let model = Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref());
+                    let score = judge::score(settings.metric, &model, &rows.inputs(&[])?, (rows, &roles))?;
+                    let log_loss = features.log_loss(rows, &roles)?;
+                    let judged = Judged { log_loss, score, doubt: None, alike: None };
+                    Ok(FittedStage { model: Model::Views(model), judged })
+                }
                 _ => {
                     let seed = trainer.stage_seed(at);
                     let (graph, log_loss) = stage::fit(&shape, rows, &roles, &features, &aggregates, seed)?;
                     let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
                     let alike = |sums| messages::alike(sums, rows, &roles, &features, noise);
-                    let alike = (at == 1).then(|| aggregates.iter().map(alike).fold(0.0, f64::max));
+                    let most = |most: f64, sums| Ok::<_, Error>(most.max(alike(sums)?));
+                    let alike = (at == 1).then(|| aggregates.iter().try_fold(0.0, most)).transpose()?;
                     let model = Views::new(shape, features.model.clone(), Some(graph));
-                    let model = Model::Views(model.with_odds(odds.as_deref()));
-                    Ok(FittedStage { model, judged: Judged { log_loss, alike } })
+                    let inputs = rows.inputs(&aggregates)?;
+                    let doubt = Some(judge::doubt(&model, &inputs, (rows, &roles), &features)?);
+                    let model = model.with_odds(odds.as_deref());
+                    let score = judge::score(settings.metric, &model, &inputs, (rows, &roles))?;
+                    let judged = Judged { log_loss, score, doubt, alike };
+                    Ok(FittedStage { model: Model::Views(model), judged })
                 }
             })?;
             let log_loss = trainer.judged(at)?.log_loss;
             // What the last stage says is sent nowhere.
             if at < settings.depth && best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
-                let model = trainer.model(at)?.views()?;
-                best = Some((log_loss, model.probabilities(&rows.inputs(&aggregates)?, &everyone)?));
+                best = Some((log_loss, at));
             }
         }
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
@@ -247,7 +275,8 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
 const LEAST_ALIKE: f64 = 0.15;
 
 /// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the
-/// stage with the lowest log loss on nodes held out, the last of equals.
+/// stage with the lowest log loss on nodes held out, the last of equals, or the best by the metric that was asked for. A stage that
+/// knows the graph has to be better than the features by more than chance makes it.
 ///
 /// # Proof definition
 /// A function of noisy sums that left the vault before, and of features, labels and the split, which are public at the levels that have
@@ -264,7 +293,19 @@ fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
     };
     let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
     let loss = |stage: usize| judged(stage).map_or(f64::INFINITY, |judged| judged.log_loss);
-    let better = |best: usize, stage: usize| if loss(stage) <= loss(best) { stage } else { best };
+    let is_chance = |stage: usize| {
+        let doubt = judged(stage).and_then(|judged| judged.doubt);
+        doubt.is_some_and(|doubt| loss(0) - loss(stage) <= doubt)
+    };
+    let by_metric =
+        (0..=settings.depth).all(|stage| judged(stage).is_some_and(|judged| judged.score.is_some()));
+    let merit = |stage: usize| match judged(stage).and_then(|judged| judged.score).filter(|_| by_metric) {
+        Some(score) => settings.metric.oriented(score),
+        None => -loss(stage),
+    };
+    let better = |best: usize, stage: usize| {
+        if merit(stage) >= merit(best) && !is_chance(stage) { stage } else { best }
+    };
     Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) }
 }
 
@@ -275,12 +316,16 @@ fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages 
 
 /// Who teaches, who judges, and who is left out by which model.
 struct Roles {
-    /// Training nodes in a seeded order: the fold of one is its place modulo the number of folds.
+    /// Training nodes that teach, in a seeded order: the fold of one is its place modulo the number of folds.
     train: Vec<u32>,
-    /// The same for every node.
+    /// For every node whether it is a training node.
     is_train: Vec<bool>,
+    /// How many training nodes there are, those included that do not teach.
+    train_nodes: usize,
     /// Nodes whose labels choose between models and are not learnt from.
     held_out: Vec<u32>,
+    /// All nodes, or a sample of them: what the view of the sums is fitted to.
+    sample: Vec<u32>,
 }
 
 impl Roles {
@@ -294,9 +339,22 @@ impl Roles {
         if held_out.is_empty() {
             held_out.clone_from(&train);
         }
-        let mut is_train = vec![false; rows.labels().len()];
+        let nodes = rows.labels().len();
+        let mut is_train = vec![false; nodes];
         train.iter().for_each(|&node| is_train[node as usize] = true);
-        Roles { train, is_train, held_out }
+        let train_nodes = train.len();
+        train.truncate(MOST_FITTED);
+        if held_out.len() > MOST_FITTED {
+            held_out.sort_by_cached_key(|&node| mixed(seed ^ mixed(u64::from(node))));
+            held_out.truncate(MOST_FITTED);
+        }
+        // Every node by itself is in the sample or not, as its number says: public, as rows are.
+        let chosen = |node: &u32| {
+            let draw = u128::from(mixed(seed ^ mixed(u64::from(*node) ^ u64::MAX)));
+            nodes <= MOST_FITTED || draw * nodes as u128 >> 64 < MOST_FITTED as u128
+        };
+        let sample = (0..nodes as u32).filter(chosen).collect();
+        Roles { train, is_train, train_nodes, held_out, sample }
     }
 
     fn labels(rows: &Rows, nodes: &[u32]) -> Vec<u32> {
@@ -319,11 +377,6 @@ fn mixed(number: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// The rows of some nodes.
-fn rows_of(values: &[f32], width: usize, nodes: &[u32]) -> Vec<f32> {
-    nodes.iter().flat_map(|&node| &values[node as usize * width..][..width]).copied().collect()
 }
 
 /// The accuracy on a part of the nodes, whose rows and labels are public; of no nodes it is not a number.

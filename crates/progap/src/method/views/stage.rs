@@ -2,8 +2,8 @@
 
 use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Task, best_temperature};
 
+use super::Roles;
 use super::features::Features;
-use super::{Roles, rows_of};
 use crate::rows::Rows;
 use crate::vault::Aggregate;
 use crate::views::{Block, GraphView, Joined, ViewsShape, log_softmax, read};
@@ -13,6 +13,8 @@ use crate::{Error, Result};
 const PENALTIES: [f64; 2] = [0.01, 0.001];
 /// The penalty under noise where one node in twenty has a label; it falls with the root of that share.
 const PENALTY: f64 = 0.01;
+/// The most steps of a combination, which goes on from the one before: more of them change no accuracy (docs/views.md).
+const COMBINATION_STEPS: usize = 30;
 /// How strongly the combination is held to the product of both views, which is right where they are independent.
 const TOWARDS_PRODUCT: [f64; 5] = [1.0, 0.1, 0.03, 0.01, 0.001];
 
@@ -26,15 +28,14 @@ pub(super) fn fit(
     seed: u64,
 ) -> Result<(GraphView, f64)> {
     let classes = shape.classes;
-    let everyone: Vec<u32> = (0..rows.labels().len() as u32).collect();
     let blocks: Vec<Block> = aggregates.iter().map(|a| Block::of(&a.values, classes)).collect();
     let values: Vec<&[f32]> = aggregates.iter().map(|a| &a.values[..]).collect();
-    let sums = read(&blocks, &values, &everyone, shape);
-    let width = sums.len() / everyone.len().max(1);
-    let inputs = Inputs::checked_before(vec![Input::Dense { columns: width, values: &sums }])?;
+    let sums = read(&blocks, &values, &roles.sample, shape);
+    let inputs = Inputs::checked_before(vec![Input::Dense { columns: shape.width(), values: &sums }])?;
+    let everyone: Vec<u32> = (0..roles.sample.len() as u32).collect();
     let design = Design::new(&inputs, &everyone)?;
-    let likelihoods = likelihoods(rows, roles, features);
-    let share = roles.train.len() as f64 / everyone.len().max(1) as f64;
+    let likelihoods = likelihoods(rows, roles, features)?;
+    let share = roles.train_nodes as f64 / rows.labels().len().max(1) as f64;
     let (penalties, iterations) = match shape.directions {
         true => (PENALTIES.to_vec(), 100),
         false => (vec![PENALTY * (0.05 / share).sqrt().clamp(0.1, 2.0)], 60),
@@ -53,9 +54,16 @@ pub(super) fn fit(
             seed,
         };
         let (view, _) = design.fit(&task, None)?;
-        let mut seen = view.logits(&inputs, &everyone)?;
-        log_softmax(&mut seen, classes);
-        let (combination, log_loss) = combine(shape, rows, roles, features, &seen, &sums)?;
+        let told = |nodes: &[u32]| -> Result<Told> {
+            let sums = read(&blocks, &values, nodes, shape);
+            let inputs =
+                Inputs::checked_before(vec![Input::Dense { columns: shape.width(), values: &sums }])?;
+            let mut seen = view.logits(&inputs, &(0..nodes.len() as u32).collect::<Vec<_>>())?;
+            log_softmax(&mut seen, classes);
+            Ok(Told { known: features.known(rows, nodes)?, seen, sums })
+        };
+        let parts = [told(&roles.train)?, told(&roles.held_out)?];
+        let (combination, log_loss) = combine(shape, rows, roles, &parts)?;
         if best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
             best = Some((log_loss, GraphView { blocks: blocks.clone(), view, combination }));
         }
@@ -64,22 +72,29 @@ pub(super) fn fit(
     Ok((view, log_loss))
 }
 
-/// How likely what is known of each node besides the sums would be in each class, up to a factor for each node.
-fn likelihoods(rows: &Rows, roles: &Roles, features: &Features) -> Vec<f32> {
+/// What is told of some nodes: by the features, by the sums, and the sums themselves.
+struct Told {
+    known: Vec<f32>,
+    seen: Vec<f32>,
+    sums: Vec<f32>,
+}
+
+/// How likely what is known of each node of the sample besides the sums would be in each class, up to a factor for each node.
+fn likelihoods(rows: &Rows, roles: &Roles, features: &Features) -> Result<Vec<f32>> {
     let (classes, priors) = (rows.classes(), roles.priors(rows));
-    let mut values = vec![0f32; features.known.len()];
-    for (node, row) in values.chunks_exact_mut(classes).enumerate() {
-        if roles.is_train[node] {
-            let label = rows.labels()[node] as usize;
+    let mut values = features.known(rows, &roles.sample)?;
+    for (&node, row) in roles.sample.iter().zip(values.chunks_exact_mut(classes)) {
+        if roles.is_train[node as usize] {
+            let label = rows.labels()[node as usize] as usize;
+            row.fill(0.0);
             row[label] = (1.0 / priors[label]) as f32;
             continue;
         }
-        let known = &features.known[node * classes..][..classes];
-        row.iter_mut().zip(known).zip(&priors).for_each(|((to, known), prior)| {
-            *to = (f64::from(known.exp()) / prior) as f32;
+        row.iter_mut().zip(&priors).for_each(|(value, prior)| {
+            *value = (f64::from(value.exp()) / prior) as f32;
         });
     }
-    values
+    Ok(values)
 }
 
 /// The combination that nodes held out like best, its temperature included, and its log loss on them.
@@ -87,18 +102,12 @@ fn combine(
     shape: &ViewsShape,
     rows: &Rows,
     roles: &Roles,
-    features: &Features,
-    seen: &[f32],
-    sums: &[f32],
+    [taught, judged]: &[Told; 2],
 ) -> Result<(Softmax, f64)> {
-    let (classes, width) = (shape.classes, sums.len() / rows.labels().len().max(1));
-    let part = |nodes: &[u32]| {
-        (rows_of(&features.known, classes, nodes), rows_of(seen, classes, nodes), rows_of(sums, width, nodes))
-    };
-    let (taught, judged) = (part(&roles.train), part(&roles.held_out));
+    let (classes, width) = (shape.classes, shape.width());
     let labels = [&roles.train, &roles.held_out].map(|nodes| Roles::labels(rows, nodes));
-    let joined = Joined::new(&taught.0, &taught.1, &taught.2, shape);
-    let judged = Joined::new(&judged.0, &judged.1, &judged.2, shape);
+    let joined = Joined::new(&taught.known, &taught.seen, &taught.sums, shape);
+    let judged = Joined::new(&judged.known, &judged.seen, &judged.sums, shape);
     let (inputs, judged) = (joined.inputs()?, judged.inputs()?);
     let [taught, held_out] =
         [&roles.train, &roles.held_out].map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
@@ -114,7 +123,7 @@ fn combine(
             hidden: 0,
             decay,
             towards: &product,
-            iterations: 100,
+            iterations: COMBINATION_STEPS,
             tolerance: 1e-6,
             seed: 0,
         };

@@ -4,7 +4,7 @@ use progap_graph::Part;
 
 use super::Finding;
 use crate::assessment::Metric;
-use crate::method::history::EpochRecord;
+use crate::method::history::{EpochRecord, is_whole};
 use crate::predictor::{NO_MODEL, aggregate_name};
 use crate::release::{Metrics, Release};
 use crate::settings::{Calibration, Level, Selection, Settings};
@@ -36,7 +36,7 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     for (index, width) in widths.into_iter().enumerate().skip(release.predictor.aggregates.len()) {
         let name = aggregate_name(settings, index + 1);
         if settings.method.recipe().aggregates_are_protected() {
-            let bytes = release.listed.read(&name, release.bounds.of(&name))?;
+            let bytes = release.listed.content(&name, release.bounds.of(&name))?;
             let values = files::parse_matrix(&release.folder.join(&name), &bytes, nodes.nodes(), width)?;
             finite &= values.iter().all(|value| value.is_finite());
         }
@@ -142,12 +142,7 @@ fn is_tie(row: &[f32]) -> bool {
 /// The history against the settings, and the accuracies against it.
 pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: usize) -> Finding {
     let (stages, epochs) = (method::stages(settings), settings.method.recipe().epochs(settings));
-    let counted = metrics.history.len() as u64 == (stages as u64).saturating_mul(epochs as u64);
-    let order = metrics
-        .history
-        .iter()
-        .enumerate()
-        .all(|(index, record)| (record.stage, record.epoch) == (index / epochs, index % epochs + 1));
+    let whole = is_whole(&metrics.history, stages, epochs, settings.patience);
     let share = |value: f64| value.is_nan() || (0.0..=1.0).contains(&value);
     let in_range = metrics.history.iter().all(|record| {
         share(record.val_accuracy)
@@ -155,7 +150,10 @@ pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: u
             && record.loss.is_none_or(|loss| loss >= 0.0)
             && record.val_score.is_none_or(|score| score >= 0.0)
             && (settings.metric != Metric::Accuracy || record.val_score.is_none())
-            && record.judged.is_none_or(|judged| judged.log_loss >= 0.0)
+            && record.judged.is_none_or(|judged| {
+                let more = [judged.score, judged.doubt];
+                judged.log_loss >= 0.0 && more.into_iter().flatten().all(|value| value >= 0.0)
+            })
     }) && metrics.stage_test_accuracies.iter().copied().all(share)
         && [metrics.test_accuracy, metrics.val_accuracy, metrics.train_accuracy].into_iter().all(share);
     let mut of_stage = metrics.history.iter().filter(|record| record.stage == released);
@@ -182,8 +180,9 @@ pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: u
         && same(kept, metrics.val_accuracy)
         && metrics.features_only_accuracy == first
         && metrics.unprotected == (settings.level == Level::Node);
+    let most = if settings.patience > 0 { "at most " } else { "" };
     let detail = format!(
-        "{epochs} epochs in each of {stages} stages, and the accuracies are those of stage {released}"
+        "{most}{epochs} epochs in each of {stages} stages, and the accuracies are those of stage {released}"
     );
-    Finding::checked("history", detail, counted && order && in_range && fits)
+    Finding::checked("history", detail, whole && in_range && fits)
 }

@@ -1,0 +1,84 @@
+//! How much of mapped files stays in memory.
+//!
+//! A mapped file is read where it lies in the page cache, and every page that was read counts as memory of the process until it is given back.
+//! Where a process keeps to a bound, a thread looks how many there are, some hundred times a second, and gives all of them back when they are
+//! too many: what is read again comes from the page cache, or from the disk where the file is larger than that. Whoever reads need not know.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use memmap2::Mmap;
+
+/// The most bytes of mapped files in memory; 0 for any number.
+static MOST: AtomicU64 = AtomicU64::new(0);
+static MAPS: Mutex<Vec<Weak<Mmap>>> = Mutex::new(Vec::new());
+/// Bytes for which looking more often would cost more than it gives.
+const LEAST: u64 = 32 << 20;
+/// How often the thread looks: at the rate of memory some ten megabytes are read between two looks.
+#[cfg(target_os = "linux")]
+const INTERVAL: std::time::Duration = std::time::Duration::from_millis(3);
+
+/// From now on about so many bytes of mapped files are in this process's memory at most. Where the system does not tell how many there are,
+/// or starts no thread, they stay until the system wants them back.
+pub fn keep_mapped_below(bytes: u64) {
+    if MOST.swap(bytes.max(LEAST), Relaxed) == 0 {
+        #[cfg(target_os = "linux")]
+        let _ = std::thread::Builder::new().name("pages".into()).stack_size(1 << 16).spawn(watch);
+    }
+}
+
+/// Whether this process keeps to a bound.
+pub fn is_mapping_bounded() -> bool {
+    MOST.load(Relaxed) > 0
+}
+
+/// Maps a file: at once, unless there is a bound.
+pub(super) fn map(file: &File) -> io::Result<Arc<Mmap>> {
+    map_as(file, !is_mapping_bounded())
+}
+
+/// Maps a file of which most is for other processes: each page when it is read.
+pub(super) fn map_lazily(file: &File) -> io::Result<Arc<Mmap>> {
+    map_as(file, false)
+}
+
+fn map_as(file: &File, at_once: bool) -> io::Result<Arc<Mmap>> {
+    let map = Arc::new(super::map::map(file, at_once)?);
+    let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
+    maps.retain(|map| map.strong_count() > 0);
+    maps.push(Arc::downgrade(&map));
+    Ok(map)
+}
+
+#[cfg(target_os = "linux")]
+fn watch() {
+    while let Some(mapped) = mapped_bytes() {
+        if mapped > MOST.load(Relaxed) {
+            let maps: Vec<Arc<Mmap>> = MAPS
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+                .filter_map(Weak::upgrade)
+                .collect();
+            // Pages that the system does not take back stay: that is no harm.
+            maps.iter().for_each(|map| drop(super::map::give_back(map)));
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// Bytes of files in this process's memory.
+#[cfg(target_os = "linux")]
+fn mapped_bytes() -> Option<u64> {
+    // Pages: of the whole process, in memory, and of those the ones that files hold.
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    text.split_ascii_whitespace().nth(2)?.parse::<u64>().ok().map(|pages| pages * page_bytes())
+}
+
+#[cfg(target_os = "linux")]
+fn page_bytes() -> u64 {
+    // The smallest that Linux has: where pages are larger there are fewer of them, and less is given back.
+    4096
+}
