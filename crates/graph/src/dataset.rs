@@ -39,12 +39,20 @@ pub struct DatasetParts {
 
 impl Dataset {
     /// Checks that the parts fit together.
-    pub fn new(mut parts: DatasetParts) -> Result<Dataset> {
+    pub fn new(parts: DatasetParts) -> Result<Dataset> {
+        if parts.graph.nodes() == 0 {
+            return Err(Problem::Empty("nodes").into());
+        }
+        parts.features.check(parts.graph.nodes())?;
+        Dataset::unverified(parts)
+    }
+
+    /// As [`Dataset::new`], where others look at edges and features.
+    pub(crate) fn unverified(mut parts: DatasetParts) -> Result<Dataset> {
         let nodes = parts.graph.nodes();
         if nodes == 0 {
             return Err(Problem::Empty("nodes").into());
         }
-        parts.features.check(nodes)?;
         parts.node_ids.check(nodes)?;
         check_labels(&parts.labels, nodes, parts.class_names.len())?;
         let names = parts.feature_names.len();

@@ -36,7 +36,16 @@ pub fn is_mapping_bounded() -> bool {
 
 /// Maps a file: at once, unless there is a bound.
 pub(super) fn map(file: &File) -> io::Result<Arc<Mmap>> {
-    let map = Arc::new(super::map::map(file, !is_mapping_bounded())?);
+    map_as(file, !is_mapping_bounded())
+}
+
+/// Maps a file of which most is for other processes: each page when it is read.
+pub(super) fn map_lazily(file: &File) -> io::Result<Arc<Mmap>> {
+    map_as(file, false)
+}
+
+fn map_as(file: &File, at_once: bool) -> io::Result<Arc<Mmap>> {
+    let map = Arc::new(super::map::map(file, at_once)?);
     let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
     maps.retain(|map| map.strong_count() > 0);
     maps.push(Arc::downgrade(&map));
