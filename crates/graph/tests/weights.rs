@@ -21,7 +21,12 @@ fn weighted() -> LoadOptions {
 /// All edges as (source, target, weight).
 fn edges(dataset: &Dataset) -> Vec<(u32, u32, f32)> {
     let weights = dataset.graph().weights().expect("weights");
-    dataset.graph().iter_edges().zip(weights).map(|((source, target), &weight)| (source, target, weight)).collect()
+    dataset
+        .graph()
+        .iter_edges()
+        .zip(weights)
+        .map(|((source, target), &weight)| (source, target, weight))
+        .collect()
 }
 
 fn from_csv(edges: &str, options: &LoadOptions) -> progap_graph::Result<Dataset> {
@@ -40,19 +45,26 @@ fn a_column_of_an_edge_table_holds_weights_where_they_are_asked_for() {
     let none = from_csv("source,target\na,b\n", &weighted()).unwrap_err().to_string();
     assert!(none.contains("weights column") && none.contains("source, target"), "{none}");
     assert!(from_csv(text, &other).is_err());
-    assert!(from_csv(text, &LoadOptions { weights: Some("source".into()), ..LoadOptions::default() }).is_err());
+    assert!(
+        from_csv(text, &LoadOptions { weights: Some("source".into()), ..LoadOptions::default() }).is_err()
+    );
 }
 
 #[test]
 fn what_is_no_weight_is_refused_with_row_and_column() {
-    for (cell, what) in
-        [("1.5", "1.5 is no weight"), ("-0.1", "-0.1 is no weight"), ("NaN", "NaN is no weight"), ("", "missing"), ("x", "not a number")]
-    {
+    for (cell, what) in [
+        ("1.5", "1.5 is no weight"),
+        ("-0.1", "-0.1 is no weight"),
+        ("NaN", "NaN is no weight"),
+        ("", "missing"),
+        ("x", "not a number"),
+    ] {
         let text = format!("source,target,weight\na,b,0.5\nb,c,{cell}\n");
         let error = from_csv(&text, &weighted()).unwrap_err().to_string();
         assert!(error.contains("row 3, column \"weight\"") && error.contains(what), "{error}");
         let list = format!("a b 0.5\nb c {cell}\n");
-        let error = edge_list::read_bytes(list.as_bytes(), b"a x\nb y\nc x\n", &weighted()).unwrap_err().to_string();
+        let error =
+            edge_list::read_bytes(list.as_bytes(), b"a x\nb y\nc x\n", &weighted()).unwrap_err().to_string();
         assert!(error.contains("row 2, column \"weight\""), "{error}");
     }
 }
@@ -76,8 +88,14 @@ fn weights_that_are_there_and_not_asked_for_are_reported() {
 fn edge_lists_graphml_and_json_have_weights() {
     let labels = b"a x\nb y\nc x\n";
     let list = b"# from to weight\na b 0.5\nc b 1\n";
-    assert_eq!(edges(&edge_list::read_bytes(list, labels, &weighted()).unwrap().dataset), [(0, 1, 0.5), (2, 1, 1.0)]);
-    assert_eq!(edge_list::read_bytes(list, labels, &LoadOptions::default()).unwrap().dataset.graph().weights(), None);
+    assert_eq!(
+        edges(&edge_list::read_bytes(list, labels, &weighted()).unwrap().dataset),
+        [(0, 1, 0.5), (2, 1, 1.0)]
+    );
+    assert_eq!(
+        edge_list::read_bytes(list, labels, &LoadOptions::default()).unwrap().dataset.graph().weights(),
+        None
+    );
     assert!(edge_list::read_bytes(b"a b\nc b 1\n", labels, &weighted()).is_err());
 
     let xml = r#"<graphml><key id="l" for="node" attr.name="label"/><key id="w" for="edge" attr.name="weight"/>
@@ -133,7 +151,8 @@ fn weights_survive_every_format() {
 #[test]
 fn arrays_hold_weights_beside_a_list_of_edges() {
     let ends: Vec<u8> = [0i64, 2, 1, 1].iter().flat_map(|end| end.to_le_bytes()).collect();
-    let (ends, y, x) = (array("<i8", "(2, 2)", &ends), integers(&[0, 1, 0]), floats("(3, 1)", &[0.5, 1.5, 2.5]));
+    let (ends, y, x) =
+        (array("<i8", "(2, 2)", &ends), integers(&[0, 1, 0]), floats("(3, 1)", &[0.5, 1.5, 2.5]));
     let read = |weights: &[f64], name: &str| {
         let weights = floats(&format!("({},)", weights.len()), weights);
         let arrays: [(&str, &[u8]); 4] =

@@ -36,6 +36,7 @@ mod pages;
 
 #[cfg(unix)]
 pub use map::end_with_words_if_cut_short;
+pub(crate) use pages::passed;
 pub use pages::{is_mapping_bounded, keep_mapped_below};
 
 use std::fs::File;

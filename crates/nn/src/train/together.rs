@@ -45,12 +45,14 @@ pub(super) fn gather<P: Part>(
     for (at, bytes) in shared.together.all_gather(bytes).map_err(Error::Peer)?.iter().enumerate() {
         let damaged = || Error::Peer(format!("process {at} sent sums that do not fit"));
         let mut from = &bytes[..];
-        let (first, count) = (take_u64(&mut from).ok_or_else(damaged)?, take_u64(&mut from).ok_or_else(damaged)?);
+        let (first, count) =
+            (take_u64(&mut from).ok_or_else(damaged)?, take_u64(&mut from).ok_or_else(damaged)?);
         let (first, count) = (first as usize, count as usize);
         if (first, count) == (own.start, own.len()) {
             continue;
         }
-        let theirs = first.checked_add(count).and_then(|end| parts.get_mut(first..end)).ok_or_else(damaged)?;
+        let theirs =
+            first.checked_add(count).and_then(|end| parts.get_mut(first..end)).ok_or_else(damaged)?;
         theirs.iter_mut().try_for_each(|part| part.read(&mut from)).ok_or_else(damaged)?;
         known += count;
     }

@@ -204,7 +204,8 @@ mod tests {
 
     /// What processes with these borders make of the values.
     fn in_parts(values: &[i64], cuts: &[usize]) -> Result<Vec<f32>, Wrong> {
-        let (gaussian, scale) = (RoundedGaussian::new(300.0).unwrap(), Quantiser::<i16>::new(100).unwrap().scale());
+        let (gaussian, scale) =
+            (RoundedGaussian::new(300.0).unwrap(), Quantiser::<i16>::new(100).unwrap().scale());
         let parts = cuts.len() - 1;
         let (board, barrier) = (Mutex::new(vec![vec![]; parts]), Barrier::new(parts));
         let (board, barrier, gaussian) = (&board, &barrier, &gaussian);
@@ -235,7 +236,8 @@ mod tests {
     fn noise_does_not_depend_on_where_values_lie() {
         let count = 5 * BLOCK + 77;
         let values: Vec<i64> = (0..count as i64).map(|i| i * i % 10_007 - 5_000).collect();
-        let (gaussian, scale) = (RoundedGaussian::new(300.0).unwrap(), Quantiser::<i16>::new(100).unwrap().scale());
+        let (gaussian, scale) =
+            (RoundedGaussian::new(300.0).unwrap(), Quantiser::<i16>::new(100).unwrap().scale());
         let query = Randomness::from_key(key()).query("sums").unwrap();
         let alone = gaussian.release_owned(values.clone(), scale, query, 2).into_parts().0;
         let cuts: [&[usize]; 7] = [

@@ -328,7 +328,7 @@ fn a_failure_to_take_sums_ends_the_query() {
     let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
     let mut vault = Vault::new(data(), &settings, Randomness::from_seed(3)).expect("a vault");
     let make = |nodes: Range<usize>| Ok(vec![0.1; 3 * nodes.len()]);
-    let message = Message::Made { maker: Maker(&make), width: 3 };
+    let message = Message::Made { maker: Maker(&make), width: 3, back: false };
     let mut full = |_: &mut [f32]| Err(Error::Unsuitable("the disk is full".into()));
     let failed = vault.aggregate_streamed("first", message, &vec![], &plan, &mut full);
     assert!(failed.expect_err("a full disk").to_string().contains("full"));

@@ -2,8 +2,8 @@
 
 use progap_nn::Inputs;
 
-use super::features::Features;
 use super::Roles;
+use super::features::Features;
 use crate::Result;
 use crate::assessment::{Assessment, Metric};
 use crate::rows::Rows;
