@@ -379,7 +379,11 @@ impl Features {
 fn first(count: usize, bad: impl Fn(usize) -> bool + Sync) -> Option<usize> {
     const PER_TASK: usize = 1 << 15;
     let task = |task: usize| task * PER_TASK..count.min((task + 1) * PER_TASK);
-    (0..count.div_ceil(PER_TASK)).into_par_iter().find_map_first(|at| task(at).find(|&at| bad(at)))
+    (0..count.div_ceil(PER_TASK)).into_par_iter().find_map_first(|at| {
+        let found = task(at).find(|&at| bad(at));
+        crate::store::passed(PER_TASK * size_of::<f32>());
+        found
+    })
 }
 
 /// Equal when every value is equal, in whichever form it is stored.
