@@ -7,9 +7,10 @@
 ('edge-undirected', True)
 >>> classes = model.predict()                                  # of every node, without further cost
 
-``Graph``, ``load`` and ``from_...`` bring data in. ``ProGAP`` trains on it, with every method and level of the command. ``Release`` opens
-what was saved, verifies it and predicts. ``accounting`` is the accountant alone. ``Ledger`` keeps the budget of data over many runs; ``audit`` attacks a guarantee, ``report`` makes a page
-of a release, and ``experiment`` compares.
+``Graph``, ``load`` and ``from_...`` bring data in. ``ProGAP`` trains on it, with every method and level of the command.
+``Release`` opens what was saved, verifies it and predicts. ``accounting`` is the accountant alone. ``Ledger`` keeps the
+budget of data over many runs; ``audit`` attacks a guarantee, ``report`` makes a page of a release, and ``experiment``
+compares.
 """
 
 from . import accounting
