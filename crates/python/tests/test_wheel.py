@@ -35,7 +35,7 @@ def dist(tmp_path_factory) -> Path:
         return Path(PUBLISHED)
     folder = tmp_path_factory.mktemp("dist")
     for what in (["build", "--profile", "dev"], ["sdist"]):
-        subprocess.run([sys.executable, "-m", "maturin", *what, "--quiet", "--out", str(folder)], cwd=HERE, check=True)
+        subprocess.run([sys.executable, "-m", "maturin", *what, "--out", str(folder)], cwd=HERE, check=True)
     return folder
 
 
