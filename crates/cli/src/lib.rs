@@ -5,7 +5,10 @@
 mod columns;
 mod command;
 mod flags;
+mod launch;
 mod machine;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod output;
 mod plot;
 mod report;
@@ -100,7 +103,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         _ => {}
     }
     let outcome = match arguments.command {
-        Command::Train(train) => train.run(),
+        Command::Train(train) => train_on_ranks(*train),
         Command::Predict(predict) => predict.run(),
         Command::Verify(verify) => verify.run(),
         Command::Audit(audit) => audit.run(),
@@ -126,6 +129,31 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             print_error(&format!("error: {}{flags}", flags::in_flags(&explained(error.as_ref()))));
             1
         }
+    }
+}
+
+/// Trains, alone or as one of several ranks.
+#[cfg(feature = "mpi")]
+fn train_on_ranks(train: command::train::Train) -> command::Outcome {
+    match launch::ranks() {
+        None => train.run(),
+        Some(_) => mpi::run(|ranks| match ranks {
+            None => train.run(),
+            Some(ranks) => train.run_on(ranks),
+        }),
+    }
+}
+
+/// Trains alone. Several processes that were started as ranks would each train the whole, and each charge a budget.
+#[cfg(not(feature = "mpi"))]
+fn train_on_ranks(train: command::train::Train) -> command::Outcome {
+    match launch::ranks() {
+        Some(ranks) if ranks > 1 => Err(format!(
+            "this is one of {ranks} ranks, and this build of progap trains on one machine: build it with `cargo build --release \
+             --features mpi`"
+        )
+        .into()),
+        _ => train.run(),
     }
 }
 

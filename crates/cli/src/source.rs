@@ -146,6 +146,47 @@ impl DataSource {
         Ok(Described { dataset: dataset.or_random_split(self.ratios(), self.seed())?, columns })
     }
 
+    /// The file of which each of several ranks reads its part.
+    ///
+    /// # Errors
+    /// Anything but a `.progap` file that is used as it is.
+    #[cfg(feature = "mpi")]
+    pub fn part_file(&self) -> std::result::Result<PathBuf, Box<dyn std::error::Error>> {
+        let transforms = Transforms::only_split(self.transforms.resplit);
+        let plain = DataSource {
+            dataset: self.dataset.clone(),
+            folder: self.folder.clone(),
+            seed: self.seed,
+            split_seed: self.split_seed,
+            ratios: self.ratios,
+            transforms,
+            ..DataSource::default()
+        };
+        let path = Path::new(&self.dataset);
+        let ours = path.extension().is_some_and(|ending| ending == progap_graph::store::EXTENSION);
+        if !ours || serde_json::to_value(self)? != serde_json::to_value(&plain)? {
+            return Err(format!(
+                "several ranks read their parts of a .progap file on a disk that all of them see, as it is: make one with `progap data \
+                 convert {} FILE.progap`, with all that is to be changed",
+                self.dataset
+            )
+            .into());
+        }
+        Ok(path.to_path_buf())
+    }
+
+    /// A data set that was read, with the split that is asked for.
+    #[cfg(feature = "mpi")]
+    pub fn split_of(&self, dataset: Dataset) -> Result<Dataset> {
+        if self.transforms.resplit {
+            return dataset.with_random_split(self.ratios(), self.seed());
+        }
+        if self.ratios.is_some() && dataset.split().is_some() {
+            return Err(unused_ratios("the data set comes with a split of its own"));
+        }
+        dataset.or_random_split(self.ratios(), self.seed())
+    }
+
     /// A data set by name or path, nothing else said about it.
     pub fn of(dataset: &str) -> DataSource {
         DataSource { dataset: dataset.into(), ..DataSource::default() }

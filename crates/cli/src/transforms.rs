@@ -55,6 +55,12 @@ impl Direction {
 }
 
 impl Transforms {
+    /// Nothing changed but, if so, the split.
+    #[cfg(feature = "mpi")]
+    pub fn only_split(resplit: bool) -> Transforms {
+        Transforms { resplit, ..Transforms::default() }
+    }
+
     /// The same, with the last name alone of an absolute path: nobody else needs to know the owner's folders.
     #[must_use]
     pub fn published(&self, name: impl Fn(&Path) -> PathBuf) -> Transforms {

@@ -114,15 +114,29 @@ where
     M: Copy + Send + Sync,
     S: Sum<M>,
 {
+    wide_sum_along(Edges::of(graph), width, messages, sums)
+}
+
+/// As [`wide_sum`], along edges whose senders are others than their receivers.
+pub(crate) fn wide_sum_along<M, S>(
+    edges: Edges<'_>,
+    width: usize,
+    messages: &[M],
+    sums: &mut [S],
+) -> Result<()>
+where
+    M: Copy + Send + Sync,
+    S: Sum<M>,
+{
     if width <= MAX_WIDTH {
-        return sum(graph, width, messages, None, sums);
+        return sum_along(edges, Messages { width, values: messages, weights: None }, sums);
     }
     for first in (0..width).step_by(MAX_WIDTH) {
         let columns = first..width.min(first + MAX_WIDTH);
         let panel: Vec<M> =
             messages.chunks_exact(width).flat_map(|row| &row[columns.clone()]).copied().collect();
-        let mut part = vec![S::default(); panel.len()];
-        sum(graph, columns.len(), &panel, None, &mut part)?;
+        let mut part = vec![S::default(); edges.receivers() * columns.len()];
+        sum_along(edges, Messages { width: columns.len(), values: &panel, weights: None }, &mut part)?;
         for (sums, part) in sums.chunks_exact_mut(width).zip(part.chunks_exact(columns.len())) {
             sums[columns.clone()].copy_from_slice(part);
         }
@@ -157,7 +171,31 @@ where
     S: Sum<M>,
 {
     check_length("list of sums", sums.len(), graph.nodes() * width)?;
-    sum_rows(graph, 0..graph.nodes(), Messages { width, values: messages, weights }, sums)
+    sum_along(Edges::of(graph), Messages { width, values: messages, weights }, sums)
+}
+
+/// Edges by receiver, from senders of which each has a row of messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Edges<'a> {
+    pub offsets: &'a [u64],
+    pub senders: &'a [u32],
+    /// The number of those that send.
+    pub messages: usize,
+}
+
+impl<'a> Edges<'a> {
+    fn of(graph: &'a Graph) -> Self {
+        Edges { offsets: graph.offsets(), senders: graph.senders(), messages: graph.nodes() }
+    }
+
+    fn receivers(&self) -> usize {
+        self.offsets.len() - 1
+    }
+}
+
+/// The largest number of edges in one row.
+pub(crate) fn longest_row(offsets: &[u64]) -> usize {
+    offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
 }
 
 /// What every node sends: `width` values (1 to [`MAX_WIDTH`]) each, row after row.
@@ -193,30 +231,38 @@ where
     M: Copy + Sync,
     S: Sum<M>,
 {
-    let (nodes, Messages { width, values: messages, weights }) = (graph.nodes(), messages);
+    if receivers.start > receivers.end || receivers.end > graph.nodes() {
+        let (index, limit) = (receivers.end.to_string(), graph.nodes() as u64);
+        return Err(Problem::IndexOutOfRange { index, limit }.into());
+    }
+    let offsets = &graph.offsets()[receivers.start..=receivers.end];
+    sum_along(Edges { offsets, ..Edges::of(graph) }, messages, sums)
+}
+
+fn sum_along<M, S>(edges: Edges<'_>, messages: Messages<'_, M, S>, sums: &mut [S]) -> Result<()>
+where
+    M: Copy + Sync,
+    S: Sum<M>,
+{
+    let Messages { width, values: messages, weights } = messages;
     if !(1..=MAX_WIDTH).contains(&width) {
         let message = format!("messages of width {width} are not supported: the width is 1 to {MAX_WIDTH}");
         return Err(Problem::Invalid(message).into());
     }
-    if receivers.start > receivers.end || receivers.end > nodes {
-        let (index, limit) = (receivers.end.to_string(), nodes as u64);
-        return Err(Problem::IndexOutOfRange { index, limit }.into());
-    }
-    check_length("list of messages", messages.len(), nodes * width)?;
-    check_length("list of sums", sums.len(), receivers.len() * width)?;
+    check_length("list of messages", messages.len(), edges.messages * width)?;
+    check_length("list of sums", sums.len(), edges.receivers() * width)?;
     if let Some(weights) = weights {
-        check_length("list of weights", weights.len(), nodes)?;
+        check_length("list of weights", weights.len(), edges.messages)?;
     }
-    let offsets = &graph.offsets()[receivers.start..=receivers.end];
-    let terms = offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize;
+    let terms = longest_row(edges.offsets);
     if !S::holds(terms, weights) {
         let message = format!("a sum of {terms} messages could overflow its integer type");
         return Err(Problem::TooLarge(message).into());
     }
     let arch = pulp::Arch::new();
-    let blocks = row_blocks(offsets, RowWidth::Fixed(width), sums, BLOCKS);
+    let blocks = row_blocks(edges.offsets, RowWidth::Fixed(width), sums, BLOCKS);
     blocks.into_par_iter().for_each(|(block, sums)| {
-        let rows = RowBlock { offsets: &offsets[block.start..=block.end], senders: graph.senders() };
+        let rows = RowBlock { offsets: &edges.offsets[block.start..=block.end], senders: edges.senders };
         match weights {
             None => arch.dispatch(SumRows { rows, width, messages, weigh: |_, value: S| value, sums }),
             Some(weights) => {

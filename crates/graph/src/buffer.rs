@@ -28,6 +28,19 @@ impl<T: Pod> Buffer<T> {
         Some(Buffer(Storage::Mapped { map, bytes }))
     }
 
+    /// Some of the values: in place where they lie in a mapped file, else copied.
+    #[must_use]
+    pub fn part(&self, values: Range<usize>) -> Self {
+        match &self.0 {
+            Storage::Mapped { map, bytes } if values.start <= values.end && values.end <= self.len() => {
+                let bytes =
+                    bytes.start + values.start * size_of::<T>()..bytes.start + values.end * size_of::<T>();
+                Buffer(Storage::Mapped { map: map.clone(), bytes })
+            }
+            _ => self[values].to_vec().into(),
+        }
+    }
+
     /// Whether the values lie in a mapped file.
     pub fn is_mapped(&self) -> bool {
         matches!(self.0, Storage::Mapped { .. })

@@ -312,23 +312,29 @@ impl Features {
         dense
     }
 
+    /// Checks that there are as many values as so many rows have, and looks at none.
+    pub(crate) fn check_lengths(&self, rows: usize) -> Result<()> {
+        let (columns, found) = match self {
+            Features::Dense { columns, values } => (columns, values.len()),
+            Features::Half { columns, values } => (columns, values.len()),
+            Features::Sparse { offsets, indices, values, .. } => {
+                return check_lengths(rows, offsets, indices, values.as_deref());
+            }
+        };
+        let expected = (rows as u64).saturating_mul(*columns as u64);
+        if found as u64 == expected {
+            return Ok(());
+        }
+        let what = format!("feature matrix of {rows} rows and {columns} columns");
+        Err(Problem::Length { what, found: found as u64, expected }.into())
+    }
+
     /// Whether the matrix has so many rows and only finite values.
     pub(crate) fn check(&self, rows: usize) -> Result<()> {
-        let dense = |columns: &usize, found: usize| {
-            let expected = (rows as u64).saturating_mul(*columns as u64);
-            if found as u64 != expected {
-                let what = format!("feature matrix of {rows} rows and {columns} columns");
-                return Err(Problem::Length { what, found: found as u64, expected });
-            }
-            Ok(())
-        };
+        self.check_lengths(rows)?;
         let values = match self {
-            Features::Dense { columns, values } => {
-                dense(columns, values.len())?;
-                Some(values)
-            }
+            Features::Dense { values, .. } => Some(values),
             Features::Half { columns, values } => {
-                dense(columns, values.len())?;
                 return match first(values.len(), |at| !values[at].is_finite()) {
                     None => Ok(()),
                     Some(at) => {
@@ -338,7 +344,6 @@ impl Features {
                 };
             }
             Features::Sparse { columns, offsets, indices, values } => {
-                check_lengths(rows, offsets, indices, values.as_deref())?;
                 if let Some(at) = first(indices.len(), |at| indices[at] as usize >= *columns) {
                     let problem =
                         Problem::IndexOutOfRange { index: indices[at].to_string(), limit: *columns as u64 };
@@ -374,7 +379,11 @@ impl Features {
 fn first(count: usize, bad: impl Fn(usize) -> bool + Sync) -> Option<usize> {
     const PER_TASK: usize = 1 << 15;
     let task = |task: usize| task * PER_TASK..count.min((task + 1) * PER_TASK);
-    (0..count.div_ceil(PER_TASK)).into_par_iter().find_map_first(|at| task(at).find(|&at| bad(at)))
+    (0..count.div_ceil(PER_TASK)).into_par_iter().find_map_first(|at| {
+        let found = task(at).find(|&at| bad(at));
+        crate::store::passed(PER_TASK * size_of::<f32>());
+        found
+    })
 }
 
 /// Equal when every value is equal, in whichever form it is stored.

@@ -97,6 +97,11 @@ impl Graph {
         graph
     }
 
+    /// A graph whose offsets are right, and whose senders somebody else checks.
+    pub(crate) fn from_unverified_rows(offsets: Buffer<u64>, senders: Buffer<u32>) -> Self {
+        Graph::unchecked(offsets, senders)
+    }
+
     fn unchecked(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Self {
         Graph { offsets: offsets.into(), senders: senders.into(), weights: None, counted: Counted::default() }
     }
@@ -123,7 +128,7 @@ impl Graph {
 
     /// The largest number of edges into one node.
     pub fn max_in_degree(&self) -> usize {
-        self.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
+        crate::aggregate::longest_row(&self.offsets)
     }
 
     /// For each node the number of edges out of it.
@@ -217,6 +222,12 @@ impl Graph {
         once(&self.counted.symmetric, || crate::symmetry::is_symmetric(self))
     }
 
+    /// Takes over what a pass over all edges found.
+    pub(crate) fn know_counts(&self, symmetric: bool, distinct: usize) {
+        let _ = self.counted.symmetric.set(symmetric);
+        let _ = self.counted.distinct.set(distinct);
+    }
+
     /// How many edges are left once repeated ones are merged and loops are left out.
     pub fn distinct_edges(&self) -> usize {
         let distinct = |i: usize| {
@@ -275,6 +286,7 @@ impl Graph {
         let first = self.offsets[rows.start] as usize;
         let senders = &self.senders[first..self.offsets[rows.end] as usize];
         let Scanned { largest, falls: all } = pulp::Arch::new().dispatch(Scan(senders));
+        crate::store::passed(size_of_val(senders));
         if largest as usize >= nodes && !senders.is_empty() {
             let at = senders.iter().position(|&j| j as usize >= nodes).unwrap_or(0);
             let place = Place::Element { key: "senders".into(), index: (first + at) as u64 };

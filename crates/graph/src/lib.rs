@@ -12,6 +12,7 @@ mod graph;
 mod graph_builder;
 mod ids;
 pub mod named;
+pub mod part;
 pub mod prepare;
 pub mod read;
 mod room;

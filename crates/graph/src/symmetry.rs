@@ -8,9 +8,9 @@ use crate::Graph;
 use crate::graph::split_rows;
 
 /// 2^61 - 1, a prime.
-const PRIME: u64 = (1 << 61) - 1;
+pub(crate) const PRIME: u64 = (1 << 61) - 1;
 /// Pairs of nodes below this many are numbers below the prime.
-const NODE_BITS: u32 = 30;
+pub(crate) const NODE_BITS: u32 = 30;
 
 /// Whether every edge has an edge back; repeated edges count once, and loops not at all.
 ///
@@ -33,7 +33,7 @@ pub(crate) fn is_symmetric(graph: &Graph) -> bool {
 }
 
 /// The values of both polynomials at both points, as far as the roots come from these rows.
-fn values(graph: &Graph, rows: std::ops::Range<usize>, points: [u64; 2]) -> [[u64; 2]; 2] {
+pub(crate) fn values(graph: &Graph, rows: std::ops::Range<usize>, points: [u64; 2]) -> [[u64; 2]; 2] {
     let mut values = [[1; 2]; 2];
     for receiver in rows {
         let mut before = None;
@@ -54,7 +54,7 @@ fn values(graph: &Graph, rows: std::ops::Range<usize>, points: [u64; 2]) -> [[u6
 
 /// The product modulo the prime, of numbers below 2^62.
 #[inline]
-fn product(a: u64, b: u64) -> u64 {
+pub(crate) fn product(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     let folded = (product as u64 & PRIME) + (product >> 61) as u64;
     // At most 2^61 - 1 + 2^62: fold again.

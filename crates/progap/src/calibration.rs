@@ -11,6 +11,7 @@ use progap_nn::best_temperature;
 
 use crate::Result;
 use crate::predictor::Predictor;
+use crate::ranks::HeldPart;
 use crate::rows::Rows;
 use crate::settings::{Calibration, Level, Settings};
 
@@ -24,22 +25,32 @@ const LEAST_NODES: usize = 30;
 /// # Proof definition
 /// A function of the released model, of noisy aggregates that left the vault before, and of features, labels and the split, which
 /// are public at the levels that have it: post-processing. At node level labels are private, and nothing is calibrated.
+///
+/// Where nodes lie in several ranks, the predictor has the aggregates of this one's.
 pub(crate) fn temperature(
     predictor: &Predictor,
     dataset: &Dataset,
     settings: &Settings,
+    part: Option<&HeldPart>,
 ) -> Result<Option<f32>> {
     if settings.level == Level::Node || settings.calibration == Calibration::Off {
         return Ok(None);
     }
-    let rows = Rows::of_nodes(dataset)?;
+    let rows = match part {
+        None => Rows::of_nodes(dataset)?,
+        Some(part) => Rows::part_of(dataset, part.own())?,
+    };
     let nodes = rows.nodes(Part::Val);
-    if nodes.len() < LEAST_NODES {
+    if part.map_or(nodes.len(), |part| part.count(Part::Val)) < LEAST_NODES {
         return Ok(None);
     }
     let mut logits = predictor.probabilities(&rows, &nodes)?;
     logits.iter_mut().for_each(|p| *p = p.max(f32::MIN_POSITIVE).ln());
     let labels: Vec<u32> = nodes.iter().map(|&node| rows.labels()[node as usize]).collect();
+    let (logits, labels) = match part {
+        None => (logits, labels),
+        Some(part) => (part.gather(&logits)?, part.gather(&labels)?),
+    };
     Ok(Some(best_temperature(&logits, &labels, rows.classes()).0))
 }
 

@@ -48,6 +48,9 @@ pub enum Error {
     /// The ledger refused or failed.
     #[error(transparent)]
     Ledger(#[from] crate::ledger::Error),
+    /// Another rank is gone or does not fit, or something runs on one machine only.
+    #[error("{0}")]
+    Rank(String),
     /// A file of a run or release.
     #[error("{}: {problem}", file.display())]
     File {

@@ -21,6 +21,7 @@ pub mod plan;
 mod predictor;
 mod propagate;
 pub mod query;
+pub mod ranks;
 pub mod release;
 mod rows;
 pub mod run;

@@ -24,7 +24,7 @@ pub fn keep_memory_below(bytes: u64) {
 }
 
 /// What a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.
-const ALWAYS: f64 = 160e6;
+const ALWAYS: f64 = 96e6;
 /// The least that is left to pages of mapped files.
 const LEAST_PAGES: f64 = 64e6;
 

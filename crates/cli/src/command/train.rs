@@ -1,6 +1,8 @@
 //! `progap train`: from a data set to a release.
 
 mod choices;
+#[cfg(feature = "mpi")]
+mod ranked;
 mod summary;
 
 use std::ops::ControlFlow;

@@ -33,10 +33,13 @@ mod layout;
 #[allow(unsafe_code)]
 mod map;
 mod pages;
+mod part;
 
 #[cfg(unix)]
 pub use map::end_with_words_if_cut_short;
+pub(crate) use pages::passed;
 pub use pages::{is_mapping_bounded, keep_mapped_below};
+pub use part::{PartFile, PieceSum};
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -205,8 +208,7 @@ fn bytes<T: bytemuck::NoUninit>(values: &[T]) -> &[u8] {
 
 fn dataset(source: FileBytes) -> Result<Dataset> {
     let sections = Sections::parse(source)?;
-    let meta: Meta = serde_json::from_slice(sections.bytes("meta")?)
-        .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))?;
+    let meta = meta(&sections)?;
     let graph = Graph::from_rows(sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?)?;
     let graph = match sections.optional::<f32>("weights")? {
         Some(_) if sections.version < layout::WEIGHTED => {
@@ -223,7 +225,27 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
         return Err(problem.at(Place::Key("labels".into())));
     }
     let columns = meta.feature_columns;
-    let features = match (sections.optional("x_dense")?, sections.optional::<f16>(HALF_ROWS)?) {
+    let features = features(&sections, columns)?;
+    Dataset::new(DatasetParts {
+        name: meta.name,
+        graph,
+        features,
+        labels,
+        class_names: meta.class_names,
+        feature_names: meta.feature_names,
+        numbers: meta.numbers,
+        split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
+        node_ids: node_ids(&sections)?,
+    })
+}
+
+fn meta(sections: &Sections) -> Result<Meta> {
+    serde_json::from_slice(sections.bytes("meta")?)
+        .map_err(|e| Problem::Corrupt(e.to_string()).at(Place::Key("meta".into())))
+}
+
+fn features(sections: &Sections, columns: usize) -> Result<Features> {
+    Ok(match (sections.optional("x_dense")?, sections.optional::<f16>(HALF_ROWS)?) {
         (Some(values), _) => Features::Dense { columns, values },
         (None, Some(_)) if sections.version < layout::HALF => {
             let problem = Problem::Corrupt("files of its version have no features in half precision".into());
@@ -236,22 +258,14 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
             indices: sections.required("x_columns")?,
             values: sections.optional("x_values")?,
         },
-    };
-    let node_ids = match (sections.optional::<i64>("ids")?, sections.optional::<u8>("id_bytes")?) {
+    })
+}
+
+fn node_ids(sections: &Sections) -> Result<NodeIds> {
+    Ok(match (sections.optional::<i64>("ids")?, sections.optional::<u8>("id_bytes")?) {
         (Some(ids), _) => NodeIds::Integers(ids),
         (None, Some(bytes)) => NodeIds::Text { bytes, offsets: sections.required("id_offsets")? },
         (None, None) => NodeIds::Position,
-    };
-    Dataset::new(DatasetParts {
-        name: meta.name,
-        graph,
-        features,
-        labels,
-        class_names: meta.class_names,
-        feature_names: meta.feature_names,
-        numbers: meta.numbers,
-        split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
-        node_ids,
     })
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A mapped file is read where it lies in the page cache, and every page that was read counts as memory of the process until it is given back.
 //! Where a process keeps to a bound, a thread looks how many there are, some hundred times a second, and gives all of them back when they are
-//! too many: what is read again comes from the page cache, or from the disk where the file is larger than that. Whoever reads need not know.
+//! too many: what is read again comes from the page cache, or from the disk where the file is larger than that. Whoever reads need not know,
+//! but for the passes over a whole file that go as fast as memory does: they say how far they are.
 
 use std::fs::File;
 use std::io;
@@ -36,25 +37,48 @@ pub fn is_mapping_bounded() -> bool {
 
 /// Maps a file: at once, unless there is a bound.
 pub(super) fn map(file: &File) -> io::Result<Arc<Mmap>> {
-    let map = Arc::new(super::map::map(file, !is_mapping_bounded())?);
+    map_as(file, !is_mapping_bounded())
+}
+
+/// Maps a file of which most is for other processes: each page when it is read.
+pub(super) fn map_lazily(file: &File) -> io::Result<Arc<Mmap>> {
+    map_as(file, false)
+}
+
+fn map_as(file: &File, at_once: bool) -> io::Result<Arc<Mmap>> {
+    let map = Arc::new(super::map::map(file, at_once)?);
     let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
     maps.retain(|map| map.strong_count() > 0);
     maps.push(Arc::downgrade(&map));
     Ok(map)
 }
 
+/// Says that so many bytes were just read in a pass that goes as fast as memory does: too fast for a thread that looks now and then.
+pub(crate) fn passed(bytes: usize) {
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+    let most = MOST.load(Relaxed);
+    if most > 0 && PASSED.fetch_add(bytes as u64, Relaxed) + bytes as u64 > most / 2 {
+        PASSED.store(0, Relaxed);
+        give_back();
+    }
+}
+
+/// Gives back the pages of all files.
+fn give_back() {
+    #[cfg(target_os = "linux")]
+    {
+        let maps: Vec<Arc<Mmap>> =
+            MAPS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        // Pages that the system does not take back stay: that is no harm.
+        maps.iter().for_each(|map| drop(super::map::give_back(map)));
+    }
+}
+
 #[cfg(target_os = "linux")]
 fn watch() {
     while let Some(mapped) = mapped_bytes() {
         if mapped > MOST.load(Relaxed) {
-            let maps: Vec<Arc<Mmap>> = MAPS
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .iter()
-                .filter_map(Weak::upgrade)
-                .collect();
-            // Pages that the system does not take back stay: that is no harm.
-            maps.iter().for_each(|map| drop(super::map::give_back(map)));
+            give_back();
         }
         std::thread::sleep(INTERVAL);
     }

@@ -30,6 +30,10 @@ impl Recipe for Gap {
         &ENTRY
     }
 
+    fn trains_on_ranks(&self) -> bool {
+        true
+    }
+
     fn defaults(&self, level: Level) -> Settings {
         Settings { method: Method::Gap, ..Settings::plain(level) }
     }

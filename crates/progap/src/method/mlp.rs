@@ -25,6 +25,10 @@ impl Recipe for Mlp {
         &ENTRY
     }
 
+    fn trains_on_ranks(&self) -> bool {
+        true
+    }
+
     fn defaults(&self, level: Level) -> Settings {
         Settings { method: Method::Mlp, depth: 0, layers: 2, ..Settings::plain(level) }
     }

@@ -116,7 +116,8 @@ impl Fitted {
 
     /// The same with probabilities that can be believed, where the settings ask for it.
     pub fn calibrated(mut self, dataset: &Dataset, settings: &Settings) -> Result<Self> {
-        self.predictor.temperature = calibration::temperature(&self.predictor, dataset, settings)?;
+        self.predictor.temperature =
+            calibration::temperature(&self.predictor, dataset, settings, self.vault.part())?;
         Ok(self)
     }
 }

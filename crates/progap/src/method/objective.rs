@@ -1,14 +1,17 @@
 //! What a stage trains for: how an epoch is made of the data, and how a model is evaluated.
 
 use progap_graph::Part;
-use progap_nn::{Batch, Optimiser, Packed, accuracy, apply, epoch, probabilities};
+use progap_nn::{
+    Batch, EpochStats, Network, Optimiser, Packed, Shared, accuracy, apply, chunk_rows, epoch, probabilities,
+};
 use progap_privacy::noise::GradientGrid;
 
 use crate::assessment::{Assessment, Metric};
 use crate::model::Model;
 use crate::plan::Plan;
+use crate::ranks::{Cut, HeldPart, Travelled, packed_order};
 use crate::settings::{Level, Settings};
-use crate::vault::{Aggregates, Vault};
+use crate::vault::{Aggregates, Rows, Vault};
 use crate::{Error, Result, memory};
 
 /// The objective of a stage: how an epoch is made of the data, and how a model is evaluated.
@@ -41,6 +44,10 @@ pub(super) fn val_score(
     let nodes = rows.nodes(Part::Val);
     let probabilities = objective.probabilities(vault, model, &nodes)?;
     let truth: Vec<u32> = nodes.iter().map(|&node| rows.labels()[node as usize]).collect();
+    let (truth, probabilities) = match vault.part() {
+        None => (truth, probabilities),
+        Some(part) => (part.gather(&truth)?, part.gather(&probabilities)?),
+    };
     let scores = Assessment::of_probabilities(&truth, &probabilities, rows.classes()).scores();
     Ok(scores.map(|scores| scores.get(metric)).filter(|score| score.is_finite()))
 }
@@ -91,6 +98,8 @@ pub(crate) struct RowObjective<'a> {
     class_weights: Option<Vec<f32>>,
     /// Made for the first epoch, where rows are public.
     copies: Option<Copies>,
+    /// Where rows lie in several ranks: those that this one works on, brought together for the first epoch unless they are its own.
+    travelled: Option<Travelled>,
 }
 
 /// The rows that every epoch reads, unless they are too many.
@@ -102,7 +111,49 @@ struct Copies {
 impl<'a> RowObjective<'a> {
     pub fn new(vault: &Vault, aggregates: &'a Aggregates) -> Self {
         let train = vault.public_rows().map(|rows| rows.nodes(Part::Train)).unwrap_or_default();
-        RowObjective { aggregates, train, class_weights: vault.class_weights(), copies: None }
+        let class_weights = vault.class_weights();
+        RowObjective { aggregates, train, class_weights, copies: None, travelled: None }
+    }
+}
+
+impl RowObjective<'_> {
+    /// An epoch over the training rows of all ranks.
+    fn shared_epoch(
+        &mut self,
+        (part, rows): (&HeldPart, &Rows),
+        network: &mut Network,
+        optimiser: &mut Optimiser,
+        seed: u64,
+    ) -> Result<EpochStats> {
+        let inputs = rows.inputs(self.aggregates)?;
+        let widths: usize = self.aggregates.iter().map(|aggregate| aggregate.width).sum();
+        let class_weights = self.class_weights.as_ref();
+        let weights = |labels: &[u32]| class_weights.map(|weights| row_weights(labels, weights));
+        if !part.are_few(&rows.features, widths) {
+            // Borders between ranks stand where chunks begin.
+            let own = part.own();
+            let first = part.train.partition_point(|&node| (node as usize) < own.start);
+            let shared = Shared {
+                together: &part.ranks,
+                rows: part.train.len(),
+                first,
+                numbered_from: own.start as u32,
+            };
+            let weights = weights(rows.labels());
+            let batch = Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?.shared(shared)?;
+            let batch = weights.as_ref().map_or(Ok(batch), |weights| batch.weighted(weights))?;
+            return Ok(epoch(network, optimiser, batch, seed)?);
+        }
+        if self.travelled.is_none() {
+            let order = packed_order(part, rows)?;
+            let cut = Cut::even(order.len(), chunk_rows(order.len()), part.ranks.size());
+            self.travelled = Some(Travelled::new(part, &inputs, rows.labels(), &order, &cut)?);
+        }
+        let travelled = self.travelled.as_ref().ok_or(Error::Contradiction("rows were brought together"))?;
+        let (inputs, weights) = (travelled.inputs()?, weights(travelled.labels()));
+        let batch = travelled.batch(part, &inputs, rows.classes())?;
+        let batch = weights.as_ref().map_or(Ok(batch), |weights| batch.weighted(weights))?;
+        Ok(epoch(network, optimiser, batch, seed)?)
     }
 }
 
@@ -124,6 +175,11 @@ impl Objective for RowObjective<'_> {
         if settings.level != Level::Node {
             let rows =
                 context.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+            let seed = context.seed ^ (stage as u64) << 32 ^ done as u64;
+            if let Some(part) = context.vault.part() {
+                let stats = self.shared_epoch((part, rows), network, optimiser, seed)?;
+                return Ok((Some(stats.loss), Some(stats.accuracy)));
+            }
             if self.copies.is_none() {
                 let inputs = rows.inputs(self.aggregates)?;
                 let copy = |nodes: &[u32]| match memory::bound() {
@@ -149,7 +205,7 @@ impl Objective for RowObjective<'_> {
                 Some(weights) => batch.weighted(weights)?,
                 None => batch,
             };
-            let stats = epoch(network, optimiser, batch, context.seed ^ (stage as u64) << 32 ^ done as u64)?;
+            let stats = epoch(network, optimiser, batch, seed)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
         let grid = context.take_grid(|vault, parameters| vault.gradient_grid(parameters, plan))?;
@@ -167,7 +223,8 @@ impl Objective for RowObjective<'_> {
         match self.copies.as_ref().and_then(|copies| copies.validation.as_ref()) {
             Some(packed) if part == Part::Val => {
                 let inputs = packed.inputs()?;
-                Ok(accuracy(network, packed.batch(&inputs, network.architecture().classes)?)?)
+                let batch = packed.batch(&inputs, network.architecture().classes)?;
+                Ok(accuracy(network, vault.evaluated(batch, part)?)?)
             }
             _ => vault.unprotected_accuracy(network, self.aggregates, part),
         }

@@ -36,6 +36,10 @@ impl Recipe for ProGap {
         &ENTRY
     }
 
+    fn trains_on_ranks(&self) -> bool {
+        true
+    }
+
     /// The same for every graph (docs/method.md): label messages; one aggregation at node level, where gradients cost budget
     /// too and need it less than the aggregate does.
     fn defaults(&self, level: Level) -> Settings {

@@ -55,6 +55,11 @@ pub(crate) trait Recipe: Sync {
         Ok(())
     }
 
+    /// Whether it trains on several ranks: it asks the vault for aggregates and gradients, and for nothing else.
+    fn trains_on_ranks(&self) -> bool {
+        false
+    }
+
     /// Which settings it alone has: elsewhere they decide nothing.
     fn own_settings(&self) -> &'static [&'static str] {
         &[]

@@ -325,7 +325,7 @@ impl<'r> Trainer<'r> {
 
     /// What the run decided by what happened so far, where its settings leave that to it.
     pub fn choice(&self) -> Option<Choice> {
-        let val_nodes = self.vault.public_rows().map_or(0, |rows| rows.split.count(Part::Val));
+        let val_nodes = self.vault.public_rows().map_or(0, |_| self.vault.count(Part::Val));
         super::choose(self.settings, &self.state.history, val_nodes)
     }
 

@@ -21,6 +21,7 @@ use crate::model::{Model, WrittenShape};
 use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::aggregate_name;
 use crate::query::Queries;
+use crate::ranks::PieceStore;
 use crate::release;
 use crate::settings::Settings;
 use crate::{Error, Result, memory};
@@ -94,6 +95,45 @@ impl RunFile {
     fn computed_seal(&self) -> String {
         let bare = RunFile { seal: String::new(), ..self.clone() };
         files::checksum_of(&serde_json::to_vec(&bare).unwrap_or_default())
+    }
+
+    /// The state in the bytes that were kept of it.
+    pub(super) fn state(&self, folder: &Path, bytes: &[u8]) -> Result<State> {
+        let file = folder.join(CHECKPOINTS[0]);
+        let tensors = Tensors::parse(&file, bytes)?;
+        let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
+        let settings = &self.settings;
+        let load = |name: &str, shape: &WrittenShape| {
+            Model::from(&tensors, &format!("{name}."), shape.shape()?).map_err(|e| Error::file(&file, e))
+        };
+        let training =
+            || note.training.as_ref().ok_or_else(|| Error::file(&file, "it holds no shape: it was changed"));
+        let list =
+            |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();
+        let optimiser = note.steps.map(|steps| {
+            let mut optimiser = new_optimiser(settings)?;
+            optimiser.restore(steps, list("optimiser.first"), list("optimiser.second"));
+            Ok::<_, Error>(optimiser)
+        });
+        let begun = note.epoch > 0;
+        Ok(State {
+            finished: note
+                .finished
+                .iter()
+                .enumerate()
+                .map(|(stage, shape)| load(&format!("stage{stage}"), shape))
+                .collect::<Result<_>>()?,
+            epoch: note.epoch,
+            model: begun.then(|| load("model", training()?)).transpose()?,
+            optimiser: optimiser.transpose()?,
+            best: note
+                .best
+                .map(|accuracy| Ok::<_, Error>((accuracy, load("best", training()?)?)))
+                .transpose()?,
+            history: note.history,
+            stage_accuracies: note.stage_accuracies,
+            asked: note.asked,
+        })
     }
 }
 
@@ -212,46 +252,37 @@ impl RunFolder {
         !self.progress.is_empty()
     }
 
+    fn keep_matrix<V: AsRef<[f32]>>(
+        &mut self,
+        number: usize,
+        width: usize,
+        key: Option<&RunKey>,
+        next: &mut dyn FnMut() -> Result<Option<V>>,
+    ) -> Result<()> {
+        let name = aggregate_name(&self.run.settings, number);
+        let file = self.path.join(&name);
+        if let Some(folder) = file.parent() {
+            files::make_folder(folder)?;
+        }
+        let mut matrix = MatrixFile::create(&file, self.run.nodes, width)?;
+        while let Some(rows) = next()? {
+            matrix.add(rows.as_ref())?;
+        }
+        self.progress.keep(&name, matrix.commit()?);
+        self.progress.save(&self.path, key)
+    }
+
     /// The state that was kept last.
     pub(super) fn state(&self, sizes: (usize, usize)) -> Result<State> {
-        let Some(name) = self.progress.checkpoint() else { return Ok(State::default()) };
-        let file = self.path.join(name);
+        self.kept_state(sizes)?.map_or_else(|| Ok(State::default()), |kept| self.run.state(&self.path, &kept))
+    }
+
+    /// The bytes of the state that was kept last.
+    pub(super) fn kept_state(&self, sizes: (usize, usize)) -> Result<Option<Vec<u8>>> {
+        let Some(name) = self.progress.checkpoint() else { return Ok(None) };
         let bytes = self.files.read(name, self.largest_state(sizes))?;
         self.progress.check(&self.path, name, &bytes)?;
-        let tensors = Tensors::parse(&file, &bytes)?;
-        let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
-        let settings = &self.run.settings;
-        let load = |name: &str, shape: &WrittenShape| {
-            Model::from(&tensors, &format!("{name}."), shape.shape()?).map_err(|e| Error::file(&file, e))
-        };
-        let training =
-            || note.training.as_ref().ok_or_else(|| Error::file(&file, "it holds no shape: it was changed"));
-        let list =
-            |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();
-        let optimiser = note.steps.map(|steps| {
-            let mut optimiser = new_optimiser(settings)?;
-            optimiser.restore(steps, list("optimiser.first"), list("optimiser.second"));
-            Ok::<_, Error>(optimiser)
-        });
-        let begun = note.epoch > 0;
-        Ok(State {
-            finished: note
-                .finished
-                .iter()
-                .enumerate()
-                .map(|(stage, shape)| load(&format!("stage{stage}"), shape))
-                .collect::<Result<_>>()?,
-            epoch: note.epoch,
-            model: begun.then(|| load("model", training()?)).transpose()?,
-            optimiser: optimiser.transpose()?,
-            best: note
-                .best
-                .map(|accuracy| Ok::<_, Error>((accuracy, load("best", training()?)?)))
-                .transpose()?,
-            history: note.history,
-            stage_accuracies: note.stage_accuracies,
-            asked: note.asked,
-        })
+        Ok(Some(bytes))
     }
 
     /// The most bytes of a kept state: every stage, three more models, what an optimiser holds, and the history.
@@ -305,14 +336,8 @@ impl CheckpointStore for RunFolder {
         width: usize,
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>> {
-        let name = aggregate_name(&self.run.settings, number);
-        let file = self.path.join(&name);
-        if let Some(folder) = file.parent() {
-            files::make_folder(folder)?;
-        }
-        let digest = files::write_matrix(&file, &values, width)?;
-        self.progress.keep(&name, digest);
-        self.progress.save(&self.path, key)?;
+        let mut pieces = std::iter::once(&values[..]);
+        self.keep_matrix(number, width, key, &mut || Ok(pieces.next()))?;
         Ok(values.into())
     }
 
@@ -418,6 +443,18 @@ impl CheckpointStore for RunFolder {
 
     fn interrupted(&self) -> Error {
         Error::Interrupted(self.path.clone())
+    }
+}
+
+impl PieceStore for RunFolder {
+    fn keep_pieces(
+        &mut self,
+        number: usize,
+        width: usize,
+        key: Option<&RunKey>,
+        next: &mut dyn FnMut() -> Result<Option<Vec<f32>>>,
+    ) -> Result<()> {
+        self.keep_matrix(number, width, key, next)
     }
 }
 

@@ -19,6 +19,7 @@ mod folder;
 mod injected;
 mod memory;
 mod progress;
+mod ranked;
 mod training;
 
 use std::path::Path;
@@ -30,10 +31,11 @@ pub use account::{Account, chargeable, check_budget};
 pub use folder::RunFile;
 use folder::RunFolder;
 pub use memory::{Measured, StageCache, fit_in_memory};
+pub use ranked::{Ranked, resume_over};
 pub use training::{Trained, Training};
 
 use crate::cost::{Laps, Stopwatch};
-use crate::ledger::{Charge, Ledger};
+use crate::ledger::{self, Charge, Ledger};
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
@@ -51,6 +53,16 @@ fn charge(folder: &RunFolder, plan: &Plan) -> Result<()> {
     charge_run(&folder.run, plan)
 }
 
+/// As [`charge`], for a run that has just begun: one that the ledger refused has nothing worth keeping. When reading or writing failed, it
+/// may have been charged: then it can be resumed.
+fn charge_new(run: &RunFolder, plan: &Plan) -> Result<()> {
+    charge(run, plan).inspect_err(|error| {
+        if !matches!(error, Error::Ledger(ledger::Error::Storage { .. })) {
+            run.abandon();
+        }
+    })
+}
+
 fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
     if let (Some(account), Some(unit)) = (&run.ledger, plan.unit) {
         let mut charge = Charge::new(&run.run_id, &account.name, unit, plan.event.clone())
@@ -66,14 +78,7 @@ fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
 pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> Result<Release> {
     let folder = RunFolder::open(folder)?;
     let dataset = dataset.prepared(folder.run.settings.preparation())?;
-    let found = dataset.fingerprint();
-    if found != folder.run.fingerprint {
-        let problem = format!(
-            "the run was begun on other data (fingerprint {}, not {found}): resume it with the same data and split",
-            folder.run.fingerprint
-        );
-        return Err(Error::file(&folder.path, problem));
-    }
+    same_data(&dataset, &folder)?;
     if folder.path.join(release::MANIFEST).exists() {
         // Everything was written; the crash came while the run's own files were being removed.
         folder.finish()?;
@@ -83,6 +88,19 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
     crate::memory::check_run(&dataset, &folder.run.settings, &plan)?;
     charge(&folder, &plan)?;
     run_in_pool(dataset, folder, plan, observer)
+}
+
+/// Refuses to go on with other data than a run began with.
+fn same_data(dataset: &Dataset, folder: &RunFolder) -> Result<()> {
+    let found = dataset.fingerprint();
+    if found == folder.run.fingerprint {
+        return Ok(());
+    }
+    let problem = format!(
+        "the run was begun on other data (fingerprint {}, not {found}): resume it with the same data and split",
+        folder.run.fingerprint
+    );
+    Err(Error::file(&folder.path, problem))
 }
 
 /// Whether a folder holds a run that is not finished.
@@ -105,11 +123,25 @@ pub fn prepare(dataset: &Dataset, settings: &Checked) -> Result<Plan> {
     prepare_by(dataset, settings, Plan::new)
 }
 
+/// As [`prepare`], where others look at all rows but some.
+fn prepare_rows(dataset: &Dataset, settings: &Checked, rows: std::ops::Range<usize>) -> Result<Plan> {
+    prepare_with(dataset, settings, Plan::new, rows)
+}
+
 /// As [`prepare`], by another way to the same plan.
 fn prepare_by(
     dataset: &Dataset,
     settings: &Checked,
     plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
+) -> Result<Plan> {
+    prepare_with(dataset, settings, plan, 0..dataset.nodes())
+}
+
+fn prepare_with(
+    dataset: &Dataset,
+    settings: &Checked,
+    plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
+    rows: std::ops::Range<usize>,
 ) -> Result<Plan> {
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
     // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere. Without
@@ -121,7 +153,7 @@ fn prepare_by(
                 "the split has fewer than two training nodes: give it more".into(),
             ));
         }
-        if let Some((row, column, value)) = dataset.features().first_beyond(LARGEST_FEATURE) {
+        if let Some((row, column, value)) = first_beyond(dataset, rows) {
             let name = dataset
                 .feature_names()
                 .get(column)
@@ -159,6 +191,15 @@ fn prepare_by(
     let sizes = PublicSizes::of(dataset, settings);
     delta::check(settings, sizes)?;
     plan(settings, sizes)
+}
+
+/// The first feature of some rows that cannot be worked with: its row, its column and its value.
+fn first_beyond(dataset: &Dataset, rows: std::ops::Range<usize>) -> Option<(usize, usize, f32)> {
+    if rows == (0..dataset.nodes()) {
+        return dataset.features().first_beyond(LARGEST_FEATURE);
+    }
+    let found = dataset.features().part(rows.clone()).first_beyond(LARGEST_FEATURE);
+    found.map(|(row, column, value)| (rows.start + row, column, value))
 }
 
 /// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
@@ -238,7 +279,7 @@ fn metrics(fitted: &Fitted, settings: &Settings) -> Metrics {
 }
 
 /// Bytes of the operating system's, for what is not secret; never part of a run's key.
-fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|e| Error::Unsuitable(format!("no random numbers: {e}")))?;
     Ok(bytes)

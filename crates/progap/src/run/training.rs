@@ -7,11 +7,11 @@ use progap_privacy::noise::{Randomness, RunKey};
 use serde_json::Value;
 
 use super::memory::InMemoryRun;
-use super::{Account, RunFile, RunFolder, charge, charge_run, chargeable, metrics, prepare, run_in_pool};
+use super::{Account, RunFile, RunFolder, charge_new, charge_run, chargeable, metrics, prepare, run_in_pool};
 use crate::assessment::Assessment;
 use crate::error::InFile;
 use crate::files;
-use crate::ledger::{self, Warning};
+use crate::ledger::Warning;
 use crate::method::checkpoint::State;
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
@@ -25,13 +25,13 @@ use crate::{Error, Result};
 /// A run that is about to be made: see [`train`](crate::train).
 #[must_use = "nothing is trained before `into_folder` or `in_memory`"]
 pub struct Training<'t> {
-    dataset: &'t Dataset,
-    request: Request,
-    ledger: Option<PathBuf>,
-    ledger_name: Option<String>,
-    account: Option<Account>,
-    source: Value,
-    observer: Option<&'t mut dyn Observer>,
+    pub(super) dataset: &'t Dataset,
+    pub(super) request: Request,
+    pub(super) ledger: Option<PathBuf>,
+    pub(super) ledger_name: Option<String>,
+    pub(super) account: Option<Account>,
+    pub(super) source: Value,
+    pub(super) observer: Option<&'t mut dyn Observer>,
 }
 
 impl<'t> Training<'t> {
@@ -88,14 +88,7 @@ impl<'t> Training<'t> {
         let nobody: &mut dyn Observer = &mut ();
         let Asked { dataset, plan, key, run, observer, .. } = self.asked(nobody)?;
         let run = RunFolder::create(folder.as_ref(), run, key)?;
-        if let Err(error) = charge(&run, &plan) {
-            // The ledger is charged before anything is asked: a run that it refused has nothing worth keeping. When
-            // reading or writing failed, it may have been charged: then it can be resumed.
-            if !matches!(error, Error::Ledger(ledger::Error::Storage { .. })) {
-                run.abandon();
-            }
-            return Err(error);
-        }
+        charge_new(&run, &plan)?;
         run_in_pool(dataset, run, plan, observer)
     }
 

@@ -3,14 +3,19 @@
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+use bytemuck::Pod;
 use progap_graph::Graph;
 use progap_graph::weighted::{self, WeightedSum};
 use progap_privacy::Event;
-use progap_privacy::noise::{MessageInt, MessageType, Quantiser, RoundedGaussian, SenderBound, choose_scale};
+use progap_privacy::noise::{
+    AnySource, MessageInt, MessageType, Noisy, NoisySum, Quantiser, Query as NoiseQuery, RoundedGaussian,
+    SenderBound, choose_scale,
+};
 
 use super::Vault;
 use crate::plan::Plan;
 use crate::query::Query;
+use crate::ranks::Sent;
 use crate::rows::{Aggregates, Message};
 use crate::settings::Level;
 use crate::{Error, Result};
@@ -47,27 +52,30 @@ impl Vault {
         if self.settings.level == Level::None {
             let messages = self.rows.messages(message, aggregates)?;
             let mut sums = vec![0f32; messages.len()];
-            weighted::wide_sum(self.along(message)?, width, &messages, &mut sums)?;
+            self.sum(message, width, &messages, &mut sums)?;
             self.record(self.aggregation(plan)?);
             return Ok(sums);
         }
         self.draw(self.nodes() * width, plan)?;
         let noise = plan.aggregate_multiplier * plan.sensitivity;
         let query = self.randomness.query(query)?;
-        let threads = rayon::current_num_threads();
-        let few = self.along(message)?.max_in_degree() <= i16::MAX as usize;
+        let most = match self.part() {
+            None => self.along(message)?.max_in_degree(),
+            Some(part) => part.max_in_degree,
+        };
+        let few = most <= i16::MAX as usize;
         let noisy = match choose_scale(noise, self.largest_weight())? {
             (MessageType::I8, scale) if few => {
                 let (sums, scale) = self.integer_sums::<i8, i32>((message, aggregates), width, scale)?;
-                self.table(noise, scale)?.release_owned(sums, scale, query, threads)
+                self.noisy((sums, width), (noise, scale), query)?
             }
             (_, scale) if few => {
                 let (sums, scale) = self.integer_sums::<i16, i32>((message, aggregates), width, scale)?;
-                self.table(noise, scale)?.release_owned(sums, scale, query, threads)
+                self.noisy((sums, width), (noise, scale), query)?
             }
             (_, scale) => {
                 let (sums, scale) = self.integer_sums::<i16, i64>((message, aggregates), width, scale)?;
-                self.table(noise, scale)?.release_owned(sums, scale, query, threads)
+                self.noisy((sums, width), (noise, scale), query)?
             }
         };
         self.record(self.aggregation(plan)?);
@@ -119,6 +127,42 @@ impl Vault {
         Ok(self.table.insert(table))
     }
 
+    /// Adds noise to exact sums, a row of so many for each own node.
+    fn noisy<N>(
+        &mut self,
+        (sums, width): (Vec<N>, usize),
+        (noise, scale): (f64, NonZeroU32),
+        query: NoiseQuery<AnySource>,
+    ) -> Result<Noisy<Vec<f32>, AnySource>>
+    where
+        N: NoisySum + Into<i64> + TryFrom<i64> + Send + Sync,
+    {
+        let threads = rayon::current_num_threads();
+        self.table(noise, scale)?;
+        let table = self.table.as_ref().ok_or(Error::Contradiction("there is no table of noise"))?;
+        match &self.part {
+            None => Ok(table.release_owned(sums, scale, query, threads)),
+            Some(part) => table.release_held((sums, &part.held(width)), scale, query, threads, |bytes| {
+                part.ranks.all_gather(Sent::Noise, bytes)
+            }),
+        }
+    }
+
+    /// The sum of messages over the edges into each own node.
+    fn sum<T: Pod + Send + Sync, N: WeightedSum<T>>(
+        &self,
+        message: Message<'_>,
+        width: usize,
+        own: &[T],
+        sums: &mut [N],
+    ) -> Result<()> {
+        match &self.part {
+            None => weighted::wide_sum(self.along(message)?, width, own, sums)?,
+            Some(part) => part.graph.sum(width, &part.messages(own, width)?, sums)?,
+        }
+        Ok(())
+    }
+
     /// The sums of messages as integers. What nodes say is computed, rounded and forgotten block by block, so that beside the graph
     /// and the rows no more is held than the integers and their sums.
     fn integer_sums<T, N>(
@@ -128,17 +172,17 @@ impl Vault {
         scale: u32,
     ) -> Result<(Vec<N>, NonZeroU32)>
     where
-        T: MessageInt + Send + Sync,
+        T: MessageInt + Pod + Send + Sync,
         N: WeightedSum<T>,
     {
-        let nodes = self.nodes();
+        let nodes = self.rows.labels.len();
         let mut integers = vec![T::default(); nodes * width];
         let scale = self.integers((message, aggregates), width, scale, |block, rounded| {
             integers[block.start * width..block.end * width].copy_from_slice(rounded);
         })?;
         // A hub with more in-neighbours than 32 bits can hold messages of needs 64.
         let mut sums = vec![N::default(); nodes * width];
-        weighted::wide_sum(self.along(message)?, width, &integers, &mut sums)?;
+        self.sum(message, width, &integers, &mut sums)?;
         Ok((sums, scale))
     }
 
@@ -151,7 +195,8 @@ impl Vault {
         mut put: impl FnMut(Range<usize>, &[T]),
     ) -> Result<NonZeroU32> {
         let quantiser = Quantiser::<T>::new(scale)?;
-        let nodes = self.nodes();
+        // Where nodes lie in several ranks, those of this one.
+        let nodes = self.rows.labels.len();
         for first in (0..nodes).step_by(NODES_AT_ONCE) {
             let block = first..nodes.min(first + NODES_AT_ONCE);
             // Where edges are what is private, degrees are not looked at.

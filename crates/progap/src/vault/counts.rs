@@ -1,6 +1,6 @@
 //! How many training nodes each class has, with Gaussian noise: for class weights where labels are private.
 
-use progap_graph::UNLABELLED;
+use progap_graph::{Part, UNLABELLED};
 use progap_privacy::Event;
 use progap_privacy::noise::{Quantiser, RoundedGaussian, choose_scale};
 
@@ -50,10 +50,14 @@ impl Vault {
         let quantiser = Quantiser::<i16>::new(choose_scale(sigma, 1.0)?.1)?;
         let scale = i64::from(quantiser.scale().get());
         let mut counts = vec![0i64; self.rows.classes];
-        for label in self.train.iter().map(|&node| self.rows.labels[node as usize]) {
+        let own = self.part().map(|_| self.rows.nodes(Part::Train));
+        for label in own.as_ref().unwrap_or(&self.train).iter().map(|&node| self.rows.labels[node as usize]) {
             if label != UNLABELLED {
                 counts[label as usize] += scale;
             }
+        }
+        if let Some(part) = self.part() {
+            counts = part.added_up(&counts)?;
         }
         let query = self.randomness.query(COUNTS)?;
         let noise = RoundedGaussian::for_messages(sigma, quantiser.scale())?;

@@ -1,7 +1,7 @@
 //! Sums of clipped gradients over Poisson-sampled batches of records, with Gaussian noise.
 
 use progap_graph::Part;
-use progap_nn::{Batch, Network, clipped_sum};
+use progap_nn::{Batch, Network, clipped_sum, sample_chunk_rows};
 use progap_privacy::Event;
 use progap_privacy::noise::{GradientGrid, PoissonSample, Summation};
 
@@ -9,6 +9,7 @@ use super::{Vault, batch_of};
 use crate::Result;
 use crate::plan::Plan;
 use crate::query::Query;
+use crate::ranks::{Cut, Travelled};
 use crate::rows::Aggregates;
 
 /// The query, for its event.
@@ -41,8 +42,18 @@ impl Vault {
         let batch = sample.choose(&mut stream, &self.train);
         self.sample = Some(sample);
         let inputs = self.rows.inputs(aggregates)?;
-        let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
-        let sum = clipped_sum(network, rows, self.settings.clip)?;
+        let sum = match &self.part {
+            None => {
+                let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
+                clipped_sum(network, rows, self.settings.clip)?
+            }
+            Some(part) => {
+                let cut = Cut::near(part, &batch, sample_chunk_rows(batch.len()));
+                let rows = Travelled::new(part, &inputs, &self.rows.labels, &batch, &cut)?;
+                let inputs = rows.inputs()?;
+                clipped_sum(network, rows.batch(part, &inputs, self.rows.classes)?, self.settings.clip)?
+            }
+        };
         self.draw(sum.len(), plan)?;
         let noisy = grid.privatise(&sum, self.randomness.query(query)?)?;
         self.record(gradient_sum(grid.event().poisson_sampled(plan.rate)?));
@@ -52,7 +63,7 @@ impl Vault {
 
     /// The grid for [`Vault::gradient`] with up to so many parameters.
     pub fn gradient_grid(&self, parameters: usize, plan: &Plan) -> Result<GradientGrid> {
-        let terms = self.rows.split.count(Part::Train) as u64;
+        let terms = self.count(Part::Train) as u64;
         Ok(GradientGrid::new(
             self.settings.clip,
             parameters,

@@ -62,6 +62,7 @@ pub(crate) use votes::{vote_count, vote_sensitivity};
 
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
+use crate::ranks::{HeldPart, Ranks};
 pub use crate::rows::{Aggregate, Aggregates, Maker, Message, Rows};
 use crate::settings::{Bounding, ClassWeights, Direction, Level, Settings};
 use crate::{Error, Result};
@@ -88,6 +89,8 @@ pub struct Vault {
     sample: Option<PoissonSample>,
     /// The noise of the last aggregation: most often that of the next, too.
     table: Option<RoundedGaussian>,
+    /// Where nodes lie in several ranks, the part of this one; then the graph above has no edges, and rows are those of its own nodes.
+    part: Option<HeldPart>,
 }
 
 impl Vault {
@@ -144,7 +147,60 @@ impl Vault {
             drawn: 0,
             sample: None,
             table: None,
+            part: None,
         })
+    }
+
+    /// As [`Vault::new`], for one of several ranks: it locks up the rows of its own nodes and the edges into them, and looks at no
+    /// others. All ranks have the same randomness, and ask the same queries in the same order.
+    pub(crate) fn over(
+        ranks: &Ranks,
+        dataset: Dataset,
+        settings: &Settings,
+        randomness: Randomness<AnySource>,
+    ) -> Result<Self> {
+        let bound = match (settings.level, settings.bounding) {
+            (Level::None | Level::Edge, _) => SenderBound::Edge,
+            (Level::Node, Bounding::Weight) => SenderBound::Weight { bound: influence(settings) },
+            (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
+            (Level::Node, Bounding::Sample) => {
+                return Err(Error::Rank(
+                    "`bounding sample` runs on one machine: give `bounding weight`".into(),
+                ));
+            }
+        };
+        let (part, rows) = HeldPart::new(dataset, settings, ranks)?;
+        // Where no sender is bounded, nobody asks how many edges each has.
+        let out_degrees = match bound {
+            SenderBound::Edge => vec![0; rows.labels.len()],
+            _ => part.out_degrees()?,
+        };
+        Ok(Vault {
+            settings: settings.clone(),
+            graph: Graph::from_rows(vec![0u64], Vec::<u32>::new())?,
+            back: None,
+            every_edge: None,
+            bound,
+            out_degrees,
+            rows,
+            train: part.train.clone(),
+            randomness,
+            asked: Queries::default(),
+            drawn: 0,
+            sample: None,
+            table: None,
+            part: Some(part),
+        })
+    }
+
+    /// Where nodes lie in several ranks, the part of this one.
+    pub(crate) fn part(&self) -> Option<&HeldPart> {
+        self.part.as_ref()
+    }
+
+    /// How many nodes are in a part of the split, of all ranks; the split is public.
+    pub(crate) fn count(&self, part: Part) -> usize {
+        self.part.as_ref().map_or_else(|| self.rows.split.count(part), |held| held.count(part))
     }
 
     /// The rows, where they are public.
@@ -156,6 +212,9 @@ impl Vault {
     /// are private, [`Vault::class_counts`] tells.
     pub fn class_weights(&self) -> Option<Vec<f32>> {
         let rows = self.public_rows().filter(|_| self.settings.class_weights == ClassWeights::Balanced)?;
+        if let Some(part) = &self.part {
+            return Some(weights_of(&part.train_classes));
+        }
         let labels: Vec<u32> = self.train.iter().map(|&node| rows.labels()[node as usize]).collect();
         Some(balanced_weights(&labels, rows.classes()))
     }
@@ -214,7 +273,7 @@ impl Vault {
 
     /// The number of nodes, which is public.
     pub fn nodes(&self) -> usize {
-        self.graph.nodes()
+        self.part.as_ref().map_or_else(|| self.graph.nodes(), HeldPart::nodes)
     }
 
     /// The columns of the rows, which are public.
@@ -249,9 +308,14 @@ impl Vault {
 pub(crate) fn balanced_weights(labels: &[u32], classes: usize) -> Vec<f32> {
     let mut counts = vec![0usize; classes];
     labels.iter().for_each(|&label| counts[label as usize] += 1);
-    let share = labels.len() as f64 / classes as f64;
+    weights_of(&counts)
+}
+
+/// As [`balanced_weights`], where classes were counted.
+fn weights_of(counts: &[usize]) -> Vec<f32> {
+    let share = counts.iter().sum::<usize>() as f64 / counts.len() as f64;
     // What no node has is in no batch.
-    counts.into_iter().map(|count| if count > 0 { (share / count as f64) as f32 } else { 1.0 }).collect()
+    counts.iter().map(|&count| if count > 0 { (share / count as f64) as f32 } else { 1.0 }).collect()
 }
 
 /// A method that takes every edge for as good as any other.

@@ -1,7 +1,7 @@
 //! What measures or predicts **without any protection**: for the data owner alone, and never to train anything.
 
 use progap_graph::Part;
-use progap_nn::{Batch, Network, Sage, accuracy};
+use progap_nn::{Batch, Network, Sage, Shared, accuracy};
 use progap_privacy::noise::SenderBound;
 
 use super::Vault;
@@ -45,9 +45,17 @@ impl Vault {
     ) -> Result<f64> {
         let inputs = self.rows.inputs(aggregates)?;
         let nodes = self.rows.nodes(part);
-        if nodes.is_empty() {
+        if self.count(part) == 0 {
             return Ok(f64::NAN);
         }
-        Ok(accuracy(network, Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?)?)
+        let batch = Batch::new(&inputs, &self.rows.labels, &nodes, self.rows.classes)?;
+        Ok(accuracy(network, self.evaluated(batch, part)?)?)
+    }
+
+    /// A batch of own nodes of a part of the split, as part of those of all ranks.
+    pub(crate) fn evaluated<'b>(&'b self, batch: Batch<'b>, part: Part) -> Result<Batch<'b>> {
+        let Some(held) = &self.part else { return Ok(batch) };
+        let rows = held.count(part);
+        Ok(batch.shared(Shared { together: &held.ranks, rows, first: 0, numbered_from: 0 })?)
     }
 }

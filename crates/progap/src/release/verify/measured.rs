@@ -115,7 +115,7 @@ pub(super) fn temperature(release: &Release) -> Result<Option<Finding>> {
             said.map_or("none".into(), |said| format!("a factor of {said:.4} on logits, not recomputed"));
         return Ok((said.is_some() || !ok).then(|| Finding::checked("calibration", detail, ok)));
     }
-    let found = calibration::temperature(&release.predictor, release.nodes(), settings)?;
+    let found = calibration::temperature(&release.predictor, release.nodes(), settings, None)?;
     let ok = match (said, found) {
         (Some(said), Some(found)) => (said / found - 1.0).abs() < 1e-2,
         (said, found) => said == found,

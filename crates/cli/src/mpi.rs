@@ -1,0 +1,187 @@
+//! MPI: the ranks of `mpirun`, `srun` or an operator. The main thread alone talks to MPI; the run asks it for what it needs.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use mpi::collective::SystemOperation;
+use mpi::datatype::{Partition, PartitionMut};
+use mpi::traits::{Communicator, CommunicatorCollectives};
+use progap::ranks::{Ranks, Transport};
+
+use crate::command::Outcome;
+use crate::{explained, flags, print_error};
+
+/// Bytes that travel at a time: MPI counts in 32 bits, and buffers cost memory.
+const AT_ONCE: usize = 64 << 20;
+/// How long a rank waits for the others, in seconds, where the environment does not say.
+const PATIENCE: u64 = 1800;
+const PATIENCE_VARIABLE: &str = "PROGAP_MPI_TIMEOUT";
+
+type Bytes = Vec<Vec<u8>>;
+
+enum Request {
+    AllGather(Vec<u8>),
+    Exchange(Bytes),
+}
+
+/// The run's end of the channels to the thread that talks to MPI.
+struct Desk {
+    rank: usize,
+    size: usize,
+    patience: Duration,
+    requests: Sender<Request>,
+    replies: Mutex<Receiver<Bytes>>,
+}
+
+impl Desk {
+    fn ask(&self, request: Request) -> Result<Bytes, String> {
+        let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        self.requests.send(request).map_err(|_| "MPI has ended")?;
+        match replies.recv_timeout(self.patience) {
+            Ok(bytes) => Ok(bytes),
+            Err(RecvTimeoutError::Disconnected) => Err("MPI has ended".into()),
+            Err(RecvTimeoutError::Timeout) => {
+                // The thread that talks to MPI waits for somebody who does not come: nothing can be asked of it any more.
+                print_error(&format!(
+                    "error: rank {} waited {} seconds for another rank (see {PATIENCE_VARIABLE}); see to the machines, then go on with \
+                     `progap train --resume`",
+                    self.rank,
+                    self.patience.as_secs()
+                ));
+                std::process::exit(1);
+            }
+        }
+    }
+}
+
+impl Transport for Desk {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn all_gather(&self, own: Vec<u8>) -> Result<Bytes, String> {
+        self.ask(Request::AllGather(own))
+    }
+
+    fn exchange(&self, to: Bytes) -> Result<Bytes, String> {
+        self.ask(Request::Exchange(to))
+    }
+}
+
+/// Does some work as one of several ranks; alone where there is only one. An error of one rank ends all of them.
+pub fn run(work: impl FnOnce(Option<&Ranks>) -> Outcome + Send) -> Outcome {
+    let Some((universe, _)) = mpi::initialize_with_threading(mpi::Threading::Funneled) else {
+        return Err(
+            "MPI does not start: start progap with mpirun or srun, or without them on one machine".into()
+        );
+    };
+    let world = universe.world();
+    let (rank, size) = (world.rank() as usize, world.size() as usize);
+    if size == 1 {
+        return work(None);
+    }
+    let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
+    let (requests, asked) = channel();
+    let (reply, replies) = channel();
+    let patience = Duration::from_secs(seconds.unwrap_or(PATIENCE).max(1));
+    let ranks = Ranks::new(Desk { rank, size, patience, requests, replies: Mutex::new(replies) });
+    let failed = std::thread::scope(|scope| {
+        let run = scope
+            .spawn(move || work(Some(&ranks)).map_err(|error| flags::in_flags(&explained(error.as_ref()))));
+        for request in asked {
+            let bytes = match request {
+                Request::AllGather(own) => all_gather(&world, &own),
+                Request::Exchange(to) => exchange(&world, &to),
+            };
+            if reply.send(bytes).is_err() {
+                break;
+            }
+        }
+        run.join().unwrap_or_else(|_| Err("a mistake in progap itself".into())).err()
+    });
+    let Some(error) = failed else { return Ok(()) };
+    if rank > 0 {
+        // Where the first rank has the same to say, it ends all of them meanwhile.
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    print_error(&format!(
+        "error: {}{error}",
+        if rank > 0 { format!("rank {rank}: ") } else { String::new() }
+    ));
+    world.abort(1)
+}
+
+/// How many bytes of each rank travel in a turn.
+fn turn_size(size: usize) -> usize {
+    (AT_ONCE / size).max(1 << 16)
+}
+
+fn places(counts: &[i32]) -> Vec<i32> {
+    let before = |sum: &mut i32, count: &i32| {
+        let before = *sum;
+        *sum += count;
+        Some(before)
+    };
+    counts.iter().scan(0, before).collect()
+}
+
+/// The bytes that are left of so many in a turn.
+fn left(length: u64, turn: usize, size: usize) -> i32 {
+    (length.saturating_sub((turn * turn_size(size)) as u64)).min(turn_size(size) as u64) as i32
+}
+
+fn all_gather(world: &impl CommunicatorCollectives, own: &[u8]) -> Bytes {
+    let size = world.size() as usize;
+    let mut lengths = vec![0u64; size];
+    world.all_gather_into(&(own.len() as u64), &mut lengths[..]);
+    let most = lengths.iter().copied().max().unwrap_or(0) as usize;
+    let mut all: Bytes = lengths.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
+    for turn in 0..most.div_ceil(turn_size(size)) {
+        let counts: Vec<i32> = lengths.iter().map(|&length| left(length, turn, size)).collect();
+        let mut buffer = vec![0u8; counts.iter().sum::<i32>() as usize];
+        let start = own.len().min(turn * turn_size(size));
+        let end = own.len().min(start + turn_size(size));
+        world.all_gather_varcount_into(
+            &own[start..end],
+            &mut PartitionMut::new(&mut buffer[..], &counts[..], &places(&counts)[..]),
+        );
+        for ((all, &count), place) in all.iter_mut().zip(&counts).zip(places(&counts)) {
+            all.extend_from_slice(&buffer[place as usize..][..count as usize]);
+        }
+    }
+    all
+}
+
+fn exchange(world: &impl CommunicatorCollectives, to: &Bytes) -> Bytes {
+    let size = world.size() as usize;
+    let outgoing: Vec<u64> = to.iter().map(|bytes| bytes.len() as u64).collect();
+    let mut incoming = vec![0u64; size];
+    world.all_to_all_into(&outgoing[..], &mut incoming[..]);
+    let (own, mut most) = (outgoing.iter().copied().max().unwrap_or(0), 0u64);
+    world.all_reduce_into(&own, &mut most, SystemOperation::max());
+    let mut all: Bytes = incoming.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
+    for turn in 0..(most as usize).div_ceil(turn_size(size)) {
+        let of =
+            |lengths: &[u64]| lengths.iter().map(|&length| left(length, turn, size)).collect::<Vec<i32>>();
+        let (sent, received) = (of(&outgoing), of(&incoming));
+        let mut send = Vec::with_capacity(sent.iter().sum::<i32>() as usize);
+        for (bytes, &count) in to.iter().zip(&sent) {
+            let start = bytes.len().min(turn * turn_size(size));
+            send.extend_from_slice(&bytes[start..start + count as usize]);
+        }
+        let mut buffer = vec![0u8; received.iter().sum::<i32>() as usize];
+        world.all_to_all_varcount_into(
+            &Partition::new(&send[..], &sent[..], &places(&sent)[..]),
+            &mut PartitionMut::new(&mut buffer[..], &received[..], &places(&received)[..]),
+        );
+        for ((all, &count), place) in all.iter_mut().zip(&received).zip(places(&received)) {
+            all.extend_from_slice(&buffer[place as usize..][..count as usize]);
+        }
+    }
+    all
+}

@@ -1,0 +1,290 @@
+//! A part of a data set: some nodes with their rows and the edges into them, for one of several processes.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::aggregate::{self, Sum};
+use crate::symmetry::{self, PRIME};
+use crate::{Features, Graph, Part, Problem, Result, Split};
+
+/// The edges into some nodes, without loops and repetitions. Senders are numbered by their place among those that occur.
+#[derive(Debug, Clone)]
+pub struct PartGraph {
+    offsets: Vec<u64>,
+    columns: Vec<u32>,
+    senders: Vec<u32>,
+}
+
+impl PartGraph {
+    /// The edges into the nodes of a range. No other edge is looked at.
+    pub fn new(graph: &Graph, rows: Range<usize>) -> PartGraph {
+        let mut offsets = Vec::with_capacity(rows.len() + 1);
+        offsets.push(0u64);
+        let edges = (graph.offsets()[rows.end] - graph.offsets()[rows.start]) as usize;
+        let mut columns: Vec<u32> = Vec::with_capacity(edges);
+        for row in rows {
+            let mut before = None;
+            let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
+            columns.extend(graph.in_neighbours(row).iter().filter(new));
+            offsets.push(columns.len() as u64);
+        }
+        let mut occurs: Vec<u64> = vec![0; graph.nodes().div_ceil(64)];
+        columns.iter().for_each(|&sender| occurs[sender as usize / 64] |= 1u64 << (sender % 64));
+        let before: Vec<u32> = occurs
+            .iter()
+            .scan(0, |sum, word| {
+                let before = *sum;
+                *sum += word.count_ones();
+                Some(before)
+            })
+            .collect();
+        columns.par_iter_mut().for_each(|sender| {
+            let (word, bit) = (*sender as usize / 64, *sender % 64);
+            *sender = before[word] + (occurs[word] & ((1u64 << bit) - 1)).count_ones();
+        });
+        let bits = |(at, &word): (usize, &u64)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (64 * at + bit) as u32)
+        };
+        let senders = occurs.iter().enumerate().flat_map(bits).collect();
+        PartGraph { offsets, columns, senders }
+    }
+
+    /// The nodes that send along these edges, ascending: the order of messages in [`PartGraph::sum`].
+    pub fn senders(&self) -> &[u32] {
+        &self.senders
+    }
+
+    /// How many of these edges each of [`PartGraph::senders`] sends along.
+    pub fn sent(&self) -> Vec<u32> {
+        let mut sent = vec![0u32; self.senders.len()];
+        self.columns.iter().for_each(|&sender| sent[sender as usize] += 1);
+        sent
+    }
+
+    /// The largest number of edges into one node.
+    pub fn max_in_degree(&self) -> usize {
+        aggregate::longest_row(&self.offsets)
+    }
+
+    /// As [`aggregate::wide_sum`]: for every node of the part the sum of what its senders say. `messages` has a row for each of
+    /// [`PartGraph::senders`].
+    ///
+    /// # Errors
+    /// Lengths that do not fit; an integer sum that could overflow.
+    pub fn sum<M, S>(&self, width: usize, messages: &[M], sums: &mut [S]) -> Result<()>
+    where
+        M: Copy + Send + Sync,
+        S: Sum<M>,
+    {
+        let edges =
+            aggregate::Edges { offsets: &self.offsets, senders: &self.columns, messages: self.senders.len() };
+        aggregate::wide_sum_along(edges, width, messages, sums)
+    }
+}
+
+/// What is found out about all edges by looking at those into each node: see [`Graph::pairs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pairs {
+    values: [[u64; 2]; 2],
+    distinct: u64,
+}
+
+impl Pairs {
+    /// Of no edges.
+    pub const NONE: Pairs = Pairs { values: [[1; 2]; 2], distinct: 0 };
+
+    /// Of the edges of both.
+    #[must_use]
+    pub fn and(self, other: Pairs) -> Pairs {
+        let values =
+            [0, 1].map(|set| [0, 1].map(|k| symmetry::product(self.values[set][k], other.values[set][k])));
+        Pairs { values, distinct: self.distinct + other.distinct }
+    }
+
+    /// As numbers, to be sent.
+    pub fn to_numbers(self) -> [u64; 5] {
+        let [[a, b], [c, d]] = self.values;
+        [a, b, c, d, self.distinct]
+    }
+
+    /// What [`Pairs::to_numbers`] gave.
+    pub fn from_numbers([a, b, c, d, distinct]: [u64; 5]) -> Pairs {
+        Pairs { values: [[a, b], [c, d]], distinct }
+    }
+}
+
+impl Graph {
+    /// What the edges into some nodes say about symmetry, at two random points that all processes share, and how many there are.
+    ///
+    /// # Errors
+    /// A graph too large for it.
+    pub fn pairs(&self, rows: Range<usize>, points: [u64; 2]) -> Result<Pairs> {
+        if self.nodes() >> symmetry::NODE_BITS > 0 {
+            let message = format!("{} nodes are too many for several processes", self.nodes());
+            return Err(Problem::TooLarge(message).into());
+        }
+        let distinct = |row: usize| {
+            let row_of = self.in_neighbours(row);
+            let first =
+                |at: &usize| row_of[*at] as usize != row && (*at == 0 || row_of[*at] != row_of[*at - 1]);
+            (0..row_of.len()).filter(first).count() as u64
+        };
+        let blocks = rows.clone().step_by(1 << 12).map(|start| start..rows.end.min(start + (1 << 12)));
+        let of_block = |block: Range<usize>| Pairs {
+            values: symmetry::values(self, block.clone(), points.map(|point| point & PRIME)),
+            distinct: block.map(distinct).sum(),
+        };
+        Ok(blocks.collect::<Vec<_>>().into_par_iter().map(of_block).reduce(|| Pairs::NONE, Pairs::and))
+    }
+
+    /// Takes over what was found out about all edges, so that nobody looks at them again.
+    pub fn know(&self, all: Pairs) {
+        self.know_counts(all.values[0] == all.values[1], all.distinct as usize);
+    }
+}
+
+impl Features {
+    /// The rows of a range, in place where they lie in a mapped file. Looks at no other row.
+    #[must_use]
+    pub fn part(&self, rows: Range<usize>) -> Features {
+        match self {
+            Features::Dense { columns, values } => Features::Dense {
+                columns: *columns,
+                values: values.part(rows.start * columns..rows.end * columns),
+            },
+            Features::Half { columns, values } => Features::Half {
+                columns: *columns,
+                values: values.part(rows.start * columns..rows.end * columns),
+            },
+            Features::Sparse { columns, offsets, indices, values } => {
+                let entries = offsets[rows.start] as usize..offsets[rows.end] as usize;
+                let own = offsets[rows.start..=rows.end].iter().map(|&at| at - entries.start as u64);
+                Features::Sparse {
+                    columns: *columns,
+                    offsets: own.collect::<Vec<u64>>().into(),
+                    indices: indices.part(entries.clone()),
+                    values: values.as_ref().map(|values| values.part(entries)),
+                }
+            }
+        }
+    }
+
+    /// How many entries a row has where rows are sparse; 0 where they are dense.
+    pub fn entries(&self, row: usize) -> usize {
+        match self {
+            Features::Dense { .. } | Features::Half { .. } => 0,
+            Features::Sparse { offsets, .. } => (offsets[row + 1] - offsets[row]) as usize,
+        }
+    }
+}
+
+impl Split {
+    /// The parts of the nodes of a range.
+    #[must_use]
+    pub fn part_of(&self, nodes: Range<usize>) -> Split {
+        Split::from_parts(nodes.map(|node| self.part(node)))
+    }
+}
+
+/// Borders between so many processes: each holds about as many edges and rows as any other. With `chunk`, borders stand only where every
+/// `chunk`-th training node does, or at the ends.
+pub fn borders(graph: &Graph, split: &Split, processes: usize, chunk: Option<usize>) -> Vec<usize> {
+    const ROW_COST: u64 = 16;
+    let (nodes, offsets) = (graph.nodes(), graph.offsets());
+    let cost = |row: usize| offsets[row] + ROW_COST * row as u64;
+    let allowed: Option<Vec<usize>> = chunk.map(|chunk| {
+        let starts = split.nodes(Part::Train).step_by(chunk.max(1)).skip(1);
+        std::iter::once(0).chain(starts).chain([nodes]).collect()
+    });
+    let mut borders = vec![0];
+    for process in 1..processes as u64 {
+        let target = (u128::from(cost(nodes)) * u128::from(process) / processes as u128) as u64;
+        let border = match &allowed {
+            None => partition_point(nodes, |row| cost(row) < target),
+            Some(allowed) => {
+                let after = allowed.partition_point(|&row| cost(row) < target).min(allowed.len() - 1);
+                let (low, high) = (allowed[after.saturating_sub(1)], allowed[after]);
+                if target.saturating_sub(cost(low)) < cost(high).saturating_sub(target) { low } else { high }
+            }
+        };
+        borders.push(border.max(borders[borders.len() - 1]));
+    }
+    borders.push(nodes);
+    borders
+}
+
+fn partition_point(rows: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, rows);
+    while low < high {
+        let middle = (low + high) / 2;
+        if before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::transform::{deduplicate, remove_self_loops};
+
+    fn graph(nodes: u32, edges: &[(u32, u32)]) -> Graph {
+        let (sources, targets): (Vec<u32>, Vec<u32>) =
+            edges.iter().map(|&(a, b)| (a % nodes, b % nodes)).unzip();
+        Graph::from_edges(nodes as usize, &sources, &targets).expect("a graph")
+    }
+
+    proptest! {
+        #[test]
+        fn parts_sum_as_the_whole(
+            nodes in 1..150u32,
+            edges in prop::collection::vec((0..150u32, 0..150u32), 0..600),
+            cut in 0..150usize,
+        ) {
+            let graph = graph(nodes, &edges);
+            let clean = deduplicate(remove_self_loops(graph.clone()));
+            let (nodes, cut) = (nodes as usize, cut.min(nodes as usize));
+            let messages: Vec<i8> = (0..nodes * 3).map(|i| (i * 37 % 201) as i8).collect();
+            let mut whole = vec![0i32; nodes * 3];
+            aggregate::wide_sum(&clean, 3, &messages, &mut whole).expect("sums");
+            let mut sent = vec![0; nodes];
+            let mut found = vec![];
+            for rows in [0..cut, cut..nodes] {
+                let part = PartGraph::new(&graph, rows.clone());
+                let own: Vec<i8> = part.senders().iter().flat_map(|&s| messages[s as usize * 3..][..3].to_vec()).collect();
+                let mut sums = vec![0i32; rows.len() * 3];
+                part.sum(3, &own, &mut sums).expect("sums");
+                found.extend(sums);
+                part.senders().iter().zip(part.sent()).for_each(|(&s, count)| sent[s as usize] += count);
+            }
+            prop_assert_eq!(found, whole);
+            prop_assert_eq!(sent, clean.out_degrees());
+            let pairs = |rows| graph.pairs(rows, [12345, 67890]).expect("few nodes");
+            let all = Pairs::from_numbers(pairs(0..cut).and(pairs(cut..nodes)).to_numbers());
+            prop_assert_eq!(all.distinct as usize, graph.distinct_edges());
+            prop_assert_eq!(all.values[0] == all.values[1], graph.is_symmetric());
+        }
+
+        #[test]
+        fn borders_rise_and_stand_where_chunks_begin(
+            parts in prop::collection::vec(0..4u8, 1..200), processes in 1..9usize, chunk in 1..40usize,
+        ) {
+            let nodes = parts.len() as u32;
+            let graph = graph(nodes, &[(0, 1), (1, 0), (5, 3)]);
+            let names = [Part::Train, Part::Val, Part::Test, Part::Unused];
+            let split = Split::from_parts(parts.iter().map(|&code| names[code as usize]));
+            for chunk in [None, Some(chunk)] {
+                let borders = borders(&graph, &split, processes, chunk);
+                prop_assert_eq!((borders.len(), borders[0], borders[processes]), (processes + 1, 0, nodes as usize));
+                prop_assert!(borders.is_sorted());
+                if let Some(chunk) = chunk {
+                    let before = |border: usize| split.nodes(Part::Train).filter(|&node| node < border).count();
+                    let all = before(nodes as usize);
+                    prop_assert!(borders.iter().all(|&border| before(border) % chunk == 0 || before(border) == all));
+                }
+            }
+        }
+    }
+}

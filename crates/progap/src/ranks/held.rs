@@ -1,0 +1,212 @@
+//! What a rank holds of the data, and what it must know of the others.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use progap_graph::part::{self, Pairs, PartGraph};
+use progap_graph::{Dataset, Features, Graph, Part, Split};
+use progap_nn::{Packed, chunk_rows};
+use progap_privacy::noise::{Held, NotOneQuery};
+
+use super::{Ranks, Sent};
+use crate::rows::Rows;
+use crate::settings::{Level, Settings};
+use crate::{Error, Result};
+
+/// The nodes of a rank with the edges into them, and whom their messages go to.
+pub(crate) struct HeldPart {
+    pub ranks: Ranks,
+    /// Where the nodes of each rank begin, and where the last end.
+    pub borders: Vec<usize>,
+    pub graph: PartGraph,
+    /// The largest number of edges into a node of any rank.
+    pub max_in_degree: usize,
+    /// For each rank, the own nodes whose messages it needs.
+    serves: Vec<Vec<u32>>,
+    /// The nodes of each part of the split, of all ranks.
+    counts: [usize; 4],
+    /// The training nodes of all ranks.
+    pub train: Vec<u32>,
+    /// How many training nodes have each class; nothing at node level, where labels are private.
+    pub train_classes: Vec<usize>,
+    /// Entries of sparse features of all ranks.
+    entries: usize,
+}
+
+impl From<NotOneQuery> for Error {
+    fn from(_: NotOneQuery) -> Self {
+        Error::Rank("the ranks do not hold all nodes once: start them with the same data".into())
+    }
+}
+
+/// Where the nodes of each rank begin, and where the last end: by edges; at public levels, and where a stage has too many rows to
+/// bring together, only where a chunk of training rows begins.
+pub(crate) fn borders(dataset: &Dataset, settings: &Settings, ranks: usize) -> Result<Vec<usize>> {
+    let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+    let train = split.count(Part::Train);
+    let aggregates = settings.depth.saturating_mul(settings.hidden.max(dataset.classes()));
+    let rows = match dataset.features() {
+        Features::Dense { columns, .. } | Features::Half { columns, .. } => train.saturating_mul(*columns),
+        Features::Sparse { indices, .. } => 2 * indices.len(),
+    };
+    let few = Packed::are_few(rows.saturating_add(train.saturating_mul(aggregates + settings.hidden)));
+    let chunk = (settings.level != Level::Node && !few).then(|| chunk_rows(train));
+    Ok(part::borders(dataset.graph(), split, ranks, chunk))
+}
+
+/// Finds out together what follows from all edges: whether each has an edge back, and how many there are.
+pub(crate) fn look_at_edges(graph: &Graph, ranks: &Ranks, own: Range<usize>) -> Result<()> {
+    let points = match ranks.is_first() {
+        true => Some(crate::run::random_bytes::<16>()?.to_vec()),
+        false => None,
+    };
+    let points: Vec<u64> = bytemuck::pod_collect_to_vec(&ranks.from_first(Sent::Agreement, points)?);
+    let pairs = graph.pairs(own, [points[0], points[1]])?;
+    let all = ranks.numbers(Sent::Agreement, &pairs.to_numbers())?;
+    let numbers = |numbers: &Vec<u64>| <[u64; 5]>::try_from(&numbers[..]).ok().map(Pairs::from_numbers);
+    let all: Option<Vec<Pairs>> = all.iter().map(numbers).collect();
+    let all = all.ok_or_else(|| Error::Rank("a rank does not count edges".into()))?;
+    graph.know(all.into_iter().fold(Pairs::NONE, Pairs::and));
+    Ok(())
+}
+
+const PARTS: [Part; 4] = [Part::Train, Part::Val, Part::Test, Part::Unused];
+
+impl HeldPart {
+    /// The part of this rank, and the rows of its nodes.
+    pub fn new(dataset: Dataset, settings: &Settings, ranks: &Ranks) -> Result<(HeldPart, Rows)> {
+        let borders = borders(&dataset, settings, ranks.size())?;
+        let own = borders[ranks.rank()]..borders[ranks.rank() + 1];
+        let graph = PartGraph::new(dataset.graph(), own.clone());
+        let rows = Rows::part_of(&dataset, own.clone())?;
+        let split = dataset.split().cloned().unwrap_or_else(|| Split::from_parts(std::iter::empty()));
+        let train: Vec<u32> = split.nodes(Part::Train).map(|node| node as u32).collect();
+        let counts = PARTS.map(|part| split.count(part));
+        let mut train_classes = vec![0; dataset.classes()];
+        if settings.level != Level::Node {
+            train.iter().for_each(|&node| train_classes[dataset.labels()[node as usize] as usize] += 1);
+        }
+        let entries = match dataset.features() {
+            Features::Dense { .. } | Features::Half { .. } => 0,
+            Features::Sparse { indices, .. } => indices.len(),
+        };
+        let of_rank = |rank: usize| senders_of(&graph, &borders, rank);
+        let needs = |rank: usize| -> Vec<u8> {
+            let local: Vec<u32> =
+                graph.senders()[of_rank(rank)].iter().map(|&node| node - borders[rank] as u32).collect();
+            bytemuck::cast_slice(&local).to_vec()
+        };
+        let asked = ranks.exchange(Sent::Agreement, (0..ranks.size()).map(needs).collect())?;
+        let serves: Vec<Vec<u32>> = asked.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
+        if serves.iter().flatten().any(|&node| node as usize >= own.len()) {
+            return Err(NotOneQuery.into());
+        }
+        let degrees = ranks.numbers(Sent::Agreement, &[graph.max_in_degree() as u64])?;
+        let max_in_degree = degrees.iter().flatten().copied().max().unwrap_or(0) as usize;
+        let part = HeldPart {
+            ranks: ranks.clone(),
+            borders,
+            graph,
+            max_in_degree,
+            serves,
+            counts,
+            train,
+            train_classes,
+            entries,
+        };
+        Ok((part, rows))
+    }
+
+    /// The nodes of this rank.
+    pub fn own(&self) -> Range<usize> {
+        self.borders[self.ranks.rank()]..self.borders[self.ranks.rank() + 1]
+    }
+
+    /// The nodes of all ranks.
+    pub fn nodes(&self) -> usize {
+        self.borders[self.ranks.size()]
+    }
+
+    /// The rank that holds a node.
+    pub fn rank_of(&self, node: u32) -> usize {
+        self.borders.partition_point(|&border| border <= node as usize) - 1
+    }
+
+    /// How many nodes of all ranks are in a part of the split.
+    pub fn count(&self, part: Part) -> usize {
+        PARTS.iter().zip(self.counts).find(|(known, _)| **known == part).map_or(0, |(_, count)| count)
+    }
+
+    /// Values that copies of all training rows have: of dense inputs of so many columns, and of sparse features.
+    pub fn are_few(&self, features: &Features, aggregates: usize) -> bool {
+        let own = match features {
+            Features::Dense { columns, .. } | Features::Half { columns, .. } => self.train.len() * columns,
+            Features::Sparse { .. } => 2 * self.entries,
+        };
+        Packed::are_few(own + self.train.len() * aggregates)
+    }
+
+    /// Which of a query's values are those of this rank.
+    pub fn held(&self, width: usize) -> Held {
+        let own = self.own();
+        Held { range: own.start * width..own.end * width, of: self.nodes() * width }
+    }
+
+    /// The messages of all senders, given those of the own nodes.
+    pub fn messages<T: Pod>(&self, own: &[T], width: usize) -> Result<Vec<T>> {
+        let serve = |nodes: &Vec<u32>| {
+            let mut bytes = Vec::with_capacity(nodes.len() * width * size_of::<T>());
+            for &node in nodes {
+                bytes.extend_from_slice(bytemuck::cast_slice(&own[node as usize * width..][..width]));
+            }
+            bytes
+        };
+        let come = self.ranks.exchange(Sent::Messages, self.serves.iter().map(serve).collect())?;
+        let expected =
+            |rank: usize| senders_of(&self.graph, &self.borders, rank).len() * width * size_of::<T>();
+        if come.iter().enumerate().any(|(rank, bytes)| bytes.len() != expected(rank)) {
+            return Err(NotOneQuery.into());
+        }
+        // Senders ascend, and so do ranks.
+        let mut all = vec![T::zeroed(); self.graph.senders().len() * width];
+        let mut rest = bytemuck::cast_slice_mut::<T, u8>(&mut all);
+        for bytes in come {
+            let (place, after) = rest.split_at_mut(bytes.len());
+            place.copy_from_slice(&bytes);
+            rest = after;
+        }
+        Ok(all)
+    }
+
+    /// The edges out of each own node, of all ranks together.
+    pub fn out_degrees(&self) -> Result<Vec<u32>> {
+        let sent = self.graph.sent();
+        let of =
+            |rank: usize| bytemuck::cast_slice(&sent[senders_of(&self.graph, &self.borders, rank)]).to_vec();
+        let come = self.ranks.exchange(Sent::Agreement, (0..self.ranks.size()).map(of).collect())?;
+        let mut degrees = vec![0u32; self.own().len()];
+        for (nodes, counts) in self.serves.iter().zip(come) {
+            let counts: Vec<u32> = bytemuck::pod_collect_to_vec(&counts);
+            nodes.iter().zip(counts).for_each(|(&node, count)| degrees[node as usize] += count);
+        }
+        Ok(degrees)
+    }
+
+    /// Counts of all ranks, added up.
+    pub fn added_up(&self, own: &[i64]) -> Result<Vec<i64>> {
+        let all: Vec<i64> = self.gather(own)?;
+        Ok((0..own.len()).map(|at| all.iter().skip(at).step_by(own.len()).sum()).collect())
+    }
+
+    /// Values of all ranks, one after the other.
+    pub fn gather<T: Pod>(&self, own: &[T]) -> Result<Vec<T>> {
+        let all = self.ranks.all_gather(Sent::Sums, bytemuck::cast_slice(own).to_vec())?;
+        Ok(all.iter().flat_map(|bytes| bytemuck::pod_collect_to_vec::<u8, T>(bytes)).collect())
+    }
+}
+
+/// The senders that a rank holds, by their places.
+fn senders_of(graph: &PartGraph, borders: &[usize], rank: usize) -> Range<usize> {
+    let before = |node: usize| graph.senders().partition_point(|&sender| (sender as usize) < node);
+    before(borders[rank])..before(borders[rank + 1])
+}

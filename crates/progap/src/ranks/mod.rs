@@ -1,0 +1,197 @@
+//! Ranks: processes that train one model together, each on its own rows, and how they talk to each other.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod.rs` | [`Transport`], which carries bytes; [`Ranks`], which counts them |
+//! | `threads.rs` | ranks in one process, for tests |
+//! | `open.rs` | a file of which each rank reads its part |
+//! | `held.rs` | what a rank holds: its rows, the edges into them, and whom it serves |
+//! | `rows.rs` | rows that travel, so that each chunk of a batch lies in one rank |
+//! | `store.rs` | a run's files, which the first rank keeps for all |
+//!
+//! Every rank runs the same lines. What they decide by is the same on all of them: settings, public sizes, and what left the vault.
+
+mod held;
+mod open;
+mod rows;
+mod store;
+mod threads;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use held::{HeldPart, borders, look_at_edges};
+pub use open::open;
+pub(crate) use rows::{Cut, Travelled, packed_order};
+pub(crate) use store::{PieceStore, SharedObserver, SharedStore};
+pub use threads::on_threads;
+
+use crate::{Error, Result};
+
+/// Carries bytes between ranks. Every rank makes the same calls in the same order.
+pub trait Transport: Send + Sync {
+    /// The number of this rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// The number of ranks.
+    fn size(&self) -> usize;
+
+    /// The bytes of every rank, in their order.
+    ///
+    /// # Errors
+    /// A rank that is gone, in words.
+    fn all_gather(&self, own: Vec<u8>) -> std::result::Result<Vec<Vec<u8>>, String>;
+
+    /// Gives every rank its own bytes: `to[q]` goes to rank `q`, and what comes from rank `q` stands at `q`.
+    ///
+    /// # Errors
+    /// As [`Transport::all_gather`].
+    fn exchange(&self, to: Vec<Vec<u8>>) -> std::result::Result<Vec<Vec<u8>>, String>;
+}
+
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sent {
+    /// That all ranks mean the same run, and what follows from all edges.
+    Agreement,
+    /// Messages of nodes to the ranks that hold their receivers.
+    Messages,
+    /// Digests and borders of exact sums, for the noise.
+    Noise,
+    /// Rows of a batch.
+    Rows,
+    /// Sums over rows: gradients, statistics, accuracies.
+    Sums,
+    /// What the first rank keeps.
+    Kept,
+}
+
+impl Sent {
+    const ALL: [Sent; 6] = [Sent::Agreement, Sent::Messages, Sent::Noise, Sent::Rows, Sent::Sums, Sent::Kept];
+
+    /// What a number stands for.
+    pub(crate) fn from_number(number: u64) -> Option<Sent> {
+        Sent::ALL.into_iter().find(|sent| *sent as u64 == number)
+    }
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sent::Agreement => "agreement",
+            Sent::Messages => "messages",
+            Sent::Noise => "noise",
+            Sent::Rows => "rows",
+            Sent::Sums => "sums",
+            Sent::Kept => "kept",
+        }
+    }
+}
+
+/// The ranks of a run, as one of them sees them.
+#[derive(Clone)]
+pub struct Ranks {
+    transport: Arc<dyn Transport>,
+    /// Bytes that this rank sent to others.
+    sent: Arc<Mutex<BTreeMap<Sent, u64>>>,
+}
+
+impl fmt::Debug for Ranks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {}", self.rank(), self.size())
+    }
+}
+
+impl Ranks {
+    /// Ranks that talk by a transport.
+    pub fn new(transport: impl Transport + 'static) -> Ranks {
+        Ranks { transport: Arc::new(transport), sent: Arc::default() }
+    }
+
+    /// The number of this rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.transport.rank()
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> usize {
+        self.transport.size()
+    }
+
+    /// Whether this is the rank that writes.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// Bytes that this rank has sent to others so far, by what they were.
+    pub fn sent(&self) -> BTreeMap<Sent, u64> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count(&self, what: Sent, bytes: usize) {
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default() += bytes as u64;
+    }
+
+    /// The bytes of every rank, in their order.
+    pub(crate) fn all_gather(&self, what: Sent, own: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        self.count(what, own.len() * (self.size() - 1));
+        self.transport.all_gather(own).map_err(Error::Rank)
+    }
+
+    /// Gives every rank its own bytes.
+    pub(crate) fn exchange(&self, what: Sent, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let others = to.iter().enumerate().filter(|(rank, _)| *rank != self.rank());
+        self.count(what, others.map(|(_, bytes)| bytes.len()).sum());
+        self.transport.exchange(to).map_err(Error::Rank)
+    }
+
+    /// What the first rank says, on every rank.
+    pub(crate) fn from_first(&self, what: Sent, bytes: Option<Vec<u8>>) -> Result<Vec<u8>> {
+        let mut all = self.all_gather(what, bytes.unwrap_or_default())?;
+        Ok(std::mem::take(&mut all[0]))
+    }
+
+    /// What the first rank has to say, on every rank; the others say nothing.
+    ///
+    /// # Errors
+    /// A rank that is gone.
+    pub fn told(&self, by_first: Option<Vec<u8>>) -> Result<Vec<u8>> {
+        self.from_first(Sent::Agreement, by_first)
+    }
+
+    /// Numbers of all ranks, one list each.
+    pub(crate) fn numbers(&self, what: Sent, own: &[u64]) -> Result<Vec<Vec<u64>>> {
+        let all = self.all_gather(what, bytemuck::cast_slice(own).to_vec())?;
+        Ok(all.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
+    }
+
+    /// Refuses ranks that do not mean the same. Each item is a word for what is compared, and what this rank has.
+    ///
+    /// # Errors
+    /// The first rank that has something else than rank 0.
+    pub fn agree(&self, about: &[(&str, String)]) -> Result<()> {
+        let own: Vec<String> =
+            about.iter().map(|(_, value)| crate::files::checksum_of(value.as_bytes())).collect();
+        let all = self.all_gather(Sent::Agreement, own.join("\n").into_bytes())?;
+        for (rank, theirs) in all.iter().enumerate() {
+            if *theirs == all[0] {
+                continue;
+            }
+            let theirs = String::from_utf8_lossy(theirs).into_owned();
+            let first = String::from_utf8_lossy(&all[0]).into_owned();
+            let differs = first.lines().zip(theirs.lines()).position(|(a, b)| a != b);
+            let what =
+                differs.and_then(|at| about.get(at)).map_or("version of the program", |(what, _)| what);
+            return Err(Error::Rank(format!(
+                "rank {rank} has another {what} than rank 0: start all ranks with the same program, the same settings and the same data"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl progap_nn::Together for Ranks {
+    fn all_gather(&self, own: Vec<u8>) -> std::result::Result<Vec<Vec<u8>>, String> {
+        Ranks::all_gather(self, Sent::Sums, own).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,308 @@
+//! A run on several ranks: each trains on its own rows, the first keeps the run's folder and writes the release.
+
+use std::path::{Path, PathBuf};
+
+use progap_graph::{Dataset, part};
+use progap_privacy::noise::{AnySource, Randomness, RunKey};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
+
+use super::{RunFile, RunFolder, Training, charge_new, metrics, prepare_rows, write_release};
+use crate::cost::{Cost, Laps, Stopwatch};
+use crate::ledger::Warning;
+use crate::method::checkpoint::State;
+use crate::method::trainer::{RunSpec, Trainer};
+use crate::method::{self, Observer};
+use crate::plan::Plan;
+use crate::ranks::{Ranks, Sent, SharedObserver, SharedStore, borders, look_at_edges};
+use crate::release::{self, Metrics, Statement};
+use crate::settings::{Bounding, Checked, Direction, Level, Settings};
+use crate::vault::Vault;
+use crate::{Error, Result, memory};
+
+/// What a run on several ranks came to, as the first rank knows it.
+#[derive(Debug, Clone)]
+pub struct Ranked {
+    /// Where the release lies.
+    pub folder: PathBuf,
+    /// The settings, with everything decided.
+    pub settings: Settings,
+    /// The privacy statement.
+    pub statement: Statement,
+    /// Accuracies.
+    pub metrics: Metrics,
+    /// Time and memory of the first rank.
+    pub cost: Cost,
+    /// For each rank, how many bytes it sent to others, by what they were.
+    pub sent: Vec<Vec<(Sent, u64)>>,
+    /// The peak memory of each rank in bytes; 0 where the system does not tell.
+    pub peak_memory: Vec<u64>,
+}
+
+/// What every rank is told by the first before anything is asked. It travels between ranks and nowhere else.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    run: RunFile,
+    key: Option<Vec<u8>>,
+    state: Option<Vec<u8>>,
+    resumed: bool,
+}
+
+impl Training<'_> {
+    /// As [`Training::into_folder`], on several ranks: all of them call it, with the same data, settings and folder. The release is the same
+    /// to the byte, whatever their number. The first rank alone writes, charges the ledger and makes the run's key.
+    ///
+    /// # Errors
+    /// As [`Training::into_folder`]; and what runs on one machine only. A rank that gets an error must end, so that the others do.
+    pub fn over(self, ranks: &Ranks, folder: impl AsRef<Path>) -> Result<Option<Ranked>> {
+        let (dataset, folder) = (self.dataset, folder.as_ref());
+        let asked = self.request.settings()?;
+        refuse(dataset, &asked)?;
+        agree(ranks, dataset, &asked)?;
+        look(ranks, dataset)?;
+        let settings = asked.for_data(dataset);
+        let own = borders(dataset, &settings, ranks.size())?;
+        let dataset = dataset.clone().prepared(settings.preparation())?;
+        let plan = prepare_rows(&dataset, &settings, own[ranks.rank()]..own[ranks.rank() + 1])?;
+        let nobody: &mut dyn Observer = &mut ();
+        let observer = self.observer.unwrap_or(nobody);
+        if !ranks.is_first() {
+            return go_on(ranks, dataset, None, plan, observer);
+        }
+        let account = match (self.account, &self.ledger) {
+            (None, Some(path)) => {
+                let found = super::Account::find(&dataset, &settings, path, self.ledger_name.as_deref())?;
+                found.1.iter().for_each(|warning: &Warning| observer.warning(warning));
+                Some(found.0)
+            }
+            (account, _) => account,
+        };
+        if account.is_some() {
+            super::chargeable(&settings)?;
+        }
+        let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
+        let run = RunFile::new(&dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
+        let run = RunFolder::create(folder, run, key)?;
+        charge_new(&run, &plan)?;
+        go_on(ranks, dataset, Some(run), plan, observer)
+    }
+}
+
+/// Goes on with a run that was interrupted, on several ranks: as many as before, or others. Only the first rank needs the folder. Nothing
+/// comes of a run whose release was whole already.
+///
+/// # Errors
+/// As [`resume`](crate::resume), and as [`Training::over`].
+pub fn resume_over(
+    ranks: &Ranks,
+    dataset: &Dataset,
+    folder: &Path,
+    observer: &mut dyn Observer,
+) -> Result<Option<Ranked>> {
+    let run = if ranks.is_first() { Some(RunFolder::open(folder)?) } else { None };
+    let is_whole = folder.join(release::MANIFEST).exists();
+    let settings = match &run {
+        // Everything was written; the crash came while the run's own files were being removed.
+        Some(run) if is_whole => run.finish().map(|()| None)?,
+        Some(run) => Some(serde_json::to_vec(&run.run.settings).map_err(|error| Error::file(folder, error))?),
+        None => None,
+    };
+    let settings = ranks.from_first(Sent::Agreement, settings)?;
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    let settings: Settings = serde_json::from_slice(&settings).map_err(|error| Error::file(folder, error))?;
+    let settings = settings.checked()?;
+    refuse(dataset, &settings)?;
+    agree(ranks, dataset, &settings)?;
+    look(ranks, dataset)?;
+    let own = borders(dataset, &settings, ranks.size())?;
+    let dataset = dataset.clone().prepared(settings.preparation())?;
+    let plan = prepare_rows(&dataset, &settings, own[ranks.rank()]..own[ranks.rank() + 1])?;
+    if let Some(run) = &run {
+        super::same_data(&dataset, run)?;
+        super::charge(run, &plan)?;
+    }
+    go_on(ranks, dataset, run, plan, observer)
+}
+
+/// What runs on one machine only, and what to do about it.
+fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
+    let alone = |what: String| Err(Error::Rank(what));
+    if !settings.method.recipe().trains_on_ranks() {
+        return alone(format!(
+            "the method {} runs on one machine; on several ranks use `method progap`, `method gap` or `method mlp`",
+            settings.method
+        ));
+    }
+    if settings.level == Level::Node && settings.bounding == Bounding::Sample && settings.touches_edges() {
+        return alone("`bounding sample` runs on one machine; on several ranks use `bounding weight`".into());
+    }
+    if memory::bound().is_some() {
+        return alone(
+            "`memory` bounds one process on one machine: leave it out, and start more ranks".into(),
+        );
+    }
+    if settings.direction != Direction::In {
+        return alone(
+            "`direction` runs on one machine: turn the edges round before they are converted".into(),
+        );
+    }
+    if settings.touches_edges() && dataset.graph().weights().is_some() {
+        return alone("edges with weights run on one machine: leave the weights out".into());
+    }
+    if dataset.numbers().iter().any(|number| number.map.is_none()) && settings.level != Level::Node {
+        return alone(
+            "columns in units of their own are brought to scale over all rows, which runs on one machine: scale them before, or give \
+             `unscaled`"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Refuses ranks that do not mean the same run.
+fn agree(ranks: &Ranks, dataset: &Dataset, settings: &Settings) -> Result<()> {
+    let mut rows = blake3::Hasher::new();
+    rows.update(bytemuck::cast_slice(dataset.labels()));
+    rows.update(bytemuck::cast_slice(dataset.graph().offsets()));
+    if let Some(split) = dataset.split() {
+        let parts: Vec<u8> = (0..split.len()).map(|node| split.part(node) as u8).collect();
+        rows.update(&parts);
+    }
+    let sizes = (dataset.nodes(), dataset.graph().edges(), dataset.features().columns());
+    let settings = serde_json::to_string(settings).unwrap_or_default();
+    ranks.agree(&[
+        ("version of the program", env!("CARGO_PKG_VERSION").into()),
+        ("kind of processor", format!("{:?}", pulp_level())),
+        ("settings", settings),
+        ("data", format!("{} {sizes:?} {:?} {}", dataset.name(), dataset.class_names(), rows.finalize())),
+    ])
+}
+
+/// The vector instructions of this machine: others round differently.
+fn pulp_level() -> [bool; 3] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        [
+            is_x86_feature_detected!("avx2"),
+            is_x86_feature_detected!("fma"),
+            is_x86_feature_detected!("avx512f"),
+        ]
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    [false; 3]
+}
+
+/// Finds out what follows from all edges, each rank by about as many of them.
+fn look(ranks: &Ranks, dataset: &Dataset) -> Result<()> {
+    let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
+    let borders = part::borders(dataset.graph(), split, ranks.size(), None);
+    look_at_edges(dataset.graph(), ranks, borders[ranks.rank()]..borders[ranks.rank() + 1])
+}
+
+/// Trains on this rank's part, from where the run stands. The first rank has the folder, and tells the others.
+fn go_on(
+    ranks: &Ranks,
+    dataset: Dataset,
+    mut first: Option<RunFolder>,
+    plan: Plan,
+    observer: &mut dyn Observer,
+) -> Result<Option<Ranked>> {
+    let shape = (dataset.features().columns(), dataset.classes());
+    let told = match &mut first {
+        None => None,
+        Some(folder) => Some(Told {
+            run: folder.run.clone(),
+            key: folder.take_key().map(|key| key.to_bytes().to_vec()),
+            state: folder.kept_state(shape)?,
+            resumed: folder.is_resumed(),
+        }),
+    };
+    let wrong =
+        |error: &dyn std::fmt::Display| Error::Rank(format!("the first rank said nothing sensible: {error}"));
+    let bytes = told.map(|told| serde_json::to_vec(&told)).transpose().map_err(|error| wrong(&error))?;
+    let mut bytes = ranks.from_first(Sent::Agreement, bytes)?;
+    let told: Told = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
+    bytes.zeroize();
+    let randomness = randomness(&told)?;
+    rayon::scope(|_| train(ranks, dataset, (first, told), (plan, randomness), observer))
+}
+
+fn randomness(told: &Told) -> Result<Randomness<AnySource>> {
+    match (told.run.settings.seed, &told.key) {
+        (Some(seed), None) => Ok(Randomness::from_seed(seed).erase()),
+        (None, Some(key)) => {
+            let mut bytes: [u8; RunKey::BYTES] =
+                key[..].try_into().map_err(|_| Error::Rank("the run's key is cut short".into()))?;
+            let key = RunKey::from_bytes(&bytes);
+            bytes.zeroize();
+            Ok(Randomness::from_key(key).erase())
+        }
+        _ => Err(Error::Contradiction("a run has a seed or a key, and never both")),
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
+fn train(
+    ranks: &Ranks,
+    dataset: Dataset,
+    (mut first, told): (Option<RunFolder>, Told),
+    (plan, randomness): (Plan, Randomness<AnySource>),
+    observer: &mut dyn Observer,
+) -> Result<Option<Ranked>> {
+    let settings = told.run.settings.clone();
+    let (stopwatch, mut laps) = (Stopwatch::start(told.resumed), Laps::start());
+    let path = first.as_ref().map_or_else(PathBuf::new, |folder| folder.path.clone());
+    let state = match &told.state {
+        Some(bytes) => told.run.state(&path, bytes)?,
+        None => State::default(),
+    };
+    let vault = Vault::over(ranks, dataset.clone(), &settings, randomness)?;
+    laps.lap("preparation");
+    let spec = RunSpec { settings: &settings, plan: &plan, seed: told.run.model_seed };
+    let mut store = SharedStore {
+        ranks: ranks.clone(),
+        borders: borders(&dataset, &settings, ranks.size())?,
+        first: first.as_mut().map(|folder| folder as _),
+        folder: path.clone(),
+    };
+    let mut observer = SharedObserver { ranks: ranks.clone(), first: observer };
+    let trainer = Trainer::new(vault, spec, state, &mut store, &mut observer);
+    let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
+    laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
+    drop(store);
+    let sent: Vec<u64> = ranks.sent().into_iter().flat_map(|(what, bytes)| [what as u64, bytes]).collect();
+    let sent = ranks.numbers(Sent::Agreement, &sent)?;
+    let peaks = ranks.numbers(Sent::Agreement, &[crate::cost::peak_memory()])?;
+    let Some(folder) = first else {
+        // Whoever ends well knows that the release is there.
+        ranks.from_first(Sent::Agreement, None)?;
+        return Ok(None);
+    };
+    let metrics = metrics(&fitted, &settings);
+    let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
+    write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
+    laps.lap("writing");
+    let cost = stopwatch.stop(laps);
+    cost.write(&folder.path)?;
+    folder.finish()?;
+    ranks.from_first(Sent::Agreement, None)?;
+    let sent = sent.iter().map(|numbers| {
+        numbers.chunks_exact(2).filter_map(|pair| Some((Sent::from_number(pair[0])?, pair[1]))).collect()
+    });
+    Ok(Some(Ranked {
+        folder: path,
+        settings,
+        statement,
+        metrics,
+        cost,
+        sent: sent.collect(),
+        peak_memory: peaks.into_iter().flatten().collect(),
+    }))
+}
