@@ -213,7 +213,7 @@ fn weights_say_which_edges_count() {
     accuracy("edge", &["--weights"]);
     accuracy("node", &["--weights=weight"]);
     // What is not asked for is ignored, and said so; what is, is kept.
-    assert!(progap_in(at, &["inspect", "g"]).ok().contains("not read unless they are asked for"));
+    assert!(progap_in(at, &["inspect", "g"]).ok().contains("of the edge table; weights are not read"));
     progap_in(at, &["data", "convert", "g", "g.progap", "--weights"]).ok();
     let kept =
         progap_in(at, &["train", "g.progap", "--level", "none", "--seed", "1", "--json", "--out", "k"])
@@ -238,7 +238,8 @@ fn rare_classes_count_at_node_level_by_noisy_counts() {
     let part = |node: usize| ["train", "train", "train", "test"][node / 20 % 4];
     let label = |node: usize| if node % 20 == 0 { "rare" } else { "usual" };
     let row = |node: usize| {
-        let x = if node % 20 == 0 { 1.0 } else { -1.0 } + 0.9 * ((node * 7919 % 101) as f64 / 50.0 - 1.0);
+        let noise = (node * 7919 % 101) as f64 / 50.0 + (node * 104_729 % 97) as f64 / 48.0 - 2.0;
+        let x = if node % 20 == 0 { 1.0 } else { -1.0 } + noise;
         format!("{node},{},{x},{}\n", label(node), part(node))
     };
     let nodes: String = (0..3000).map(row).collect();

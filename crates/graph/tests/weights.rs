@@ -144,7 +144,7 @@ fn weights_survive_every_format() {
     // What has no weights says so.
     store::write(&plain, &path("plain.progap")).unwrap();
     let error = read::load(&path("plain.progap"), &weighted()).unwrap_err().to_string();
-    assert!(error.contains("no weights"), "{error}");
+    assert!(error.contains("this data has none"), "{error}");
     assert!(progap_graph::named::load("demo", Path::new("nowhere"), &weighted()).is_err());
 }
 

@@ -232,7 +232,8 @@ impl Predictor {
     /// The names of all files that predictions are made of, besides rows.
     pub fn files(settings: &Settings) -> Vec<String> {
         // Also those that only later stages read, where an earlier one is released: they are part of what was asked.
-        let aggregates = (1..=settings.depth).map(|number| aggregate_name(settings, number));
+        let answers = settings.depth * settings.direction.ways();
+        let aggregates = (1..=answers).map(|number| aggregate_name(settings, number));
         std::iter::once(MODEL.to_string()).chain(aggregates).collect()
     }
 

@@ -77,6 +77,7 @@ fn column_table(columns: &[ColumnReport]) -> String {
             features => format!("{} features", count(features)),
         };
         match &column.note {
+            Some(note) if features.is_empty() => note.clone(),
             Some(note) => format!("{features}: {note}"),
             None => features,
         }

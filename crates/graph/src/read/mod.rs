@@ -80,7 +80,7 @@ impl LoadOptions {
         match self.weights.is_some() && dataset.graph().weights().is_none() {
             false => Ok(()),
             true => {
-                let message = "there are no weights of edges in this data; leave them out".to_string();
+                let message = "weights of edges are asked for, and this data has none".to_string();
                 Err(Problem::Invalid(message).into())
             }
         }

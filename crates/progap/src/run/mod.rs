@@ -171,7 +171,7 @@ fn prepare_with(
     }
     if settings.direction == Direction::Both && settings.touches_edges() && dataset.graph().is_symmetric() {
         return Err(Error::Unsuitable(
-            "every edge has an edge back, so that both directions say the same: leave `direction` out".into(),
+            "every edge has an edge back, so that both directions say the same: use `direction in`".into(),
         ));
     }
     let widths = recipe.aggregate_widths(settings, (dataset.features().columns(), dataset.classes()), None);

@@ -279,6 +279,9 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
 /// Below this the classes of neighbours are hardly more alike than chance would have it.
 const LEAST_ALIKE: f64 = 0.15;
 
+/// A stage has to be better than the features by so many standard errors, which chance seldom makes it.
+const LEAST_ERRORS: f64 = 2.0;
+
 /// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the
 /// stage with the lowest log loss on nodes held out, the last of equals, or the best by the metric that was asked for. A stage that
 /// knows the graph has to be better than the features by more than chance makes it.
@@ -300,7 +303,7 @@ fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
     let loss = |stage: usize| judged(stage).map_or(f64::INFINITY, |judged| judged.log_loss);
     let is_chance = |stage: usize| {
         let doubt = judged(stage).and_then(|judged| judged.doubt);
-        doubt.is_some_and(|doubt| loss(0) - loss(stage) <= doubt)
+        doubt.is_some_and(|doubt| loss(0) - loss(stage) <= LEAST_ERRORS * doubt)
     };
     let by_metric =
         (0..=settings.depth).all(|stage| judged(stage).is_some_and(|judged| judged.score.is_some()));
