@@ -101,7 +101,7 @@ fn account_prints_the_noise_of_a_release_to_the_last_digit() {
             &["--method", "gap"],
             &["--level", "edge", "--depth", "2", "--undirected", "--method", "gap"],
         ),
-        ("node", &node[..], &[&node[..], &["--depth", "1", "--train-nodes", &nodes]].concat()),
+        ("node", &node[..], &[&node[..], &["--depth", "2", "--train-nodes", &nodes]].concat()),
         ("gap-node", &gap[..], &[&gap[..], &["--depth", "2", "--train-nodes", &nodes]].concat()),
     ] {
         let run = ["train", "g.progap", "--quiet", "--out", out];

@@ -27,13 +27,16 @@ def compare(graph: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def publish(graph: str, settings: dict[str, Any], ledger: str, folder: str) -> dict[str, Any]:
-    """One private fit, charged to the ledger. Dask runs a task again where its worker was lost: the folder goes on with the same run, and
-    nothing is asked or charged twice."""
+    """One private fit, charged to the ledger. Dask runs a task again where its worker was lost: the folder has the run that was begun,
+    finished or not, and nothing is asked or charged twice."""
     data = progap.load(graph)
-    if Path(folder).exists():
-        release = progap.resume(data, folder)
-    else:
+    if not Path(folder).exists():
         release = progap.ProGAP(ledger=ledger, **settings).fit(data, folder=folder).release_
+    else:
+        try:
+            release = progap.Release(folder)
+        except progap.ReleaseError:
+            release = progap.resume(data, folder)
     guarantee = release.verify().guarantee
     return {"folder": folder, "epsilon": guarantee.epsilon, "process": os.getpid()}
 
@@ -62,7 +65,7 @@ def main(client: Client, graph: str, out: str) -> None:
     for run in comparisons(client, graph, [{"method": "progap", "depth": depth} for depth in (1, 2)], range(2)):
         print(f"depth {run['depth']}, seed {run['seed']}: {run['test']:.1%}, by process {run['process']}")
     budget = progap.Ledger(f"{out}/budget.db")
-    budget.register(progap.load(graph), epsilon=1.5, delta=1e-5)
+    budget.register(progap.load(graph), epsilon=1.5, delta=1e-6)
     for run in releases(client, graph, [{"epsilon": 1.0}] * 3, str(budget.path), out):
         print(run)
     print(budget)

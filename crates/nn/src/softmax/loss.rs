@@ -76,8 +76,8 @@ vectorised! {
             let mut all = 0.0;
             for_lanes!(columns, L, at, {
                 let values: &mut [f32; L] = lanes_mut(row, at);
-                for j in 0..L {
-                    values[j] = if at + j < classes { exp(values[j] - top) } else { 0.0 };
+                for (j, value) in values.iter_mut().enumerate() {
+                    *value = if at + j < classes { exp(*value - top) } else { 0.0 };
                 }
                 all += sum_lanes(values);
             });

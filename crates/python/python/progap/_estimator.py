@@ -242,18 +242,19 @@ class ProGAP:
 
     def score(self, X: Any = None, y: Any = None) -> float:
         """The accuracy on the test nodes, or on the nodes that are given. It is measured on labels without noise."""
-        codes, _ = self._fitted().predict(None)
-        labels = self.graph_._data.labels()
         asked = self._about(X)
-        if asked is None:
-            chosen = np.flatnonzero(self.graph_.test_mask).astype(np.int64)
-        elif y is not None:
-            return float(np.mean(self.classes_[codes[asked]] == np.asarray(y)))
-        else:
-            chosen = asked[labels[asked] >= 0]
-        if len(chosen) == 0:
+        chosen = np.flatnonzero(self.graph_.test_mask).astype(np.int64) if asked is None else asked
+        codes, _ = self._fitted().predict(chosen)
+        if asked is not None and y is not None:
+            given = _arrays.as_array(y, "y").ravel()
+            if len(given) != len(codes) or len(codes) == 0:
+                raise DataError(f"there are {len(codes)} nodes and {len(given)} labels to compare with; give one label for each node")
+            return float(np.mean(self.classes_[codes] == given))
+        labels = self.graph_._data.labels()[chosen]
+        known = labels >= 0
+        if not known.any():
             raise DataError("none of these nodes has a label to compare with")
-        return float(np.mean(codes[chosen] == labels[chosen]))
+        return float(np.mean(codes[known] == labels[known]))
 
     def save(self, folder: str | os.PathLike[str]) -> Release:
         """Writes the release into a new folder: model, noisy aggregates, privacy statement; no graph."""
