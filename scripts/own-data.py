@@ -330,7 +330,15 @@ def document(results, seeds):
         lines += ["Not reached:", ""] + [f"- `{name}`: {'; '.join(m)}" for name, m in missed.items() if m]
     else:
         lines.append("All of it is reached.")
-    lines += ["", "```sh", "python scripts/own-data.py --progap target/release/progap", "```", ""]
+    lines += [
+        "",
+        "```sh",
+        "python scripts/own-data.py --progap target/release/progap           # all tables, five of each",
+        "python scripts/own-data.py --progap target/release/progap --units",
+        "python scripts/calibration.py --progap target/release/progap GRAPHS...",
+        "```",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -347,7 +355,10 @@ def main():
     results = {name: measure(args.progap, name, args.seeds) for name in args.tables.split(",")}
     text = document(results, args.seeds)
     if set(results) == set(TABLES):
-        (ROOT / "docs/own-data.md").write_text(text)
+        page = ROOT / "docs/own-data.md"
+        # What follows is measured by itself.
+        _, mark, rest = page.read_text().partition("\n## Units")
+        page.write_text(text + mark + rest)
     else:
         print(text)
 

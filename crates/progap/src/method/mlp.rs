@@ -50,6 +50,11 @@ impl Recipe for Mlp {
         true
     }
 
+    /// It reads no edge, whatever its weight.
+    fn reads_weights(&self) -> bool {
+        true
+    }
+
     /// The shape: hidden layers, and a plain last one.
     fn shape(
         &self,

@@ -166,7 +166,7 @@ fn prepare_with(
         }
     }
     let recipe = settings.method.recipe();
-    if dataset.graph().weights().is_some() && settings.touches_edges() && !recipe.reads_weights() {
+    if dataset.graph().weights().is_some() && !recipe.reads_weights() {
         return Err(weightless(settings));
     }
     if settings.direction == Direction::Both && settings.touches_edges() && dataset.graph().is_symmetric() {

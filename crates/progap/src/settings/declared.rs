@@ -54,7 +54,7 @@ settings! { for level:
 
     /// Along which edges a node receives
     #[serde(default = "Direction::along", skip_serializing_if = "Direction::is_in")]
-    everywhere direction: Direction = Direction::In, MODEL.needs(&[USES_EDGES]);
+    everywhere direction: Direction = Direction::In, MODEL.needs(&[SOME_DEPTH]);
 
     /// What a node sends, in the methods progap and views: auto is labels, or something else where labels do not help; embeddings
     /// come with the defaults of the method gap
@@ -139,9 +139,6 @@ const COSTS: Need = |settings| {
     let free = settings.level == Level::Edge && !settings.touches_edges();
     free.then_some("this run uses no edge, so it costs nothing at `level edge`")
 };
-
-/// A run that reads edges.
-const USES_EDGES: Need = |settings| (!settings.touches_edges()).then_some("this run uses no edge");
 
 /// A run with at least one stage after the first.
 const SOME_DEPTH: Need = |settings| (settings.depth == 0).then_some("it needs a `depth` of at least 1");

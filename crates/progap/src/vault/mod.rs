@@ -100,8 +100,7 @@ impl Vault {
         let dataset = dataset.prepared(settings.preparation())?;
         let DatasetParts { graph, features, labels, class_names, split, .. } = dataset.into_parts();
         let split = split.ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
-        if graph.weights().is_some() && settings.touches_edges() && !settings.method.recipe().reads_weights()
-        {
+        if graph.weights().is_some() && !settings.method.recipe().reads_weights() {
             return Err(weightless(settings));
         }
         let graph = match settings.direction {
