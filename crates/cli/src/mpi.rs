@@ -1,5 +1,6 @@
 //! MPI: the ranks of `mpirun`, `srun` or an operator. The main thread alone talks to MPI; the run asks it for what it needs.
 
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -130,6 +131,18 @@ fn places(counts: &[i32]) -> Vec<i32> {
     counts.iter().scan(0, before).collect()
 }
 
+fn total(counts: &[i32]) -> usize {
+    counts.iter().map(|&count| count as usize).sum()
+}
+
+/// Some bytes one after the other, with room for one more: a buffer without any room has no address of its own, and MPI would take it for
+/// the mark that means "in place".
+fn room(pieces: &[&[u8]]) -> Vec<u8> {
+    let mut all = Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum::<usize>() + 1);
+    pieces.iter().for_each(|piece| all.extend_from_slice(piece));
+    all
+}
+
 /// The bytes that are left of so many in a turn.
 fn left(length: u64, turn: usize, size: usize) -> i32 {
     (length.saturating_sub((turn * turn_size(size)) as u64)).min(turn_size(size) as u64) as i32
@@ -143,12 +156,12 @@ fn all_gather(world: &impl CommunicatorCollectives, own: &[u8]) -> Bytes {
     let mut all: Bytes = lengths.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
     for turn in 0..most.div_ceil(turn_size(size)) {
         let counts: Vec<i32> = lengths.iter().map(|&length| left(length, turn, size)).collect();
-        let mut buffer = vec![0u8; counts.iter().sum::<i32>() as usize];
         let start = own.len().min(turn * turn_size(size));
         let end = own.len().min(start + turn_size(size));
+        let (send, mut buffer) = (room(&[&own[start..end]]), vec![0u8; total(&counts) + 1]);
         world.all_gather_varcount_into(
-            &own[start..end],
-            &mut PartitionMut::new(&mut buffer[..], &counts[..], &places(&counts)[..]),
+            &send[..],
+            &mut PartitionMut::new(&mut buffer[..total(&counts)], &counts[..], &places(&counts)[..]),
         );
         for ((all, &count), place) in all.iter_mut().zip(&counts).zip(places(&counts)) {
             all.extend_from_slice(&buffer[place as usize..][..count as usize]);
@@ -169,15 +182,15 @@ fn exchange(world: &impl CommunicatorCollectives, to: &Bytes) -> Bytes {
         let of =
             |lengths: &[u64]| lengths.iter().map(|&length| left(length, turn, size)).collect::<Vec<i32>>();
         let (sent, received) = (of(&outgoing), of(&incoming));
-        let mut send = Vec::with_capacity(sent.iter().sum::<i32>() as usize);
-        for (bytes, &count) in to.iter().zip(&sent) {
+        let piece = |(bytes, &count): (&Vec<u8>, &i32)| -> Range<usize> {
             let start = bytes.len().min(turn * turn_size(size));
-            send.extend_from_slice(&bytes[start..start + count as usize]);
-        }
-        let mut buffer = vec![0u8; received.iter().sum::<i32>() as usize];
+            start..start + count as usize
+        };
+        let pieces: Vec<&[u8]> = to.iter().zip(&sent).map(|pair| &pair.0[piece(pair)]).collect();
+        let (send, mut buffer) = (room(&pieces), vec![0u8; total(&received) + 1]);
         world.all_to_all_varcount_into(
             &Partition::new(&send[..], &sent[..], &places(&sent)[..]),
-            &mut PartitionMut::new(&mut buffer[..], &received[..], &places(&received)[..]),
+            &mut PartitionMut::new(&mut buffer[..total(&received)], &received[..], &places(&received)[..]),
         );
         for ((all, &count), place) in all.iter_mut().zip(&received).zip(places(&received)) {
             all.extend_from_slice(&buffer[place as usize..][..count as usize]);

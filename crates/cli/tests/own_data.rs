@@ -236,10 +236,10 @@ fn rare_classes_count_at_node_level_by_noisy_counts() {
     let place = folder();
     let at = place.path();
     let part = |node: usize| ["train", "train", "train", "test"][node / 20 % 4];
-    let label = |node: usize| if node % 20 == 0 { "rare" } else { "usual" };
+    let label = |node: usize| if node.is_multiple_of(20) { "rare" } else { "usual" };
     let row = |node: usize| {
         let noise = (node * 7919 % 101) as f64 / 50.0 + (node * 104_729 % 97) as f64 / 48.0 - 2.0;
-        let x = if node % 20 == 0 { 1.0 } else { -1.0 } + noise;
+        let x = if node.is_multiple_of(20) { 1.0 } else { -1.0 } + noise;
         format!("{node},{},{x},{}\n", label(node), part(node))
     };
     let nodes: String = (0..3000).map(row).collect();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use progap_graph::{Buffer, Dataset, Features, Part, Split};
+use progap_graph::{Buffer, Dataset, Features, Part, Split, store};
 use progap_nn::{Input, Inputs, Network, embed_rows, probabilities};
 
 use crate::{Error, Result};
@@ -184,6 +184,7 @@ impl Rows {
         message: Message<'_>,
         aggregates: &Aggregates,
     ) -> Result<Vec<f32>> {
+        store::look_at_pages();
         if let Message::Made { maker, width, .. } = message {
             let mut values = maker.0(nodes.clone())?;
             if values.len() != nodes.len() * width {

@@ -202,6 +202,7 @@ impl Views {
         let own = Inputs::checked_before(vec![own])?;
         let mut all = Vec::with_capacity(nodes.len() * self.shape.classes);
         for nodes in nodes.chunks(NODES_AT_ONCE) {
+            progap_graph::store::look_at_pages();
             let mut known = self.features.logits(&own, nodes)?;
             log_softmax(&mut known, self.shape.classes);
             all.extend(match &self.graph {

@@ -63,6 +63,18 @@ pub(crate) fn passed(bytes: usize) {
     }
 }
 
+/// Gives pages back if half of what may be there is: for whoever reads a block and then another, so that a thread which has to wait for its
+/// turn is not waited for.
+pub fn look_at_pages() {
+    #[cfg(target_os = "linux")]
+    {
+        let most = MOST.load(Relaxed);
+        if most > 0 && mapped_bytes().is_some_and(|mapped| mapped > most / 2) {
+            give_back();
+        }
+    }
+}
+
 /// Gives back the pages of all files.
 fn give_back() {
     #[cfg(target_os = "linux")]

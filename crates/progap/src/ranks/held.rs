@@ -60,7 +60,7 @@ pub(crate) fn look_at_edges(graph: &Graph, ranks: &Ranks, own: Range<usize>) -> 
         true => Some(crate::run::random_bytes::<16>()?.to_vec()),
         false => None,
     };
-    let points: Vec<u64> = bytemuck::pod_collect_to_vec(&ranks.from_first(Sent::Agreement, points)?);
+    let points: Vec<u64> = bytemuck::pod_collect_to_vec(&ranks.broadcast(Sent::Agreement, points)?);
     let pairs = graph.pairs(own, [points[0], points[1]])?;
     let all = ranks.numbers(Sent::Agreement, &pairs.to_numbers())?;
     let numbers = |numbers: &Vec<u64>| <[u64; 5]>::try_from(&numbers[..]).ok().map(Pairs::from_numbers);

@@ -146,7 +146,7 @@ impl Ranks {
     }
 
     /// What the first rank says, on every rank.
-    pub(crate) fn from_first(&self, what: Sent, bytes: Option<Vec<u8>>) -> Result<Vec<u8>> {
+    pub(crate) fn broadcast(&self, what: Sent, bytes: Option<Vec<u8>>) -> Result<Vec<u8>> {
         let mut all = self.all_gather(what, bytes.unwrap_or_default())?;
         Ok(std::mem::take(&mut all[0]))
     }
@@ -156,7 +156,7 @@ impl Ranks {
     /// # Errors
     /// A rank that is gone.
     pub fn told(&self, by_first: Option<Vec<u8>>) -> Result<Vec<u8>> {
-        self.from_first(Sent::Agreement, by_first)
+        self.broadcast(Sent::Agreement, by_first)
     }
 
     /// Numbers of all ranks, one list each.

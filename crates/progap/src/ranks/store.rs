@@ -81,7 +81,7 @@ impl CheckpointStore for SharedStore<'_> {
             }
         }
         // Nothing is made of an answer before it is kept.
-        self.ranks.from_first(Sent::Kept, None)?;
+        self.ranks.broadcast(Sent::Kept, None)?;
         Ok(values.into())
     }
 
@@ -94,7 +94,7 @@ impl CheckpointStore for SharedStore<'_> {
             Some(first) => first.kept_aggregate(number, width)?,
             None => None,
         };
-        let there = self.ranks.from_first(Sent::Kept, kept.as_ref().map(|_| vec![1]))?;
+        let there = self.ranks.broadcast(Sent::Kept, kept.as_ref().map(|_| vec![1]))?;
         if there.is_empty() {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ pub(crate) struct SharedObserver<'o> {
 impl Observer for SharedObserver<'_> {
     fn epoch(&mut self, progress: &Progress) -> ControlFlow<()> {
         let stops = self.ranks.is_first() && self.first.epoch(progress).is_break();
-        match self.ranks.from_first(Sent::Agreement, stops.then(|| vec![1])) {
+        match self.ranks.broadcast(Sent::Agreement, stops.then(|| vec![1])) {
             Ok(stop) if stop.is_empty() => ControlFlow::Continue(()),
             // Whoever is gone is met again by the next call, which says so.
             Ok(_) | Err(_) => ControlFlow::Break(()),

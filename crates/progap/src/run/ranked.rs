@@ -107,7 +107,7 @@ pub fn resume_over(
         Some(run) => Some(serde_json::to_vec(&run.run.settings).map_err(|error| Error::file(folder, error))?),
         None => None,
     };
-    let settings = ranks.from_first(Sent::Agreement, settings)?;
+    let settings = ranks.broadcast(Sent::Agreement, settings)?;
     if settings.is_empty() {
         return Ok(None);
     }
@@ -222,7 +222,7 @@ fn go_on(
     let wrong =
         |error: &dyn std::fmt::Display| Error::Rank(format!("the first rank said nothing sensible: {error}"));
     let bytes = told.map(|told| serde_json::to_vec(&told)).transpose().map_err(|error| wrong(&error))?;
-    let mut bytes = ranks.from_first(Sent::Agreement, bytes)?;
+    let mut bytes = ranks.broadcast(Sent::Agreement, bytes)?;
     let told: Told = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
     bytes.zeroize();
     let randomness = randomness(&told)?;
@@ -282,7 +282,7 @@ fn train(
     let peaks = ranks.numbers(Sent::Agreement, &[crate::cost::peak_memory()])?;
     let Some(folder) = first else {
         // Whoever ends well knows that the release is there.
-        ranks.from_first(Sent::Agreement, None)?;
+        ranks.broadcast(Sent::Agreement, None)?;
         return Ok(None);
     };
     let metrics = metrics(&fitted, &settings);
@@ -292,7 +292,7 @@ fn train(
     let cost = stopwatch.stop(laps);
     cost.write(&folder.path)?;
     folder.finish()?;
-    ranks.from_first(Sent::Agreement, None)?;
+    ranks.broadcast(Sent::Agreement, None)?;
     let sent = sent.iter().map(|numbers| {
         numbers.chunks_exact(2).filter_map(|pair| Some((Sent::from_number(pair[0])?, pair[1]))).collect()
     });

@@ -150,6 +150,7 @@ fn mean_square(inputs: &Inputs<'_>, nodes: &[u32]) -> Result<f64> {
     const ROWS_AT_ONCE: usize = 1 << 16;
     let mut sum = 0.0;
     for block in nodes.chunks(ROWS_AT_ONCE) {
+        progap_graph::store::look_at_pages();
         sum += Design::new(inputs, block)?.mean_square() * (block.len() as f64 / nodes.len() as f64);
     }
     Ok(sum)

@@ -359,7 +359,7 @@ impl Roles {
         // Every node by itself is in the sample or not, as its number says: public, as rows are.
         let chosen = |node: &u32| {
             let draw = u128::from(mixed(seed ^ mixed(u64::from(*node) ^ u64::MAX)));
-            nodes <= MOST_FITTED || draw * nodes as u128 >> 64 < MOST_FITTED as u128
+            nodes <= MOST_FITTED || (draw * nodes as u128) >> 64 < MOST_FITTED as u128
         };
         let sample = (0..nodes as u32).filter(chosen).collect();
         Roles { train, is_train, train_nodes, held_out, sample }
