@@ -257,6 +257,10 @@ fn the_noise_is_that_of_training_for_every_method() {
                 let plan = Plan::new(&usual.checked().expect("settings"), sizes).expect("a plan");
                 let mut flags = format!("--method {} --level {level}", entry.method);
                 flags += if undirected { " --undirected" } else { "" };
+                // Where it is not given it follows from sizes.
+                if usual.clone().by_sizes().from_sizes.depth {
+                    flags += &format!(" --depth {}", usual.depth);
+                }
                 flags += &delta.map_or(String::new(), |delta| format!(" --delta {delta}"));
                 flags += if node { " --train-nodes 9000 --batch-size 300 --epochs 4" } else { "" };
                 let answer = json(&format!("{flags} --epsilon {}", usual.epsilon.expect("a budget")), "");

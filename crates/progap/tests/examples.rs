@@ -12,14 +12,22 @@ const EXAMPLES: [(&str, &str, Option<&str>); 5] = [
     ("observer", "stopped; observed-release can be resumed", Some("observed-release/manifest.json")),
 ];
 
+/// Builds an example with the features of the whole workspace, so that what the tests were built with serves it, too, and runs it.
 fn run(name: &str, place: &Path) -> String {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--offline", "--manifest-path"]).arg(manifest).args(["--example", name]);
+    cargo
+        .args(["build", "--quiet", "--offline", "--workspace", "--example", name, "--manifest-path"])
+        .arg(manifest);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    let output = cargo.current_dir(place).env_remove("PROGAP_DATA").output().expect("cargo runs");
+    let built = cargo.output().expect("cargo runs");
+    assert!(built.status.success(), "{name}: {}", String::from_utf8_lossy(&built.stderr));
+    let tests = std::env::current_exe().expect("this program");
+    let profile = tests.parent().and_then(Path::parent).expect("the folder of the profile");
+    let mut example = Command::new(profile.join("examples").join(name));
+    let output = example.current_dir(place).env_remove("PROGAP_DATA").output().expect("the example runs");
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
