@@ -279,8 +279,8 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
 /// Below this the classes of neighbours are hardly more alike than chance would have it.
 const LEAST_ALIKE: f64 = 0.15;
 
-/// A stage has to be better than the features by so many standard errors, which chance seldom makes it.
-const LEAST_ERRORS: f64 = 2.0;
+/// A stage has to be better than the features by so many standard errors. With two, few nodes held out would keep good stages back.
+const LEAST_ERRORS: f64 = 1.0;
 
 /// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the
 /// stage with the lowest log loss on nodes held out, the last of equals, or the best by the metric that was asked for. A stage that
