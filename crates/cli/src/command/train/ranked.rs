@@ -31,7 +31,9 @@ impl Train {
                 if self.ledger.is_some() {
                     run::chargeable(&settings)?;
                 }
-                (Some(settings), source)
+                // The seed of the split is kept with the run, as the ordinary command keeps it.
+                let seed = source.given_seed().unwrap_or(0);
+                (Some(settings), source.with_seed(seed))
             }
             // The folder of a run is the first rank's.
             Some(folder) => {
