@@ -9,6 +9,7 @@ use progap::signature::SecretKey;
 use progap::{Level, Release};
 
 use super::Outcome;
+use crate::flags::in_flags;
 use crate::output::refuse_releases;
 use crate::{report, ui};
 
@@ -78,7 +79,8 @@ impl Export {
         ];
         rows.push(("left out", ui::wrap(&left_out(&made), 100, 12)));
         rows.extend(
-            release::missing_for_predictions(&made.release).map(|why| ("no predict", ui::wrap(why, 100, 12))),
+            release::missing_for_predictions(&made.release)
+                .map(|why| ("no predict", ui::wrap(&in_flags(why), 100, 12))),
         );
         rows.push(("SHA-256", made.sha256.clone()));
         rows.extend(signer.as_ref().map(|signer| ("signed by", format!("key {signer}"))));

@@ -182,7 +182,8 @@ pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: u
         && metrics.unprotected == (settings.level == Level::Node);
     let most = if settings.patience > 0 { "at most " } else { "" };
     let detail = format!(
-        "{most}{epochs} epochs in each of {stages} stages, and the accuracies are those of stage {released}"
+        "{most}{epochs} epoch{} in each of {stages} stages, and the accuracies are those of stage {released}",
+        if epochs == 1 { "" } else { "s" }
     );
     Finding::checked("history", detail, whole && in_range && fits)
 }
