@@ -291,7 +291,7 @@ fn the_noise_is_that_of_training_for_every_method() {
     // Nothing is asked of the edges.
     assert_eq!(number(&json("--level edge --depth 0 --epsilon 1 --delta 1e-6", "")["epsilon"]), 0.0);
     refused("--method edge-rand --level edge --epsilon 1 --delta 1e-6", "", &["--delta"]);
-    refused("--level edge --epsilon 1", "", &["--delta"]);
+    refused("--level edge --depth 2 --epsilon 1", "", &["--delta"]);
 }
 
 #[test]

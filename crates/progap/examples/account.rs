@@ -11,7 +11,7 @@ fn main() -> progap::Result<()> {
         );
     }
 
-    let asked = Node::epsilon(8.0).delta(1e-5).epochs(10);
+    let asked = Node::epsilon(8.0).delta(1e-5).depth(1).epochs(10);
     let plan = progap::account(asked).train_nodes(19_804).plan()?;
     println!(
         "nodes, epsilon 8: {} steps, gradients with {:.2} times their sensitivity",
