@@ -34,7 +34,8 @@ pub struct Columns {
     #[arg(long, value_name = "COLUMN[:N]", value_delimiter = ',', help_heading = "Tables")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     text: Vec<String>,
-    /// Public bounds of a number or date column; node level uses them to bring values to scale
+    /// Public bounds of a number or date column; node level uses them to bring values to scale, by logarithms where they are positive and
+    /// far apart, unless `:linear` or `:log` follows
     #[arg(long, value_name = "COLUMN=LOW:HIGH", allow_hyphen_values = true, help_heading = "Tables")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bounds: Vec<String>,
@@ -77,7 +78,10 @@ impl Columns {
         }
         for text in &self.bounds {
             let (name, bounds) = text.rsplit_once('=').ok_or_else(|| bad_bounds(text))?;
-            choices.column(name).bounds = Some(parse_bounds(bounds).ok_or_else(|| bad_bounds(text))?);
+            let (bounds, log) = parse_bounds(bounds).ok_or_else(|| bad_bounds(text))?;
+            let column = choices.column(name);
+            column.bounds = Some(bounds);
+            column.log = log.or(column.log);
         }
         Ok(choices)
     }
@@ -110,17 +114,22 @@ fn bad_width(text: &str) -> String {
 }
 
 fn bad_bounds(text: &str) -> String {
-    format!("--bounds {text}: give a column and its smallest and largest value, such as age=0:120")
+    format!("--bounds {text}: give a column and its smallest and largest value, such as age=0:120 or price=1:100000:log")
 }
 
-/// Two numbers, or two dates: `0:120`, `2010-01-01:2020-12-31`.
-fn parse_bounds(text: &str) -> Option<[Bound; 2]> {
+/// Two numbers, or two dates: `0:120`, `2010-01-01:2020-12-31`; perhaps whether logarithms are taken: `1:100000:log`.
+fn parse_bounds(text: &str) -> Option<([Bound; 2], Option<bool>)> {
     let (low, high) = text.split_once(':')?;
+    let (high, log) = match high.rsplit_once(':') {
+        Some((high, "log")) => (high, Some(true)),
+        Some((high, "linear")) => (high, Some(false)),
+        _ => (high, None),
+    };
     let bound = |text: &str| match text.trim().parse::<f64>() {
         Ok(number) => Bound::Number(number),
         Err(_) => Bound::Date(text.trim().into()),
     };
-    Some([bound(low), bound(high)])
+    Some(([bound(low), bound(high)], log))
 }
 
 fn read_file(path: &str) -> Result<ColumnChoices, String> {

@@ -8,8 +8,8 @@
 //! - [`Preparation::Standardise`] looks at whole columns: mean 0 and deviation 1, after a logarithm where a column is
 //!   skewed. For features that are public.
 //! - [`Preparation::RowByRow`] maps each value by itself, with what is declared and nothing that is computed over rows:
-//!   declared bounds become -1 and 1, and without bounds `v` becomes `sign(v) log2(1 + |v|)`. Whatever one node's row
-//!   holds, the rows of all others are mapped the same.
+//!   declared bounds become -1 and 1, on a scale of logarithms where they are far apart, and without bounds `v` becomes
+//!   `sign(v) log2(1 + |v|)`. Whatever one node's row holds, the rows of all others are mapped the same.
 //!
 //! A missing value is 0 after either, and has a 1 in an indicator column beside it.
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Features, Place, Problem, Result, room};
 
 /// A feature column that holds numbers in a unit of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumberColumn {
     /// Its position among the features.
@@ -30,6 +30,9 @@ pub struct NumberColumn {
     /// Bounds that the data owner declares: they are public. Values beyond them are brought to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
+    /// Whether bounds are taken on a scale of logarithms, where the data owner says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<bool>,
     /// The map that was applied; none while the values are as they were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<Map>,
@@ -50,6 +53,13 @@ pub enum Preparation {
 pub enum Map {
     /// `low` becomes -1, `high` becomes 1, and what lies beyond is brought to them.
     Bounds {
+        /// The smallest value.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
+    /// The same on a scale of logarithms; both are positive.
+    LogBounds {
         /// The smallest value.
         low: f64,
         /// The largest.
@@ -93,13 +103,42 @@ pub enum Curve {
 
 /// A column with more zeros than this share keeps them: what is sparse stays sparse.
 const MOSTLY_ZERO: f64 = 0.8;
+/// Positive bounds as far apart as this are taken on a scale of logarithms: what spans three orders of magnitude lies near its lower
+/// bound on any other.
+const FAR_APART: f64 = 1000.0;
 /// A column as skewed as this is straightened. An exponential one has 2, a normal one 0.
 const SKEWED: f64 = 2.0;
 
 impl NumberColumn {
     /// A column as it was read.
     pub fn new(column: usize) -> Self {
-        NumberColumn { column: column as u32, missing: None, bounds: None, map: None }
+        NumberColumn { column: column as u32, missing: None, bounds: None, log: None, map: None }
+    }
+
+    /// The map of one value by itself: by what is declared, and by nothing that any row holds.
+    fn single(&self) -> Map {
+        match self.bounds {
+            None => Map::SignedLog,
+            Some([low, high]) => {
+                let wide = low > 0.0 && high / low >= FAR_APART;
+                match self.log.unwrap_or(wide) {
+                    true => Map::LogBounds { low, high },
+                    false => Map::Bounds { low, high },
+                }
+            }
+        }
+    }
+}
+
+/// Written as it always was where nobody speaks of logarithms: fingerprints of data are made of it.
+impl std::fmt::Debug for NumberColumn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut fields = f.debug_struct("NumberColumn");
+        fields.field("column", &self.column).field("missing", &self.missing).field("bounds", &self.bounds);
+        if self.log.is_some() {
+            fields.field("log", &self.log);
+        }
+        fields.field("map", &self.map).finish()
     }
 }
 
@@ -111,6 +150,10 @@ impl Map {
             Map::Bounds { low, high } => {
                 // Halves, so that no difference of two finite bounds overflows.
                 let share = (value.clamp(low, high) / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+                2.0 * share - 1.0
+            }
+            Map::LogBounds { low, high } => {
+                let share = (value.clamp(low, high).ln() - low.ln()) / (high.ln() - low.ln());
                 2.0 * share - 1.0
             }
             Map::SignedLog if value == 0.0 || value.abs() == 1.0 => value,
@@ -132,6 +175,7 @@ impl Map {
         let ordered = |low: f64, high: f64| low.is_finite() && high.is_finite() && low / 2.0 < high / 2.0;
         match *self {
             Map::Bounds { low, high } => ordered(low, high),
+            Map::LogBounds { low, high } => ordered(low, high) && low > 0.0 && low.ln() < high.ln(),
             Map::SignedLog => true,
             Map::Standard { curve, mean, deviation, bounds } => {
                 let curve = match curve {
@@ -265,6 +309,10 @@ pub(crate) fn check(numbers: &[NumberColumn], columns: usize) -> Result<()> {
         if number.bounds.is_some_and(|[low, high]| !Map::Bounds { low, high }.is_valid()) {
             return wrong(number, "the lower bound is not below the upper one");
         }
+        let single = number.single();
+        if number.log == Some(true) && !(matches!(single, Map::LogBounds { .. }) && single.is_valid()) {
+            return wrong(number, "a logarithm needs bounds above 0");
+        }
         if number.map.is_some_and(|map| !map.is_valid()) {
             return wrong(number, "its map is none");
         }
@@ -286,12 +334,11 @@ pub(crate) fn prepare(
     };
     known.resize_with(numbers.len(), || None);
     let chosen = numbers.into_par_iter().zip(known).map(|(number, known)| {
-        let map = match (how, number.bounds) {
+        let map = match how {
             _ if number.map.is_some() => None,
-            (Preparation::RowByRow, Some([low, high])) => Some(Map::Bounds { low, high }),
-            (Preparation::RowByRow, None) => Some(Map::SignedLog),
-            (Preparation::Standardise, bounds) => {
-                known.map(|Known { values, zeros }| Map::standard(values, zeros, bounds)).transpose()?
+            Preparation::RowByRow => Some(number.single()),
+            Preparation::Standardise => {
+                known.map(|Known { values, zeros }| Map::standard(values, zeros, number.bounds)).transpose()?
             }
         };
         Ok((number, map))

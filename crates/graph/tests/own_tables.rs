@@ -196,6 +196,32 @@ fn bounds_are_declared_per_column_and_values_beyond_are_brought_to_them() {
     assert!(read_with(nodes, &options).unwrap_err().to_string().contains("\"young\" is not a date"));
 }
 
+/// A log-normal column lies near its lower bound; its logarithm does not. What decides is declared, and no value has a say.
+#[test]
+fn positive_bounds_that_are_far_apart_are_taken_on_a_scale_of_logarithms() {
+    let nodes = "id,label,price\n1,a,1\n2,b,100\n3,a,10000\n4,b,0\n5,a,1e9\n";
+    let mapped = |bounds: [f64; 2], log: Option<bool>| {
+        let mut options = LoadOptions::default();
+        let column = options.columns.column("price");
+        (column.bounds, column.log) = (Some(bounds.map(Bound::Number)), log);
+        read_with(nodes, &options).map(|data| data.prepared(Preparation::RowByRow).unwrap())
+    };
+    let values = |bounds, log| mapped(bounds, log).unwrap().features().to_dense(5);
+    let near = |found: &[f32], expected: [f32; 5]| {
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3), "{found:?}");
+    };
+    near(&values([1.0, 1e4], None), [-1.0, 0.0, 1.0, -1.0, 1.0]);
+    near(&values([1.0, 1e4], Some(false)), [-1.0, -0.980_2, 1.0, -1.0, 1.0]);
+    near(&values([1.0, 900.0], None), [-1.0, -0.779_8, 1.0, -1.0, 1.0]);
+    near(&values([1.0, 900.0], Some(true)), [-1.0, 0.353_9, 1.0, -1.0, 1.0]);
+    near(&values([-1e4, 1e4], None), [0.0001, 0.01, 1.0, 0.0, 1.0]);
+    let kept = mapped([1.0, 1e4], None).unwrap();
+    assert_eq!(kept.numbers()[0].map, Some(Map::LogBounds { low: 1.0, high: 1e4 }));
+    let error = mapped([0.0, 1e4], Some(true)).unwrap_err();
+    assert!(error.to_string().contains("above 0"), "{error}");
+    assert_eq!(error.place(), Some(&Place::Column("price".into())));
+}
+
 #[test]
 fn what_became_of_each_column_is_told() {
     let Described { columns, .. } =

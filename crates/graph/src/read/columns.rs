@@ -32,6 +32,9 @@ pub struct ColumnChoice {
     /// Public bounds of a number or date, smallest and largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[Bound; 2]>,
+    /// Whether bounds are taken on a scale of logarithms; where nothing is said, positive ones that are far apart are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<bool>,
     /// The categories, which are public; any other value is an error, or `other` where that is one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub categories: Option<Vec<String>>,

@@ -7,7 +7,7 @@ use super::date;
 use super::feature::{FeatureColumn, Finished, Numbers, Reads};
 use super::matrix::Values;
 use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport};
-use crate::{Error, Place, Problem, Result};
+use crate::{Error, NumberColumn, Place, Problem, Result};
 
 /// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
 const MOST_CATEGORIES: usize = 1000;
@@ -67,7 +67,7 @@ pub(super) fn choose(
         |at: usize, problem: Problem| problem.at(Place::Cell { row: row(at), column: name.to_string() });
     let in_column = |problem: Problem| problem.at(Place::Column(name.to_string()));
     let open = column.is_open();
-    let bounds = choice.bounds.as_ref().map(numbers_of).transpose().map_err(in_column)?;
+    let declared = declared(&choice).map_err(in_column)?;
     let finished = column.finish().map_err(|(at, problem)| cell(at, problem))?;
     let names = match finished {
         Finished::Numbers { numbers, missing, switch } => {
@@ -76,7 +76,7 @@ pub(super) fn choose(
                 (_, true) => "switch",
                 _ => "number",
             };
-            return Ok(as_numbers(name, kind, numbers, missing, bounds, &choice));
+            return Ok(as_numbers(name, kind, numbers, missing, declared));
         }
         Finished::Names(names) => names,
         Finished::ReadAgain => read_again()?,
@@ -88,7 +88,7 @@ pub(super) fn choose(
         _ => false,
     };
     if is_date {
-        return as_dates(name, names.into_names(), bounds, &choice, &cell);
+        return as_dates(name, names.into_names(), declared, &cell);
     }
     let mut report = ColumnReport::new(name, "category");
     report.missing = names.rows() - rows;
@@ -154,13 +154,33 @@ fn numbers_of(bounds: &[Bound; 2]) -> std::result::Result<[f64; 2], Problem> {
     Err(Problem::Invalid(message))
 }
 
+/// What is said about the scale of numbers; nothing where they are used as they are. The column's place is not known yet.
+fn declared(choice: &ColumnChoice) -> std::result::Result<Declared, Problem> {
+    let bounds = choice.bounds.as_ref().map(numbers_of).transpose()?;
+    if choice.log == Some(true) && bounds.is_none_or(|[low, _]| low <= 0.0) {
+        let problem = match bounds {
+            None => "logarithms are taken of declared bounds, and there are none: declare two above 0".into(),
+            Some([low, _]) => {
+                format!("a logarithm needs a lower bound above 0, and it is {low}: declare another, or no logarithm")
+            }
+        };
+        return Err(Problem::Invalid(problem));
+    }
+    let scale = NumberColumn { bounds, log: choice.log, ..NumberColumn::new(0) };
+    Ok(Declared { bounds, scale: (choice.scale != Some(false)).then_some(scale) })
+}
+
+struct Declared {
+    bounds: Option<[f64; 2]>,
+    scale: Option<NumberColumn>,
+}
+
 fn as_numbers(
     name: &str,
     kind: &'static str,
     numbers: Numbers,
     missing: Vec<u32>,
-    bounds: Option<[f64; 2]>,
-    choice: &ColumnChoice,
+    Declared { bounds, scale }: Declared,
 ) -> (Values, ColumnReport) {
     let mut report = ColumnReport::new(name, kind);
     report.missing = missing.len();
@@ -184,7 +204,7 @@ fn as_numbers(
     if beyond > 0 {
         report.note = Some(format!("{beyond} values lie beyond the declared bounds and are brought to them"));
     }
-    let scale = (needs_scale && choice.scale != Some(false)).then_some(bounds);
+    let scale = scale.filter(|_| needs_scale);
     let missing = (!missing.is_empty()).then_some(missing);
     let values = Values::Numbers { numbers, missing, scale };
     report.features = values.features();
@@ -194,8 +214,7 @@ fn as_numbers(
 fn as_dates(
     name: &str,
     Sorted { names, codes }: Sorted,
-    bounds: Option<[f64; 2]>,
-    choice: &ColumnChoice,
+    declared: Declared,
     cell: &dyn Fn(usize, Problem) -> Error,
 ) -> Result<(Values, ColumnReport)> {
     let days: Vec<Option<f64>> = names.iter().map(|name| date::days(name)).collect();
@@ -213,7 +232,7 @@ fn as_dates(
         };
         numbers.push(value).map_err(|problem| cell(at, problem))?;
     }
-    Ok(as_numbers(name, "date", numbers, missing, bounds, choice))
+    Ok(as_numbers(name, "date", numbers, missing, declared))
 }
 
 /// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters, and

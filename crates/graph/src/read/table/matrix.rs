@@ -14,8 +14,8 @@ pub(super) enum Values {
         numbers: Numbers,
         /// The rows without a value; nothing where no feature says so.
         missing: Option<Vec<u32>>,
-        /// Whether it is in a unit of its own, and within which declared bounds.
-        scale: Option<Option<[f64; 2]>>,
+        /// What is declared of it, where it is in a unit of its own.
+        scale: Option<NumberColumn>,
     },
     /// A feature for each name.
     Names(Sorted),
@@ -87,10 +87,10 @@ pub(super) fn assemble(nodes: usize, columns: Vec<(String, Values)>) -> Result<M
     let (mut names, mut numbers) = (Vec::new(), Vec::new());
     let mut lengths = room::filled(0u64, nodes + 1)?;
     for (name, values) in &columns {
-        if let Values::Numbers { scale: Some(bounds), missing, .. } = values {
-            let column = names.len();
-            let missing = missing.as_ref().map(|_| column as u32 + 1);
-            numbers.push(NumberColumn { missing, bounds: *bounds, ..NumberColumn::new(column) });
+        if let Values::Numbers { scale: Some(declared), missing, .. } = values {
+            let column = names.len() as u32;
+            let missing = missing.as_ref().map(|_| column + 1);
+            numbers.push(NumberColumn { column, missing, ..declared.clone() });
         }
         names.extend(values.names(name));
         values.each(|row, _, _| lengths[row + 1] += 1);
