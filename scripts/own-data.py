@@ -3,7 +3,8 @@
     cargo build --release
     python scripts/own-data.py --progap target/release/progap
 
-Needs numpy, pandas and scikit-learn. `--seeds` says how many tables of each kind; `--tables rare,dates` prints instead of writing, and
+Needs numpy, pandas and scikit-learn. `--seeds` says how many tables of each kind; `--tables rare,dates` prints instead of writing; `--keep FILE`
+remembers the tables that are done, for a run that is stopped; and
 `--units` prints what becomes of one table whose columns are in other units.
 """
 
@@ -185,11 +186,9 @@ def score(rare, accuracy, balanced):
     return 100 * (balanced if rare else accuracy)
 
 
-def logistic_regression(progap, folder, name, parts):
-    """scikit-learn's on the features as progap prepares them at level none."""
-    out = folder / "prepared.npz"
-    run(progap, "data", "convert", str(folder), str(out), *OPTIONS.get(name, []))
-    arrays = np.load(out, allow_pickle=False)
+def logistic_regression(folder, name, parts):
+    """scikit-learn's on the features as progap prepared them at level none."""
+    arrays = np.load(folder / PREPARED, allow_pickle=False)
     if "x" in arrays:
         x = np.array(arrays["x"], dtype=np.float64)
     else:
@@ -198,10 +197,6 @@ def logistic_regression(progap, folder, name, parts):
         rows = np.repeat(np.arange(len(x)), np.diff(offsets))
         x[rows, indices] = arrays["x_data"] if "x_data" in arrays else 1
     y = arrays["y"]
-    # Columns in a unit of their own are standardised, as progap does.
-    units = arrays["number_columns"] if "number_columns" in arrays else []
-    for column in (json.loads(str(unit))["column"] for unit in units):
-        x[:, column] = (x[:, column] - x[:, column].mean()) / (x[:, column].std() + 1e-12)
     train, test = parts == "train", parts == "test"
     if x.shape[1] == 0 or np.ptp(x) == 0:
         most = np.bincount(y[train]).argmax()
@@ -217,11 +212,14 @@ def train(progap, folder, name, seed, level, *options):
     weights = ["--class-weights", "balanced"] if name in RARE else []
     words = ["train", str(folder), "--seed", str(seed), "--level", level, "--json", "--out", str(out)]
     said = json.loads(run(progap, *words, *weights, *OPTIONS.get(name, []), *options))
+    if level == "none":
+        run(progap, "data", "convert", str(out / "nodes.progap"), str(folder / PREPARED))
     run("rm", "-r", str(out))
     scores = said.get("test_scores") or said["owner"]["test_scores"]
     return score(name in RARE, scores["accuracy"], scores["balanced_accuracy"])
 
 
+PREPARED = "prepared.npz"
 COLUMNS = {
     "logistic regression": None,
     "none": ("none", "--method", "views"),
@@ -239,10 +237,11 @@ def measure(progap, name, seeds):
             folder = Path(place) / name
             folder.mkdir()
             parts = write(folder, name, seed)
-            for column, how in COLUMNS.items():
+            # Logistic regression reads what a run at level none has prepared.
+            for column, how in sorted(COLUMNS.items(), key=lambda column: column[1] is None):
                 try:
                     value = (
-                        logistic_regression(progap, folder, name, parts)
+                        logistic_regression(folder, name, parts)
                         if how is None
                         else train(progap, folder, name, seed, *how)
                     )
@@ -348,11 +347,18 @@ def main():
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--units", action="store_true")
+    parser.add_argument("--keep", type=Path, help="a file of what is done, to go on from")
     args = parser.parse_args()
     if args.units:
         print(units(args.progap, args.seeds))
         return
-    results = {name: measure(args.progap, name, args.seeds) for name in args.tables.split(",")}
+    results = json.loads(args.keep.read_text()) if args.keep and args.keep.exists() else {}
+    for name in args.tables.split(","):
+        if name not in results:
+            results[name] = measure(args.progap, name, args.seeds)
+        if args.keep:
+            args.keep.write_text(json.dumps(results))
+    results = {name: results[name] for name in TABLES if name in results}
     text = document(results, args.seeds)
     if set(results) == set(TABLES):
         page = ROOT / "docs/own-data.md"

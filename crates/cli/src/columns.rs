@@ -114,7 +114,9 @@ fn bad_width(text: &str) -> String {
 }
 
 fn bad_bounds(text: &str) -> String {
-    format!("--bounds {text}: give a column and its smallest and largest value, such as age=0:120 or price=1:100000:log")
+    format!(
+        "--bounds {text}: give a column and its smallest and largest value, such as age=0:120 or price=1:100000:log"
+    )
 }
 
 /// Two numbers, or two dates: `0:120`, `2010-01-01:2020-12-31`; perhaps whether logarithms are taken: `1:100000:log`.
@@ -123,6 +125,7 @@ fn parse_bounds(text: &str) -> Option<([Bound; 2], Option<bool>)> {
     let (high, log) = match high.rsplit_once(':') {
         Some((high, "log")) => (high, Some(true)),
         Some((high, "linear")) => (high, Some(false)),
+        Some((_, other)) if other.chars().all(char::is_alphabetic) => return None,
         _ => (high, None),
     };
     let bound = |text: &str| match text.trim().parse::<f64>() {

@@ -469,11 +469,19 @@ pub fn flags_for(error: &Error) -> Option<String> {
             .map(|role| format!("--{role} COLUMN"))
             .or_else(|| what.starts_with("weights column").then(|| "--weights=COLUMN".into()))
             .or_else(|| {
+                let said = "--drop, --keep, --number, --categorical, --date, --text, --bounds, or the file of --columns";
+                what.starts_with("column \"").then(|| said.into())
+            })
+            .or_else(|| {
                 let of_array =
                     |(mark, role): &(&str, &str)| what.contains(mark).then(|| format!("--array {role}=NAME"));
                 let roles = [("\"y\"", "labels"), ("\"x\"", "features"), ("\"edge_index\"", "edges")];
-                roles.iter().find_map(of_array).filter(|_| what.starts_with("array"))
+                let named = |role: &&str| what.ends_with(&format!("({role})"));
+                let by_name = ["labels", "features", "edges", "train", "val", "test"].into_iter().find(named);
+                let by_name = by_name.map(|role| format!("--array {role}=NAME"));
+                roles.iter().find_map(of_array).or(by_name).filter(|_| what.starts_with("array"))
             }),
+        (Problem::Invalid(text), _) if text.starts_with("there is no split") => Some("--mask N".into()),
         (Problem::NotAWeight(_), _) => Some("--weights".into()),
         (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
         (Problem::NoLabelFile, _) => Some("--labels FILE".into()),

@@ -294,6 +294,25 @@ fn the_noise_is_that_of_training_for_every_method() {
     refused("--level edge --depth 2 --epsilon 1", "", &["--delta"]);
 }
 
+/// What training asks of number columns without bounds is accounted for where their number is told.
+#[test]
+fn counts_of_number_columns_follow_from_sizes() {
+    let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 9000 --columns 6 --classes 3";
+    let counts = |more: &str| {
+        let answer = json(&format!("{flags} {more}"), "");
+        let queries = answer["queries"].as_array().cloned().unwrap_or_default();
+        let of_columns =
+            |query: &Value| query["purpose"].as_str().is_some_and(|text| text.contains("number columns"));
+        queries.iter().find(|query| of_columns(query)).and_then(|query| query["count"].as_u64())
+    };
+    assert_eq!(counts(""), None);
+    assert_eq!(counts("--nodes 12000 --number-columns 6"), Some(2));
+    assert_eq!(counts("--nodes 500 --number-columns 6"), None, "noise would drown them");
+    assert_eq!(counts("--scaling noisy"), Some(2));
+    refused(&format!("{flags} --number-columns 6"), "", &["--nodes"]);
+    refused(&format!("{flags} --nodes 12000 --number-columns 6 --scaling single"), "", &["--number-columns"]);
+}
+
 #[test]
 fn bad_trees_are_refused() {
     let tree = |text: &str, words: &[&str]| refused("--events - --delta 1e-6", text, words);

@@ -136,6 +136,11 @@ impl Dataset {
         &self.0.numbers
     }
 
+    /// How many of them have neither declared bounds nor a map.
+    pub fn open_numbers(&self) -> usize {
+        self.numbers().iter().filter(|number| number.is_open()).count()
+    }
+
     /// The same data with its number columns brought to scale, and with a column of ones where there are no features at all,
     /// so that there is something to begin with. Done once: a second time changes nothing.
     pub fn prepared(mut self, how: Preparation) -> Result<Dataset> {
@@ -157,7 +162,13 @@ impl Dataset {
             return Ok(self);
         }
         scale::check(other, self.0.features.columns())?;
-        self.0.features = scale::prepare_as(self.0.features, self.0.graph.nodes(), other)?;
+        // What was mapped by what is declared stays.
+        let mapped = |column: u32| {
+            let found = self.0.numbers.binary_search_by_key(&column, |number| number.column);
+            found.is_ok_and(|at| self.0.numbers[at].map.is_some())
+        };
+        let open: Vec<NumberColumn> = other.iter().filter(|number| !mapped(number.column)).cloned().collect();
+        self.0.features = scale::apply(self.0.features, self.0.graph.nodes(), &open)?;
         self.0.numbers = other.to_vec();
         Ok(self)
     }

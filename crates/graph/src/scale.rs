@@ -10,8 +10,10 @@
 //! - [`Preparation::RowByRow`] maps each value by itself, with what is declared and nothing that is computed over rows:
 //!   declared bounds become -1 and 1, on a scale of logarithms where they are far apart, and without bounds `v` becomes
 //!   `sign(v) log2(1 + |v|)`. Whatever one node's row holds, the rows of all others are mapped the same.
+//! - [`Preparation::Declared`] does the same for columns with declared bounds, and leaves the others to whoever has found maps for them in
+//!   a way that is allowed ([`apply`]).
 //!
-//! A missing value is 0 after either, and has a 1 in an indicator column beside it.
+//! A missing value is 0 after any of them, and has a 1 in an indicator column beside it.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,8 @@ pub enum Preparation {
     Standardise,
     /// Each value is mapped by itself.
     RowByRow,
+    /// The same, but only where bounds are declared.
+    Declared,
 }
 
 /// A map of one value.
@@ -113,6 +117,11 @@ impl NumberColumn {
     /// A column as it was read.
     pub fn new(column: usize) -> Self {
         NumberColumn { column: column as u32, missing: None, bounds: None, log: None, map: None }
+    }
+
+    /// Whether nothing is declared of its range, and no map was applied.
+    pub fn is_open(&self) -> bool {
+        self.bounds.is_none() && self.map.is_none()
     }
 
     /// The map of one value by itself: by what is declared, and by nothing that any row holds.
@@ -330,16 +339,17 @@ pub(crate) fn prepare(
 ) -> Result<(Features, Vec<NumberColumn>)> {
     let mut known = match how {
         Preparation::Standardise => known_values(&features, rows, &numbers)?,
-        Preparation::RowByRow => vec![],
+        Preparation::RowByRow | Preparation::Declared => vec![],
     };
     known.resize_with(numbers.len(), || None);
     let chosen = numbers.into_par_iter().zip(known).map(|(number, known)| {
         let map = match how {
             _ if number.map.is_some() => None,
             Preparation::RowByRow => Some(number.single()),
-            Preparation::Standardise => {
-                known.map(|Known { values, zeros }| Map::standard(values, zeros, number.bounds)).transpose()?
-            }
+            Preparation::Declared => number.bounds.map(|_| number.single()),
+            Preparation::Standardise => known
+                .map(|Known { values, zeros }| Map::standard(values, zeros, number.bounds))
+                .transpose()?,
         };
         Ok((number, map))
     });
@@ -347,16 +357,19 @@ pub(crate) fn prepare(
     let maps: Vec<(&NumberColumn, Map)> =
         chosen.iter().filter_map(|(number, map)| Some((number, (*map)?))).collect();
     let features = map_columns(features, rows, &maps)?;
-    // What needs no map is ready as it is.
     let numbers = chosen.into_iter().filter_map(|(number, map)| {
-        let map = Some(map.or(number.map)?);
-        Some(NumberColumn { map, ..number })
+        let map = map.or(number.map);
+        // What needs no map is ready as it is, unless it waits for one.
+        (map.is_some() || how == Preparation::Declared).then_some(NumberColumn { map, ..number })
     });
     Ok((features, numbers.collect()))
 }
 
-/// The same maps for other rows of the same columns.
-pub(crate) fn prepare_as(features: Features, rows: usize, numbers: &[NumberColumn]) -> Result<Features> {
+/// The features with the maps of these columns applied, which were not before.
+///
+/// # Errors
+/// More features than fit into memory.
+pub fn apply(features: Features, rows: usize, numbers: &[NumberColumn]) -> Result<Features> {
     let maps: Vec<(&NumberColumn, Map)> =
         numbers.iter().filter_map(|number| Some((number, number.map?))).collect();
     map_columns(features, rows, &maps)

@@ -25,6 +25,7 @@ pub mod ranks;
 pub mod release;
 mod rows;
 pub mod run;
+mod scaling;
 pub mod settings;
 pub mod signature;
 mod sqlite;

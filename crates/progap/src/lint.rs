@@ -246,10 +246,10 @@ fn names(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
 
 /// Number columns that node level can bring to scale only blindly.
 fn units_of_columns(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
-    if settings.preparation() != Preparation::RowByRow {
+    if settings.preparation() == Preparation::Standardise {
         return;
     }
-    let unbounded = dataset.numbers().iter().filter(|number| number.bounds.is_none() && number.map.is_none());
+    let unbounded = dataset.numbers().iter().filter(|number| number.is_open());
     let names: Vec<String> = unbounded
         .map(|number| match dataset.feature_names().get(number.column as usize) {
             Some(name) => format!("{name:?}"),
@@ -258,11 +258,17 @@ fn units_of_columns(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Re
         .collect();
     if !names.is_empty() {
         let more = if names.len() > 5 { format!(" and {} more", names.len() - 5) } else { String::new() };
-        let text = format!(
-            "no bounds are declared for the number columns {}{more}: at node level nothing may be computed over rows, so each \
-             value v becomes sign(v) log2(1 + |v|); public bounds (`bounds COLUMN=LOW:HIGH`) keep more of it",
-            names[..names.len().min(5)].join(", ")
-        );
+        let how = match settings.preparation() {
+            Preparation::Declared => {
+                "noisy counts, a small part of the budget, find their scale; public bounds (`bounds COLUMN=LOW:HIGH`) cost nothing"
+            }
+            _ => {
+                "at node level nothing may be computed over rows, so each value v becomes sign(v) log2(1 + |v|); public bounds \
+                 (`bounds COLUMN=LOW:HIGH`) keep more of it"
+            }
+        };
+        let names = names[..names.len().min(5)].join(", ");
+        let text = format!("no bounds are declared for the number columns {names}{more}: {how}");
         remarks.push(note("no-bounds", text));
     }
 }

@@ -29,6 +29,14 @@ pub struct PublicSizes {
     pub columns: usize,
     /// Classes.
     pub classes: usize,
+    /// Number columns without declared bounds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_numbers: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl PublicSizes {
@@ -47,6 +55,7 @@ impl PublicSizes {
             nodes: dataset.nodes(),
             columns: dataset.features().columns(),
             classes: dataset.classes(),
+            open_numbers: dataset.open_numbers(),
         }
     }
 }
@@ -284,6 +293,9 @@ pub(crate) fn sums(settings: &Settings, sizes: PublicSizes) -> Result<Queries> {
     if vault::asks_for_counts(settings) {
         queries.add(vault::class_count()?, 1);
     }
+    if vault::asks_for_columns(settings) {
+        queries.add(vault::column_count()?, vault::COLUMN_ROUNDS);
+    }
     if settings.level == Level::Node {
         let batches = Batches::new(settings, sizes)?;
         let noise = settings.gradient_noise_ratio * settings.clip;
@@ -376,6 +388,8 @@ pub(crate) fn noise_values(settings: &Settings, sizes: PublicSizes) -> Result<u6
     let aggregates = nodes.saturating_mul(widest);
     let parameters = most_parameters(settings, sizes);
     let counts = if vault::asks_for_counts(settings) { sizes.classes as u64 } else { 0 };
+    let columns = if vault::asks_for_columns(settings) { vault::column_bins(sizes.columns) } else { 0 };
+    let counts = counts.saturating_add(columns);
     Ok((aggregates as u64).saturating_add(counts).saturating_add(steps.saturating_mul(parameters)))
 }
 

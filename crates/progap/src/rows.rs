@@ -98,6 +98,11 @@ impl Rows {
         Ok(rows)
     }
 
+    /// Rows whose columns are still to be brought to scale: until then a unit may make any number of them.
+    pub(crate) fn unscaled(features: Features, labels: Buffer<u32>, split: Split, classes: usize) -> Rows {
+        Rows { features, labels, split, classes }
+    }
+
     /// The rows of some nodes of a data set.
     pub(crate) fn part_of(dataset: &Dataset, nodes: Range<usize>) -> Result<Rows> {
         let no_split = || Split::from_parts(std::iter::empty());

@@ -22,7 +22,7 @@ use progap_privacy::noise::Randomness;
 /// Honest mechanisms are accused with probability at most 0.001 by each call of [`judge`].
 const CONFIDENCE: f64 = 0.999;
 const SIZES: PublicSizes =
-    PublicSizes { edges: 30_000, train_nodes: 5000, nodes: 6000, columns: 100, classes: 10 };
+    PublicSizes { edges: 30_000, train_nodes: 5000, nodes: 6000, columns: 100, classes: 10, open_numbers: 0 };
 
 fn network() -> Dataset {
     let dataset = SocialNetwork::new(1000).edges(20_000).classes(3).seed(1).generate().expect("a network");

@@ -10,10 +10,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::twins::{node_twins, other_edges, silent_nodes, small_network, with_edges};
+use common::twins::{node_twins, other_edges, silent_nodes, small_network, with_column, with_edges};
 use common::{assert_verified, folder, train_on};
 use progap::release::{self, Exported};
-use progap::settings::{Bounding, Messages, Method};
+use progap::settings::{Bounding, Messages, Method, Scaling};
 use progap::{Level, Release, Settings};
 use progap_graph::{Dataset, DatasetParts, Part, Split};
 
@@ -81,6 +81,22 @@ fn compare(what: &str, twins: &[Dataset; 2], settings: &Settings) -> [(tempfile:
         other => panic!("{what}: {other:?}"),
     }
     trained
+}
+
+/// Noisy counts are of all records. Here the twins' values lie in the same bins, so that the counts are the same; the values themselves
+/// are nobody's business.
+#[test]
+fn of_columns_that_were_counted_no_public_byte_tells_more_than_the_counts() {
+    let data = small_network();
+    let silent = silent_nodes(&data);
+    let [one, other] = node_twins(&data);
+    let value = |node: usize| 1.25 + (node * 37 % 101) as f32 / 64.0;
+    let nearly = |node: usize| if silent.contains(&(node as u32)) { value(node) + 1e-6 } else { value(node) };
+    let twins = [with_column(&one, value, None), with_column(&other, nearly, None)];
+    for method in [Method::Progap, Method::Gap, Method::Mlp] {
+        let settings = Settings { scaling: Scaling::Noisy, ..settings(method, Level::Node) };
+        compare(&format!("{method} with noisy counts of columns"), &twins, &settings);
+    }
 }
 
 #[test]

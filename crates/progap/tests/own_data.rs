@@ -2,13 +2,11 @@
 
 mod common;
 
-use common::twins::small_network;
+use common::twins::{small_network, with_column};
 use common::{assert_verified, folder, stopped_and_resumed_on, train_on};
-use progap::settings::Method;
+use progap::settings::{Method, Scaling};
 use progap::{Level, Release, Settings};
-use progap_graph::{
-    Dataset, DatasetParts, Features, NumberColumn, Part, Preparation, Ratios, Split, UNLABELLED,
-};
+use progap_graph::{Dataset, DatasetParts, Features, Part, Preparation, Ratios, Split, UNLABELLED};
 
 /// The network with every second label taken away.
 fn half_labelled() -> Dataset {
@@ -27,20 +25,6 @@ fn with_split(data: &Dataset, part: impl Fn(Part) -> Part) -> Dataset {
     let split = data.split().expect("a split");
     let split = Split::from_parts((0..data.nodes()).map(|node| part(split.part(node))));
     Dataset::new(DatasetParts { split: Some(split), ..data.clone().into_parts() }).expect("a data set")
-}
-
-/// The network with a column in raw units beside its others.
-fn with_column(data: &Dataset, value: impl Fn(usize) -> f32, bounds: Option<[f64; 2]>) -> Dataset {
-    let (nodes, columns) = (data.nodes(), data.features().columns());
-    let mut dense = Vec::with_capacity(nodes * (columns + 1));
-    for (node, row) in data.features().to_dense(nodes).chunks_exact(columns).enumerate() {
-        dense.extend_from_slice(row);
-        dense.push(value(node));
-    }
-    let numbers = vec![NumberColumn { bounds, ..NumberColumn::new(columns) }];
-    let features = Features::dense(nodes, columns + 1, dense).expect("features");
-    Dataset::new(DatasetParts { features, feature_names: vec![], numbers, ..data.clone().into_parts() })
-        .expect("a data set")
 }
 
 fn settings(method: Method, level: Level) -> Settings {
@@ -225,4 +209,68 @@ fn at_node_level_columns_are_mapped_row_by_row() {
     let last = own.features().columns() - 1;
     let row = own.features().row(7).find(|(column, _)| *column == last).expect("a value");
     assert_eq!(row.1, (1.0 + 7e5f64).log2() as f32);
+}
+
+/// With noisy counts a unit and a shift change no more than noise does, a release keeps the maps beside the rows that they made, and the
+/// statement has the queries.
+#[test]
+fn at_node_level_noisy_counts_bring_columns_to_scale() {
+    let network = small_network();
+    let value = |node: usize| network.labels()[node] as f32 + (node * 37 % 101) as f32 / 50.0;
+    for method in [Method::Progap, Method::Gap, Method::Mlp] {
+        let settings = Settings { scaling: Scaling::Noisy, ..settings(method, Level::Node) };
+        for (unit, shift) in [(1.0, 0.0), (2f32.powi(-20), 0.0), (2f32.powi(50), 0.0), (1.0, 1e4)] {
+            let data = with_column(&network, |node| value(node) * unit + shift, None);
+            let (_keep, folder) = folder();
+            let release = train_on(&data, &settings, &folder).expect("trained");
+            assert_verified(&folder);
+            let counts = release.statement.mechanisms.iter().find(|query| query.name == "column counts");
+            assert_eq!(counts.map(|query| query.count), Some(2));
+            let own = progap_graph::store::read(&folder.join("private/rows.progap")).expect("rows");
+            let last = own.features().columns() - 1;
+            let column = |node| own.features().row(node).find(|(at, _)| *at == last).map_or(0.0, |e| e.1);
+            let values: Vec<f32> = (0..data.nodes()).map(column).collect();
+            let mean = values.iter().sum::<f32>() / values.len() as f32;
+            let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f32>() / values.len() as f32;
+            assert!(
+                mean.abs() < 1.0 && (0.3..3.0).contains(&square.sqrt()),
+                "{unit} {shift}: {mean} {square}"
+            );
+            let same = data.clone().prepared_as(own.numbers()).expect("prepared");
+            assert_eq!(same.features().to_dense(600), own.features().to_dense(600));
+            let public = progap_graph::store::read(&folder.join("nodes.progap")).expect("nodes");
+            assert!(public.numbers().is_empty() && public.features().columns() == 0);
+            common::assert_predicts_as_measured_on(&data, &release);
+        }
+    }
+}
+
+#[test]
+fn a_run_with_noisy_counts_of_columns_goes_on_where_it_was_stopped() {
+    let data = with_column(&small_network(), |node| (node * 37 % 101) as f32 * 1e-6, None);
+    let settings = Settings { scaling: Scaling::Noisy, ..settings(Method::Progap, Level::Node) };
+    stopped_and_resumed_on(&data, &settings, &[1, 2, 3]);
+}
+
+/// Where nobody says so, sizes decide: whether there are such columns, and nodes enough.
+#[test]
+fn noisy_counts_are_the_default_where_there_is_something_to_count() {
+    let network = small_network();
+    let request = progap::Node::epsilon(8.0);
+    let scaling = |data: &Dataset, epsilon: f64| {
+        progap::Node::epsilon(epsilon).settings().expect("settings").for_data(data).scaling
+    };
+    let open = with_column(&network, |node| node as f32, None);
+    assert_eq!(scaling(&open, 8.0), Scaling::Noisy);
+    assert_eq!(scaling(&open, 1.0), Scaling::Single, "noise would drown 600 nodes");
+    assert_eq!(scaling(&with_column(&network, |node| node as f32, Some([0.0, 600.0])), 8.0), Scaling::Single);
+    assert_eq!(scaling(&network, 8.0), Scaling::Single);
+    let single = request.clone().scaling(Scaling::Single).settings().expect("settings");
+    assert_eq!(single.for_data(&open).scaling, Scaling::Single);
+    // Whoever accounts for a run before it accounts for these counts.
+    let plan = progap::account(request.clone()).dataset(&open).plan().expect("a plan");
+    let trained = progap::train(&open, request.seed(1)).in_memory().expect("trained");
+    assert_eq!(plan.queries.count("column counts"), 2);
+    assert_eq!(trained.statement.epsilon, Some(plan.epsilon));
+    assert_eq!(trained.statement.mechanisms.len(), plan.queries.iter().count());
 }

@@ -1,6 +1,6 @@
 //! What a model must beat to be worth anything: answers without a model, and a simple model without the graph.
 
-use progap_graph::{Dataset, Part};
+use progap_graph::{Dataset, Part, Preparation};
 use progap_nn::{Design, Evidence, Task};
 
 use super::{Assessment, Metric, Scores};
@@ -31,7 +31,12 @@ impl Baselines {
     /// # Errors
     /// Features that cannot be prepared.
     pub fn of(dataset: &Dataset, settings: &Settings) -> Result<Option<Baselines>> {
-        let dataset = dataset.clone().prepared(settings.preparation())?;
+        let how = match settings.preparation() {
+            // No noise: what is said here is for the owner.
+            Preparation::Declared => Preparation::Standardise,
+            how => how,
+        };
+        let dataset = dataset.clone().prepared(how)?;
         let rows = Rows::of_nodes(&dataset)?;
         let (train, test) = (rows.nodes(Part::Train), rows.nodes(Part::Test));
         let labels =

@@ -104,7 +104,7 @@ pub fn link<S: Source>(
             "there are too few edges to look for: audit the mechanism and the training alone".into(),
         ));
     }
-    let dataset = &dataset.clone().prepared(release.config.settings.preparation())?;
+    let dataset = &release.prepared(dataset)?;
     let (predictor, rows) = (release.predictor(), Rows::of_nodes(dataset)?);
     let everyone: Vec<u32> = (0..dataset.nodes() as u32).collect();
     let posteriors = predictor.probabilities(&rows, &everyone)?;
@@ -160,7 +160,7 @@ pub fn link<S: Source>(
 /// # Errors
 /// A data set that the release does not fit, or one without training or test nodes.
 pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
-    let dataset = &dataset.clone().prepared(release.config.settings.preparation())?;
+    let dataset = &release.prepared(dataset)?;
     let rows = Rows::of_nodes(dataset)?;
     let scores = |part: Part| -> Result<Vec<f64>> {
         let nodes = rows.nodes(part);

@@ -5,8 +5,8 @@ use progap_nn::{Architecture, Batch, Network, Norm, clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{Randomness, Source};
 
-use super::counts;
 use super::evidence::{Claim, Evidence, Trial, toss};
+use super::{columns, counts};
 use crate::method::AuditTarget;
 use crate::plan::{Plan, automatic_delta};
 use crate::settings::{Bounding, Level, Settings};
@@ -311,6 +311,7 @@ pub(crate) fn audit_sums(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
         }
     }
     trials.extend(counts::audit(target)?);
+    trials.extend(columns::audit(target)?);
     if settings.level == Level::Node {
         let gradients = Gradients::new(settings, canaries.unwrap_or(GRADIENTS).min(CANARIES))?;
         // A record is protected better than this when it is not always in the batch; here it always is.

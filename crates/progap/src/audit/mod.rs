@@ -19,6 +19,7 @@
 //! in broken mechanisms, which must be found out.
 
 pub mod attack;
+mod columns;
 mod counts;
 pub mod evidence;
 pub mod mechanism;

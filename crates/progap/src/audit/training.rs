@@ -161,7 +161,7 @@ impl<'a> Planted<'a> {
                 _ => self.receivers(canary).start,
             })
             .collect();
-        let everyone = &everyone.clone().prepared(release.config.settings.preparation())?;
+        let everyone = &release.prepared(everyone)?;
         let rows = Rows::of_nodes(everyone)?;
         let classes = everyone.classes();
         let probabilities = predictor.probabilities(&rows, &shown)?;

@@ -105,6 +105,7 @@ pub fn outcome(experiment: &Experiment, cell: &Cell, results: &HashMap<String, S
                 nodes: u32::MAX as usize,
                 columns: 1 << 20,
                 classes: 1 << 10,
+                open_numbers: 0,
             });
             outcome.budget = budget(&cell.candidates, sizes)?;
         }

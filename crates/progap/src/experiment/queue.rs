@@ -187,6 +187,7 @@ impl Queue<'_> {
             nodes: dataset.nodes(),
             columns: dataset.features().columns(),
             classes: dataset.classes(),
+            open_numbers: dataset.open_numbers(),
         };
         Ok(Finished::new(&measured, sizes, nodes(Part::Val)))
     }

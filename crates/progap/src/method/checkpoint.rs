@@ -1,6 +1,6 @@
 //! What a run must not lose, and where it is kept.
 
-use progap_graph::{Buffer, Graph};
+use progap_graph::{Buffer, Graph, NumberColumn};
 use progap_nn::Optimiser;
 use progap_privacy::noise::RunKey;
 
@@ -27,6 +27,8 @@ pub struct State {
     pub history: Vec<EpochRecord>,
     /// The test accuracy of each finished stage.
     pub stage_accuracies: Vec<f64>,
+    /// The maps of number columns, where they were asked for.
+    pub scaled: Option<Vec<NumberColumn>>,
     /// What was asked of the vault.
     pub asked: Queries,
 }

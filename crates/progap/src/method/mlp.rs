@@ -46,7 +46,7 @@ impl Recipe for Mlp {
         true
     }
 
-    fn balances_by_counts(&self) -> bool {
+    fn takes_counts(&self) -> bool {
         true
     }
 

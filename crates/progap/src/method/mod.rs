@@ -19,7 +19,7 @@ mod views;
 
 use std::ops::ControlFlow;
 
-use progap_graph::Dataset;
+use progap_graph::{Dataset, NumberColumn};
 
 use history::EpochRecord;
 pub use progap::Choice;
@@ -92,6 +92,8 @@ pub(crate) struct Fitted {
     pub stage_accuracies: Vec<f64>,
     /// Epoch by epoch.
     pub history: Vec<EpochRecord>,
+    /// The maps of number columns that were asked for.
+    pub scaled: Vec<NumberColumn>,
     /// Where the time went.
     pub stages: Vec<StageCost>,
 }
@@ -111,7 +113,21 @@ impl Fitted {
         let (vault, state, stages) = trainer.finish();
         let predictor = Predictor::new(links, stage, aggregates);
         let (stage_accuracies, history) = (state.stage_accuracies, state.history);
-        Ok(Fitted { vault, predictor, accuracies, choice, stage_accuracies, history, stages })
+        let scaled = state.scaled.unwrap_or_default();
+        Ok(Fitted { vault, predictor, accuracies, choice, stage_accuracies, history, scaled, stages })
+    }
+
+    /// The data set with its columns as they were trained on.
+    pub fn scaled(&self, dataset: Dataset) -> Result<Dataset> {
+        if self.scaled.is_empty() {
+            return Ok(dataset);
+        }
+        let mut numbers = dataset.numbers().to_vec();
+        for number in &mut numbers {
+            let found = self.scaled.iter().find(|scaled| scaled.column == number.column);
+            number.map = number.map.or(found.and_then(|found| found.map));
+        }
+        Ok(dataset.prepared_as(&numbers)?)
     }
 
     /// The same with probabilities that can be believed, where the settings ask for it.
@@ -129,7 +145,8 @@ fn rows_and_aggregates(aggregates: usize) -> Vec<Vec<Reads>> {
 }
 
 /// Trains by the method of the settings, from where the trainer stands.
-pub(crate) fn fit(trainer: Trainer<'_>) -> Result<Fitted> {
+pub(crate) fn fit(mut trainer: Trainer<'_>) -> Result<Fitted> {
+    trainer.bring_to_scale()?;
     trainer.settings.method.recipe().fit(trainer)
 }
 

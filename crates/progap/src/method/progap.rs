@@ -105,7 +105,7 @@ impl Recipe for ProGap {
         settings.depth + 1
     }
 
-    fn balances_by_counts(&self) -> bool {
+    fn takes_counts(&self) -> bool {
         true
     }
 

@@ -122,8 +122,8 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
-    /// Whether classes can be balanced at node level, by noisy counts of them.
-    fn balances_by_counts(&self) -> bool {
+    /// Whether its plan can hold noisy counts at node level: of classes, to balance them, and of values, to bring columns to scale.
+    fn takes_counts(&self) -> bool {
         false
     }
 

@@ -19,7 +19,7 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::settings::{Selection, Settings};
-use crate::vault::{Aggregate, Aggregates, Message, Vault, asks_for_counts};
+use crate::vault::{Aggregate, Aggregates, Message, Vault, asks_for_columns, asks_for_counts};
 use crate::{Error, Result};
 
 /// Accuracies on the three parts of the nodes.
@@ -88,6 +88,23 @@ impl<'r> Trainer<'r> {
             observer,
             laps: Laps::start(),
         }
+    }
+
+    /// Brings number columns to scale that nothing is declared of, where settings ask for it: by noisy counts, which are asked for before
+    /// anything else, and whose maps are kept before they are used.
+    pub fn bring_to_scale(&mut self) -> Result<()> {
+        if !asks_for_columns(self.settings) {
+            return Ok(());
+        }
+        if self.state.scaled.is_none() {
+            self.state.scaled = Some(self.vault.column_maps(self.plan)?);
+            self.vault.forget();
+            self.state.asked = self.vault.asked().clone();
+            self.store.save(&self.state, self.vault.key())?;
+        }
+        self.vault.bring_to_scale(self.state.scaled.as_deref().unwrap_or_default())?;
+        self.laps.lap("scale");
+        Ok(())
     }
 
     /// A seed for the initial values of a stage.

@@ -285,6 +285,18 @@ impl Release {
         &self.nodes
     }
 
+    /// A data set with its columns brought to scale as those of this release were.
+    pub(crate) fn prepared(&self, dataset: &Dataset) -> Result<Dataset> {
+        let prepared = dataset.clone().prepared(self.config.settings.preparation())?;
+        match prepared.numbers().iter().all(|number| number.map.is_some()) {
+            true => Ok(prepared),
+            false if self.has_features() => Ok(prepared.prepared_as(self.nodes.numbers())?),
+            false => Err(Error::Unsuitable(
+                "the maps of number columns lie beside the rows, which were left out of this export: use the release itself".into(),
+            )),
+        }
+    }
+
     /// Time and memory of training, unless they were taken out of the release.
     pub fn cost(&self) -> Result<Option<Cost>> {
         Cost::read(&self.listed.folder)
@@ -333,6 +345,7 @@ impl Release {
             nodes: self.nodes.graph().nodes(),
             columns: self.statement.feature_columns,
             classes: self.nodes.classes(),
+            open_numbers: 0,
         }
     }
 

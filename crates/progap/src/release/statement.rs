@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::method::{Choice, Fitted};
 use crate::plan::{Plan, PublicSizes};
 use crate::query::{Noise, Queries, Query};
-use crate::settings::{Bounding, DeltaRule, Level, Selection, Settings};
+use crate::settings::{Bounding, DeltaRule, Level, Scaling, Selection, Settings};
 use crate::units::Epsilons;
 use crate::{Error, Result, delta};
 
@@ -94,6 +94,7 @@ impl Statement {
             nodes: dataset.nodes(),
             columns: dataset.features().columns(),
             classes: dataset.classes(),
+            open_numbers: 0,
         };
         let both = Epsilons::of(asked, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?;
         let mut statement = Statement {
@@ -222,11 +223,19 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, label
         "the settings were given, not tuned on this data; tuning on it would cost more".into(),
     ];
     if settings.level == Level::Node {
-        public.push(
+        let how = match settings.scaling {
+            Scaling::Single => {
+                "nothing else was computed over rows, and each value was brought to scale by itself"
+            }
+            Scaling::Noisy => {
+                "nothing else was computed over rows but what is among the queries: number columns without bounds were brought to \
+                 scale by noisy counts, all others each value by itself"
+            }
+        };
+        public.push(format!(
             "what the columns are (numbers, categories, dates, words), their categories, declared bounds, and where values can be \
-             missing; nothing else was computed over rows, and each value was brought to scale by itself"
-                .into(),
-        );
+             missing; {how}"
+        ));
     }
     let own = settings.method.recipe().public_at_node_level(settings, plan);
     match (settings.level, own) {

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use progap_graph::{AtomicFile, Buffer, Dataset, Graph, store};
+use progap_graph::{AtomicFile, Buffer, Dataset, Graph, NumberColumn, store};
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +132,7 @@ impl RunFile {
                 .transpose()?,
             history: note.history,
             stage_accuracies: note.stage_accuracies,
+            scaled: note.scaled,
             asked: note.asked,
         })
     }
@@ -166,6 +167,8 @@ struct Note {
     history: Vec<EpochRecord>,
     #[serde(deserialize_with = "files::numbers_or_nan")]
     stage_accuracies: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scaled: Option<Vec<NumberColumn>>,
     asked: Queries,
 }
 
@@ -295,6 +298,7 @@ impl RunFolder {
         parameters
             .saturating_mul(8 * (stages + 5))
             .saturating_add(epochs.saturating_mul(512))
+            .saturating_add(512 * columns as u64)
             .saturating_add(16 * SMALL)
     }
 
@@ -421,6 +425,7 @@ impl CheckpointStore for RunFolder {
             best: state.best.as_ref().map(|(accuracy, _)| *accuracy),
             history: state.history.clone(),
             stage_accuracies: state.stage_accuracies.clone(),
+            scaled: state.scaled.clone(),
             asked: state.asked.clone(),
         };
         let turn = usize::from(self.progress.checkpoint() == Some(CHECKPOINTS[0]));

@@ -42,7 +42,7 @@ use crate::plan::{Plan, PublicSizes};
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
 use crate::settings::{Checked, Direction, FromSizes, Level, Settings};
-use crate::vault::{Vault, weightless};
+use crate::vault::{Vault, check_column_noise, weightless};
 use crate::{Error, Result, delta};
 
 /// Classes beyond which messages with a number for each would be mostly noise, and take much memory.
@@ -190,7 +190,9 @@ fn prepare_with(
     }
     let sizes = PublicSizes::of(dataset, settings);
     delta::check(settings, sizes)?;
-    plan(settings, sizes)
+    let plan = plan(settings, sizes)?;
+    check_column_noise(&plan, sizes.open_numbers)?;
+    Ok(plan)
 }
 
 /// The first feature of some rows that cannot be worked with: its row, its column and its value.
@@ -234,6 +236,7 @@ fn run_with(
     let trainer =
         Trainer::new(vault, RunSpec { settings: &settings, plan: &plan, seed }, state, &mut folder, observer);
     let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
+    let dataset = fitted.scaled(dataset)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     let metrics = metrics(&fitted, &settings);
     write_release(&folder, &dataset, &plan, &fitted, &metrics)?;

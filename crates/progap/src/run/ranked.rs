@@ -16,7 +16,7 @@ use crate::method::{self, Observer};
 use crate::plan::Plan;
 use crate::ranks::{Ranks, Sent, SharedObserver, SharedStore, borders, look_at_edges};
 use crate::release::{self, Metrics, Statement};
-use crate::settings::{Bounding, Checked, Direction, Level, Settings};
+use crate::settings::{Bounding, Checked, Direction, Level, Scaling, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, memory};
 
@@ -146,6 +146,13 @@ fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
     if settings.direction != Direction::In {
         return alone(
             "`direction` runs on one machine: turn the edges round before they are converted".into(),
+        );
+    }
+    if settings.for_data(dataset).scaling == Scaling::Noisy {
+        return alone(
+            "noisy counts of number columns, two nodes at a time, run on one machine: declare bounds of the columns, or give \
+             `scaling single`"
+                .into(),
         );
     }
     if settings.touches_edges() && dataset.graph().weights().is_some() {

@@ -120,6 +120,7 @@ impl<'t> Training<'t> {
                 observer,
             );
             let fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
+            let dataset = fitted.scaled(dataset)?;
             let metrics = metrics(&fitted, &settings);
             let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
             let no_edges = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;

@@ -4,7 +4,7 @@ use progap_graph::{Dataset, Graph};
 use serde::Serialize;
 
 use super::declaration::Declaration;
-use super::{Calibration, ClassWeights, Direction, Level, Selection, Settings};
+use super::{Calibration, ClassWeights, Direction, Level, Scaling, Selection, Settings};
 use crate::method::catalogue;
 use crate::plan::PublicSizes;
 use crate::{Error, Result};
@@ -110,11 +110,18 @@ impl Settings {
         }
         if self.level == Level::Node
             && self.class_weights == ClassWeights::Balanced
-            && !self.method.recipe().balances_by_counts()
+            && !self.method.recipe().takes_counts()
         {
             return Err(Error::Contradiction(
                 "`class_weights balanced` counts training labels, which are private at node level, and this method has no noisy counts: \
                  leave it out, or use `method progap`",
+            ));
+        }
+        if self.scaling == Scaling::Noisy
+            && !(self.level == Level::Node && self.method.recipe().takes_counts())
+        {
+            return Err(Error::Contradiction(
+                "`scaling noisy` belongs to `level node`, and to methods with noisy counts: leave it out, or use `method progap`",
             ));
         }
         if self.level == Level::Node && self.calibration == Calibration::Temperature {

@@ -150,6 +150,16 @@ choices! { "class_weights",
     }
 }
 
+choices! { "scaling",
+    /// How number columns without declared bounds are brought to scale where rows are private.
+    Scaling {
+        /// Each value by itself: v becomes sign(v) log2(1 + |v|).
+        Single = "single",
+        /// By noisy counts of values and differences, which cost a small part of the budget.
+        Noisy = "noisy",
+    }
+}
+
 choices! { "accounting",
     /// By which theorem noise is chosen.
     Accounting {
@@ -253,6 +263,17 @@ impl ClassWeights {
 
     pub(super) fn even() -> ClassWeights {
         ClassWeights::Even
+    }
+}
+
+impl Scaling {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_single(&self) -> bool {
+        *self == Scaling::Single
+    }
+
+    pub(super) fn single() -> Scaling {
+        Scaling::Single
     }
 }
 

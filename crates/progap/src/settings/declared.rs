@@ -7,7 +7,7 @@ use super::declaration::{About, Declaration, Need, Scope, SettingType, settings}
 use super::request::{Edge, Node, Unprotected};
 use super::{
     Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, Direction, EPSILONS,
-    FromSizes, Level, Messages, Method, Metric, Nonlinearity, Selection,
+    FromSizes, Level, Messages, Method, Metric, Nonlinearity, Scaling, Selection,
 };
 use crate::method;
 
@@ -122,6 +122,10 @@ settings! { for level:
     #[serde(default = "ClassWeights::even", skip_serializing_if = "ClassWeights::are_even")]
     everywhere class_weights: ClassWeights = ClassWeights::Even, TRAINING;
 
+    /// How number columns without declared bounds are brought to scale; noisy by default where there are enough nodes for it
+    #[serde(default = "Scaling::single", skip_serializing_if = "Scaling::is_single")]
+    node scaling: Scaling = Scaling::Single, PRIVACY.needs(&[COUNTS]);
+
     /// How probabilities are calibrated
     #[serde(default = "Calibration::off", skip_serializing_if = "Calibration::is_off")]
     everywhere calibration: Calibration =
@@ -153,6 +157,10 @@ const KNOWN_LOSS: Need = |settings| {
 fn never_stops(patience: &usize) -> bool {
     *patience == 0
 }
+
+/// A run whose plan can hold noisy counts.
+const COUNTS: Need =
+    |settings| (!settings.method.recipe().takes_counts()).then_some("this method has no noisy counts");
 
 /// A run in which validation nodes choose.
 const SELECTS: Need = |settings| match (settings.level, settings.selection) {

@@ -19,7 +19,7 @@ pub(crate) use batches::more_epochs;
 pub use check::Checked;
 pub use choices::{
     Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Direction, Level, Messages,
-    Metric, Nonlinearity, Selection,
+    Metric, Nonlinearity, Scaling, Selection,
 };
 pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};
@@ -80,7 +80,7 @@ impl Settings {
         }
     }
 
-    /// The settings with all that follows from the data decided: the unit, depth, width, learning rate and batches, and, where there
+    /// The settings with all that follows from the data decided: the unit, depth, width, learning rate, batches and scaling, and, where there
     /// are no validation nodes to choose by, that the last epoch is taken. Sizes are public, and so is which nodes are training and
     /// validation nodes.
     #[must_use]
@@ -92,16 +92,23 @@ impl Settings {
             nodes: dataset.nodes(),
             columns: dataset.features().columns(),
             classes: dataset.classes(),
+            open_numbers: dataset.open_numbers(),
             edges: 0,
         };
-        Settings { selection, ..self.for_graph(dataset.graph()).for_sizes(sizes) }
+        let mut settings = self.for_graph(dataset.graph()).for_sizes(sizes);
+        if sizes.open_numbers == 0 {
+            // Nothing to count.
+            settings.scaling = Scaling::Single;
+        }
+        Settings { selection, ..settings }
     }
 
     /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed
-    /// over rows.
+    /// over rows but by an accounted query.
     pub fn preparation(&self) -> Preparation {
         match self.level {
             Level::None | Level::Edge => Preparation::Standardise,
+            Level::Node if self.scaling == Scaling::Noisy => Preparation::Declared,
             Level::Node => Preparation::RowByRow,
         }
     }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::declaration::{Kind, SettingType};
-use super::{Level, Settings};
+use super::{Level, Scaling, Settings};
 use crate::plan::PublicSizes;
 
 /// Which settings follow from sizes: those that nobody gave.
@@ -23,6 +23,9 @@ pub struct FromSizes {
     pub batch_size: bool,
     /// The epochs.
     pub epochs: bool,
+    /// How number columns are brought to scale.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub scaling: bool,
 }
 
 impl SettingType for FromSizes {
@@ -35,6 +38,8 @@ const FEW_CLASSES: usize = 16;
 /// The most epochs of many classes where losses are public, and over how many of them the loss has to fall.
 const MANY_EPOCHS: usize = 500;
 const PATIENCE: usize = 20;
+/// The nodes that noisy counts of one column need at an epsilon of 8.
+const NODES_FOR_COUNTS: f64 = 250.0;
 /// The widest hidden layer.
 const WIDEST: usize = 64;
 
@@ -47,6 +52,7 @@ impl FromSizes {
             "learning_rate" => self.learning_rate = false,
             "batch_size" => self.batch_size = false,
             "epochs" => self.epochs = false,
+            "scaling" => self.scaling = false,
             _ => {}
         }
     }
@@ -69,6 +75,7 @@ impl Settings {
             learning_rate: classes,
             batch_size: node,
             epochs: node || classes,
+            scaling: node && recipe.takes_counts(),
         };
         Settings { from_sizes, ..self }
     }
@@ -94,8 +101,18 @@ impl Settings {
                 settings.patience = PATIENCE;
             }
         }
+        if open.scaling && noise_leaves_something(self.epsilon, sizes) {
+            settings.scaling = Scaling::Noisy;
+        }
         settings.with_batches_for(open, sizes.train_nodes)
     }
+}
+
+/// Whether noisy counts of so many columns say something of so many nodes: the noise grows with the root of the number of columns, and as
+/// epsilon falls.
+fn noise_leaves_something(epsilon: Option<f64>, sizes: PublicSizes) -> bool {
+    let means = sizes.nodes as f64 * epsilon.unwrap_or(0.0).min(8.0) / 8.0;
+    sizes.open_numbers > 0 && means >= NODES_FOR_COUNTS * (sizes.open_numbers as f64).sqrt()
 }
 
 /// Half as wide again as there are classes.

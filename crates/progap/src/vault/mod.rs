@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `aggregate.rs` | sums of messages over the graph, Gaussian noise: [`Vault::aggregate`] |
 //! | `counts.rs` | training nodes of each class, Gaussian noise: [`Vault::class_counts`] |
+//! | `columns.rs` | where values of number columns lie, Gaussian noise: [`Vault::column_maps`] |
 //! | `streamed.rs` | the sums of messages for graphs that memory does not hold: [`Vault::aggregate_streamed`] |
 //! | `gradient.rs` | sums of clipped gradients: [`Vault::gradient`] |
 //! | `subgraph.rs` | the same over nodes with their senders: [`Vault::subgraph_gradient`] |
@@ -33,6 +34,7 @@
 //! ```
 
 mod aggregate;
+mod columns;
 mod counts;
 mod gradient;
 mod response;
@@ -48,10 +50,13 @@ mod weight_tests;
 use std::num::NonZeroU64;
 
 pub(crate) use aggregate::aggregation;
+pub(crate) use columns::{
+    COLUMN_ROUNDS, asks_for_columns, check_column_noise, column_bins, column_count, partners,
+};
 pub use counts::NoisyCounts;
 pub(crate) use counts::{asks_for_counts, class_count};
 pub(crate) use gradient::gradient_sum;
-use progap_graph::{Dataset, DatasetParts, Graph, Part};
+use progap_graph::{Dataset, DatasetParts, Graph, NumberColumn, Part};
 use progap_nn::Network;
 use progap_privacy::noise::{
     AnySource, PoissonSample, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
@@ -80,6 +85,8 @@ pub struct Vault {
     /// weights. Empty where what a node sends does not depend on it.
     out_degrees: Vec<u32>,
     rows: Rows,
+    /// Number columns that no map was applied to yet.
+    open_numbers: Vec<NumberColumn>,
     train: Vec<u32>,
     randomness: Randomness<AnySource>,
     asked: Queries,
@@ -98,7 +105,7 @@ impl Vault {
     pub fn new<S: Source>(dataset: Dataset, settings: &Settings, randomness: Randomness<S>) -> Result<Self> {
         let mut randomness = randomness.erase();
         let dataset = dataset.prepared(settings.preparation())?;
-        let DatasetParts { graph, features, labels, class_names, split, .. } = dataset.into_parts();
+        let DatasetParts { graph, features, labels, class_names, split, numbers, .. } = dataset.into_parts();
         let split = split.ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
         if graph.weights().is_some() && !settings.method.recipe().reads_weights() {
             return Err(weightless(settings));
@@ -130,7 +137,11 @@ impl Vault {
             SenderBound::Edge | SenderBound::Sample { .. } => vec![],
             SenderBound::Weight { .. } | SenderBound::Cap { .. } => graph.out_strengths(),
         };
-        let rows = Rows::new(features, labels, split, class_names.len())?;
+        let open_numbers: Vec<NumberColumn> = numbers.into_iter().filter(NumberColumn::is_open).collect();
+        let rows = match open_numbers.is_empty() {
+            true => Rows::new(features, labels, split, class_names.len())?,
+            false => Rows::unscaled(features, labels, split, class_names.len()),
+        };
         let train = rows.nodes(Part::Train);
         Ok(Vault {
             settings: settings.clone(),
@@ -140,6 +151,7 @@ impl Vault {
             bound,
             out_degrees,
             rows,
+            open_numbers,
             train,
             randomness,
             asked: Queries::default(),
@@ -182,6 +194,7 @@ impl Vault {
             bound,
             out_degrees,
             rows,
+            open_numbers: vec![],
             train: part.train.clone(),
             randomness,
             asked: Queries::default(),

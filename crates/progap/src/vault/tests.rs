@@ -13,7 +13,7 @@ use crate::plan::PublicSizes;
 use crate::settings::Method;
 
 pub(super) const SIZES: PublicSizes =
-    PublicSizes { edges: 6000, train_nodes: 225, nodes: 300, columns: 500, classes: 3 };
+    PublicSizes { edges: 6000, train_nodes: 225, nodes: 300, columns: 500, classes: 3, open_numbers: 0 };
 
 pub(super) fn data() -> Dataset {
     let dataset = SocialNetwork::new(300).edges(6000).classes(3).seed(5).generate().expect("a network");
@@ -286,6 +286,7 @@ fn streamed_sums_have_the_same_bits() {
         nodes: dataset.nodes(),
         columns: dataset.features().columns(),
         classes: dataset.classes(),
+        open_numbers: 0,
     };
     let network = Network::new(Architecture::new(vec![sizes.columns], 70), 1).expect("a network");
     let message = Message::Class { network: &network };

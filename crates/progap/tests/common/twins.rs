@@ -1,7 +1,7 @@
 //! Pairs of data sets that differ only in what the mechanisms cannot see.
 
 use progap_graph::synth::SocialNetwork;
-use progap_graph::{Dataset, DatasetParts, Features, Graph, Part, Ratios};
+use progap_graph::{Dataset, DatasetParts, Features, Graph, NumberColumn, Part, Ratios};
 
 /// A small network, with a split.
 pub fn small_network() -> Dataset {
@@ -54,4 +54,18 @@ pub fn node_twins(data: &Dataset) -> [Dataset; 2] {
     parts.features = Features::dense(rows, columns, values).expect("features");
     parts.labels = labels.into();
     [one, Dataset::new(parts).expect("a data set")]
+}
+
+/// The network with a column in raw units beside its others.
+pub fn with_column(data: &Dataset, value: impl Fn(usize) -> f32, bounds: Option<[f64; 2]>) -> Dataset {
+    let (nodes, columns) = (data.nodes(), data.features().columns());
+    let mut dense = Vec::with_capacity(nodes * (columns + 1));
+    for (node, row) in data.features().to_dense(nodes).chunks_exact(columns).enumerate() {
+        dense.extend_from_slice(row);
+        dense.push(value(node));
+    }
+    let numbers = vec![NumberColumn { bounds, ..NumberColumn::new(columns) }];
+    let features = Features::dense(nodes, columns + 1, dense).expect("features");
+    Dataset::new(DatasetParts { features, feature_names: vec![], numbers, ..data.clone().into_parts() })
+        .expect("a data set")
 }

@@ -66,6 +66,8 @@ class Parameters(TypedDict, total=False):
     metric: Literal["accuracy", "balanced-accuracy", "macro-f1", "auroc", "average-precision", "log-loss", "calibration-error"] | None
     #: How much classes count in training
     class_weights: Literal["none", "balanced"] | None
+    #: How number columns without declared bounds are brought to scale; noisy by default where there are enough nodes for it
+    scaling: Literal["single", "noisy"] | None
     #: How probabilities are calibrated
     calibration: Literal["none", "temperature"] | None
     #: By which theorem noise is chosen

@@ -65,6 +65,9 @@ pub struct Account {
     /// The number of classes, on which a depth that is not given depends at level node
     #[arg(long, value_name = "N", conflicts_with = "events")]
     classes: Option<usize>,
+    /// The number of number columns without declared bounds, on which `--scaling` depends at level node, with --nodes
+    #[arg(long, value_name = "N", conflicts_with = "events")]
+    number_columns: Option<usize>,
     /// A tree of events in JSON, with or without its unit; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -152,8 +155,13 @@ impl Account {
         if follows && !node && (self.nodes.is_none() || self.train_nodes.is_none()) {
             return Err("give --depth, or --nodes and --train-nodes that it follows from".into());
         }
+        if self.number_columns.is_some() && self.nodes.is_none() {
+            return Err("give --nodes beside --number-columns: the scaling follows from both".into());
+        }
+        let counted = self.number_columns.is_some() && settings.from_sizes.scaling;
         let in_vain = [
-            ("--nodes", self.nodes.is_some() && (!follows || node)),
+            ("--number-columns", self.number_columns.is_some() && !counted),
+            ("--nodes", self.nodes.is_some() && (!follows || node) && !counted),
             ("--train-nodes", self.train_nodes.is_some() && !follows && !node),
             ("--columns", self.columns.is_some() && !(follows && node)),
             ("--classes", self.classes.is_some() && !(follows && node)),
@@ -174,6 +182,7 @@ impl Account {
             train_nodes: count(self.train_nodes),
             columns: count(self.columns),
             classes: count(self.classes),
+            open_numbers: count(self.number_columns),
             ..PublicSizes::default()
         };
         let planned = Planned::new(settings.for_sizes(sizes).into_settings(), sizes)?;

@@ -161,7 +161,9 @@ fn declared(choice: &ColumnChoice) -> std::result::Result<Declared, Problem> {
         let problem = match bounds {
             None => "logarithms are taken of declared bounds, and there are none: declare two above 0".into(),
             Some([low, _]) => {
-                format!("a logarithm needs a lower bound above 0, and it is {low}: declare another, or no logarithm")
+                format!(
+                    "a logarithm needs a lower bound above 0, and it is {low}: declare another, or no logarithm"
+                )
             }
         };
         return Err(Problem::Invalid(problem));
