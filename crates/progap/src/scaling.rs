@@ -306,7 +306,7 @@ mod tests {
                 "{mean} {deviation}"
             );
             let both: Vec<f64> = values.iter().map(|z| unit * (2.0 * z).sinh()).collect();
-            let map = found(&both, 30.0);
+            let map = found(&both, 10.0);
             assert!(matches!(map, Map::Standard { curve: Curve::Asinh { .. }, .. }), "{map:?}");
             let sparse: Vec<f64> = (0..3000).map(|at| if at % 10 == 3 { 5.0 * unit } else { 0.0 }).collect();
             let map = found(&sparse, 30.0);

@@ -268,9 +268,17 @@ fn noisy_counts_are_the_default_where_there_is_something_to_count() {
     let single = request.clone().scaling(Scaling::Single).settings().expect("settings");
     assert_eq!(single.for_data(&open).scaling, Scaling::Single);
     // Whoever accounts for a run before it accounts for these counts.
-    let plan = progap::account(request.clone()).dataset(&open).plan().expect("a plan");
+    let plan = progap::account(request.clone()).on(&open).plan().expect("a plan");
     let trained = progap::train(&open, request.seed(1)).in_memory().expect("trained");
     assert_eq!(plan.queries.count("column counts"), 2);
     assert_eq!(trained.statement.epsilon, Some(plan.epsilon));
-    assert_eq!(trained.statement.mechanisms.len(), plan.queries.iter().count());
+    for (query, _) in plan.queries.iter() {
+        let asked = trained.statement.mechanisms.iter().filter(|asked| asked.name == query.name);
+        assert_eq!(
+            asked.map(|asked| asked.count).sum::<u64>(),
+            plan.queries.count(&query.name),
+            "{}",
+            query.name
+        );
+    }
 }
