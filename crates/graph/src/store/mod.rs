@@ -37,8 +37,7 @@ mod part;
 
 #[cfg(unix)]
 pub use map::end_with_words_if_cut_short;
-pub(crate) use pages::passed;
-pub use pages::{is_mapping_bounded, keep_mapped_below, look_at_pages};
+pub use pages::{is_mapping_bounded, keep_mapped_below, look_at_pages, passed};
 pub use part::{PartFile, PieceSum};
 
 use std::fs::File;
