@@ -249,7 +249,7 @@ def measure(progap, name, seeds):
                     print(error)
                     value = np.nan
                 rows[column].append(value)
-    means = {column: float(np.mean(values)) for column, values in rows.items()}
+    means = {column: float(np.mean(values)) for column, values in rows.items()} | {"tables": seeds}
     print(name, {column: round(mean, 1) for column, mean in means.items()}, flush=True)
     return means
 
@@ -302,22 +302,22 @@ def misses(means):
     ]
 
 
-def document(results, seeds):
+def document(results):
     lines = [
         "# People's own tables",
         "",
         "Tables such as people have, made by `scripts/own-data.py`, and what comes of them with the methods `views` (levels none and edge) and",
         "`progap` (level node): nothing is tuned, and no column is described but for the text of `wide-text` (`--text text:64`). Test accuracy in percent,",
-        f"over {seeds} table{'s' if seeds > 1 else ''} of each kind with a split and noise of its own; for `rare` the balanced accuracy, with `--class-weights balanced`.",
+        "over as many tables of a kind as the second column says, each with a split and noise of its own; for `rare` the balanced accuracy, with `--class-weights balanced`.",
         "Logistic regression is scikit-learn's (C = 1) on the features as they are prepared at level none, without the graph and without privacy;",
         "*no graph* is the same method with the same guarantee and `--depth 0`.",
         "",
-        "| table | what | " + " | ".join(COLUMNS) + " |",
-        "|---|---|" + "---|" * len(COLUMNS),
+        "| table | tables | what | " + " | ".join(COLUMNS) + " |",
+        "|---|---|---|" + "---|" * len(COLUMNS),
     ]
     for name, means in results.items():
         what = TABLES[name].__doc__.strip().rstrip(".")
-        lines.append(f"| {name} | {what} | " + " | ".join(f"{means[c]:.1f}" for c in COLUMNS) + " |")
+        lines.append(f"| {name} | {means['tables']} | {what} | " + " | ".join(f"{means[c]:.1f}" for c in COLUMNS) + " |")
     missed = {name: misses(means) for name, means in results.items()}
     lines += [
         "",
@@ -359,7 +359,7 @@ def main():
         if args.keep:
             args.keep.write_text(json.dumps(results))
     results = {name: results[name] for name in TABLES if name in results}
-    text = document(results, args.seeds)
+    text = document(results)
     if set(results) == set(TABLES):
         page = ROOT / "docs/own-data.md"
         # What follows is measured by itself.
