@@ -305,7 +305,7 @@ mod tests {
                 (mean - unit.ln()).abs() < 0.3 && (deviation / 1.5 - 1.0).abs() < 0.2,
                 "{mean} {deviation}"
             );
-            let both: Vec<f64> = values.iter().map(|z| unit * (2.0 * z).sinh()).collect();
+            let both: Vec<f64> = values.iter().map(|z| unit * (4.0 * z).sinh()).collect();
             let map = found(&both, 10.0);
             assert!(matches!(map, Map::Standard { curve: Curve::Asinh { .. }, .. }), "{map:?}");
             let sparse: Vec<f64> = (0..3000).map(|at| if at % 10 == 3 { 5.0 * unit } else { 0.0 }).collect();
