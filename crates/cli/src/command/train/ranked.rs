@@ -45,6 +45,8 @@ impl Train {
             }
         };
         let path = source.part_file()?;
+        // What is checked need not stay, nor what the first rank reads of others.
+        progap_graph::store::keep_mapped_below(SMALL_PAGES);
         let dataset = ranks::open(ranks, &path, |dataset| Ok(source.split_of(dataset)?))?;
         let first = ranks.rank() == 0;
         // Edges are copied once; their pages, and those of other ranks' rows, need not stay.
