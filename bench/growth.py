@@ -98,8 +98,8 @@ def million(folder):
         ("node level", ["--level", "node"]),
         ("edge level (views)", []),
         ("edge level, progap", ["--method", "progap"]),
-        ("edge level (views), --memory 400M", ["--memory", "400M"]),
-        ("edge level, progap, --memory 400M", ["--method", "progap", "--memory", "400M"]),
+        ("edge level (views), --memory 600M", ["--memory", "600M"]),
+        ("edge level, progap, --memory 600M", ["--method", "progap", "--memory", "600M"]),
     ]:
         train(name, folder, "m.progap", settings)
 

@@ -5,6 +5,7 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::loss::arg_max;
+use crate::reading;
 use crate::train::together::Shared;
 
 /// The input of one branch: a view, one row per sample.
@@ -90,14 +91,18 @@ impl<'a> Input<'a> {
 
     /// Brings rows of a dense input together; those of a sparse one are read where they lie.
     pub(crate) fn gather(&self, rows: &[u32], x: &mut [f32]) {
-        match *self {
-            Input::Dense { columns, values } => crate::layer::linear::gather(values, columns, rows, x),
-            Input::Half { columns, values } => {
-                for (x, &row) in x.chunks_exact_mut(columns.max(1)).zip(rows) {
-                    values[row as usize * columns..][..columns].convert_to_f32_slice(x);
+        let at_once = reading::at_once(rows.len());
+        for (x, rows) in x.chunks_mut(at_once * self.columns().max(1)).zip(rows.chunks(at_once)) {
+            self.tell(rows);
+            match *self {
+                Input::Dense { columns, values } => crate::layer::linear::gather(values, columns, rows, x),
+                Input::Half { columns, values } => {
+                    for (x, &row) in x.chunks_exact_mut(columns.max(1)).zip(rows) {
+                        values[row as usize * columns..][..columns].convert_to_f32_slice(x);
+                    }
                 }
+                Input::Sparse { .. } => {}
             }
-            Input::Sparse { .. } => {}
         }
     }
 

@@ -29,6 +29,7 @@ mod optim;
 mod packed;
 mod pass;
 mod pool;
+mod reading;
 mod sage;
 mod softmax;
 mod train;
@@ -41,6 +42,7 @@ pub use layer::{Activation, Norm};
 pub use network::{Architecture, Network, NormPlacement, Tensor};
 pub use optim::{Adam, Optimiser};
 pub use packed::Packed;
+pub use reading::tell_what_is_read;
 pub use sage::{
     Neighbours, Propagate, Sage, SageArchitecture, SageGradient, sage_clipped_sum, sage_epoch, sage_gradient,
     sage_sample_norms,

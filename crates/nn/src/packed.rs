@@ -45,6 +45,7 @@ impl Copied {
             Input::Sparse { columns, values, .. } => {
                 let (mut offsets, mut indices, mut copies) = (vec![0], vec![], values.map(|_| vec![]));
                 for &row in rows {
+                    input.tell(&[row]);
                     let (entries, values) = input.entries(row);
                     indices.extend_from_slice(entries);
                     if let (Some(copies), Some(values)) = (&mut copies, values) {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use progap_graph::{Dataset, Features, Part, store};
 use progap_privacy::noise::{MessageType, choose_scale};
 
+use crate::method::MOST_FITTED;
 use crate::plan::Plan;
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
@@ -21,6 +22,7 @@ const PAGES: u64 = 4;
 pub fn keep_memory_below(bytes: u64) {
     BOUND.store(bytes, Relaxed);
     store::keep_mapped_below(bytes / PAGES);
+    progap_nn::tell_what_is_read(store::passed);
 }
 
 /// What a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.
@@ -52,7 +54,8 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
     let held: f64 =
         [dataset.features().held_bytes(), dataset.graph().held_bytes()].iter().map(|&b| b as f64).sum();
     // What `views` fits its stages to.
-    let sampled = nodes.min(262_144.0) * 4.0 * (2 * widths.iter().sum::<usize>() + 6 * classes) as f64;
+    let sampled =
+        nodes.min(MOST_FITTED as f64) * 4.0 * (2 * widths.iter().sum::<usize>() + 6 * classes) as f64;
     let needed = ALWAYS + LEAST_PAGES + messages + own + 2.0 * row * read + sampled + held;
     if needed > bound as f64 {
         return Err(Error::Unsuitable(format!(

@@ -5,6 +5,9 @@ use progap_nn::{Input, Inputs, RowScaling, Softmax, SoftmaxShape, Tensor};
 use crate::files::Tensors;
 use crate::{Error, Result};
 
+/// Nodes whose sums are spoken of at once, where these lie in mapped files.
+const NODES_TOLD: usize = 16;
+
 /// The shape of [`Views`], known from the settings and public sizes alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewsShape {
@@ -85,7 +88,12 @@ impl Block {
     pub fn of(values: &[f32], classes: usize) -> Block {
         let rows = values.len() / (classes + 1);
         let mean = |of: &dyn Fn(&[f32]) -> f64| {
-            values.chunks_exact(classes + 1).map(of).sum::<f64>() / rows.max(1) as f64
+            let mut sum = 0.0;
+            for values in values.chunks((1 << 12) * (classes + 1)) {
+                progap_graph::store::passed(size_of_val(values));
+                values.chunks_exact(classes + 1).for_each(|row| sum += of(row));
+            }
+            sum / rows.max(1) as f64
         };
         let square = |value: f64| value * value;
         let content = mean(&|row| row[..classes].iter().map(|&v| square(f64::from(v))).sum());
@@ -357,9 +365,12 @@ impl<'v> Joined<'v> {
 pub(crate) fn read(blocks: &[Block], aggregates: &[&[f32]], nodes: &[u32], shape: &ViewsShape) -> Vec<f32> {
     let stride = shape.classes + 1;
     let mut out = Vec::with_capacity(nodes.len() * shape.width());
-    for &node in nodes {
-        for (block, values) in blocks.iter().zip(aggregates) {
-            block.read(&values[node as usize * stride..][..stride], shape.directions, &mut out);
+    for nodes in nodes.chunks(NODES_TOLD) {
+        aggregates.iter().for_each(|values| Input::Dense { columns: stride, values }.tell(nodes));
+        for &node in nodes {
+            for (block, values) in blocks.iter().zip(aggregates) {
+                block.read(&values[node as usize * stride..][..stride], shape.directions, &mut out);
+            }
         }
     }
     out

@@ -3,7 +3,7 @@
 //! A mapped file is read where it lies in the page cache, and every page that was read counts as memory of the process until it is given back.
 //! Where a process keeps to a bound, a thread looks how many there are, some hundred times a second, and gives all of them back when they are
 //! too many: what is read again comes from the page cache, or from the disk where the file is larger than that. Whoever reads need not know,
-//! but for the passes over a whole file that go as fast as memory does: they say how far they are.
+//! but for those who are too fast for it: they say how much they read.
 
 use std::fs::File;
 use std::io;
@@ -17,6 +17,9 @@ static MOST: AtomicU64 = AtomicU64::new(0);
 static MAPS: Mutex<Vec<Weak<Mmap>>> = Mutex::new(Vec::new());
 /// Bytes for which looking more often would cost more than it gives.
 const LEAST: u64 = 32 << 20;
+/// Bytes read after which those who say how much they read look: some ten microseconds. More may have come in with them, as the system
+/// maps up to some megabytes around a place.
+const LOOKED: u64 = 1 << 20;
 /// How often the thread looks: at the rate of memory some ten megabytes are read between two looks.
 #[cfg(target_os = "linux")]
 const INTERVAL: std::time::Duration = std::time::Duration::from_millis(3);
@@ -79,13 +82,13 @@ fn known(map: Mmap) -> Arc<Mmap> {
     map
 }
 
-/// Says that so many bytes were just read in a pass that goes as fast as memory does: too fast for a thread that looks now and then.
-pub(crate) fn passed(bytes: usize) {
+/// Says that so many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread that looks now and then:
+/// passes over a whole file, and rows here and there, which bring in what lies around them.
+pub fn passed(bytes: usize) {
     static PASSED: AtomicU64 = AtomicU64::new(0);
-    let most = MOST.load(Relaxed);
-    if most > 0 && PASSED.fetch_add(bytes as u64, Relaxed) + bytes as u64 > most / 2 {
+    if is_mapping_bounded() && PASSED.fetch_add(bytes as u64, Relaxed) + bytes as u64 >= LOOKED {
         PASSED.store(0, Relaxed);
-        give_back();
+        look_at_pages();
     }
 }
 

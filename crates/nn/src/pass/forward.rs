@@ -12,10 +12,14 @@ use crate::packed;
 /// The rows of an input, dense ones brought together where they do not lie so already.
 pub(super) fn fetch<'s, 'a: 's>(x: &'s mut Aligned, input: Input<'a>, rows: &'a [u32]) -> Operand<'s, 'a> {
     let columns = match input {
-        Input::Sparse { .. } => return Operand::Sparse(input, rows),
+        Input::Sparse { .. } => {
+            input.tell(rows);
+            return Operand::Sparse(input, rows);
+        }
         Input::Half { columns, .. } => columns,
         Input::Dense { columns, values } => {
             if let Some(first) = packed::run(rows) {
+                input.tell(rows);
                 return Operand::dense(&values[first * columns..], columns);
             }
             columns

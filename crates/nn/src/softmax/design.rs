@@ -5,6 +5,9 @@ use rayon::prelude::*;
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::{Input, Inputs, check_rows};
 
+/// Rows worked on at once.
+const BLOCK: usize = 256;
+
 /// How each row is scaled by itself before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RowScaling {
@@ -163,6 +166,7 @@ fn sparse_rows(
     offsets.push(0);
     let (mut indices, mut values) = (vec![], vec![]);
     for &row in rows {
+        input.tell(&[row]);
         let (columns, entries) = input.entries(row);
         let value = |at: usize| entries.map_or(1.0, |entries| entries[at]);
         let all = columns.iter().enumerate().map(|(at, &column)| (column as usize, value(at)));
@@ -188,7 +192,7 @@ fn dense_rows(
     if columns == 0 {
         return out;
     }
-    out.par_chunks_mut(columns).zip(rows).for_each(|(out, &row)| {
+    let scaled = |out: &mut [f32], row: u32| {
         let mut at = 0;
         for view in views {
             let columns = view.columns();
@@ -204,6 +208,9 @@ fn dense_rows(
             at += view.columns();
         }
         out.iter_mut().zip(column_weights).for_each(|(value, weight)| *value *= weight);
+    };
+    out.par_chunks_mut(BLOCK * columns).zip(rows.par_chunks(BLOCK)).for_each(|(out, rows)| {
+        out.chunks_exact_mut(columns).zip(rows).for_each(|(out, &row)| scaled(out, row));
     });
     out
 }

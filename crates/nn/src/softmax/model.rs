@@ -179,6 +179,7 @@ impl Softmax {
         out.par_chunks_mut(BLOCK * classes).zip(rows.par_chunks(BLOCK)).for_each(|(out, rows)| {
             let mut hidden = vec![0f32; self.shape.hidden];
             for (out, &row) in out.chunks_exact_mut(classes).zip(rows) {
+                inputs.as_slice().iter().for_each(|input| input.tell(&[row]));
                 self.row_logits(inputs, row, &mut hidden, out);
             }
         });

@@ -19,6 +19,8 @@ mod views;
 
 use std::ops::ControlFlow;
 
+pub(crate) use views::MOST_FITTED;
+
 use progap_graph::Dataset;
 
 use history::EpochRecord;

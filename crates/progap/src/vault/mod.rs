@@ -336,7 +336,7 @@ fn batch_of(query: &str) -> String {
 fn sample_out_edges(graph: &Graph, max_edges: u32, randomness: &mut Randomness<AnySource>) -> Result<Graph> {
     let mut stream = randomness.lasting_purpose("sample of out-edges")?.stream();
     let by_sender = graph.transpose();
-    let (mut sources, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut offsets, mut kept, mut weights) = (vec![0u64], vec![], vec![]);
     for sender in 0..by_sender.nodes() {
         let first = by_sender.offsets()[sender] as usize;
         let weight = |at: usize| by_sender.weights().map_or(1.0, |weights| weights[first + at]);
@@ -348,10 +348,18 @@ fn sample_out_edges(graph: &Graph, max_edges: u32, randomness: &mut Randomness<A
             let other = at + if keep < receivers.len() { stream.below(left) as usize } else { 0 };
             receivers.swap(at, other);
         }
-        sources.extend(std::iter::repeat_n(sender as u32, keep));
-        targets.extend(receivers[..keep].iter().map(|edge| edge.0));
-        weights.extend(receivers[..keep].iter().map(|edge| edge.1));
+        kept.extend(receivers[..keep].iter().map(|edge| edge.0));
+        offsets.push(kept.len() as u64);
+        if graph.weights().is_some() {
+            weights.extend(receivers[..keep].iter().map(|edge| edge.1));
+        }
     }
-    let sampled = Graph::from_weighted_edges(graph.nodes(), &sources, &targets, &weights)?;
-    Ok(if graph.weights().is_some() { sampled } else { sampled.without_weights() })
+    drop(by_sender);
+    if graph.weights().is_none() {
+        return Ok(Graph::from_rows(offsets, kept)?.transpose());
+    }
+    let repeated =
+        |(sender, row): (usize, &[u64])| std::iter::repeat_n(sender as u32, (row[1] - row[0]) as usize);
+    let sources: Vec<u32> = offsets.windows(2).enumerate().flat_map(repeated).collect();
+    Ok(Graph::from_weighted_edges(graph.nodes(), &sources, &kept, &weights)?)
 }

@@ -2,8 +2,8 @@
 
 use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Task, best_temperature};
 
-use super::Roles;
 use super::features::Features;
+use super::{MANY_LABELS, Roles};
 use crate::rows::Rows;
 use crate::vault::Aggregate;
 use crate::views::{Block, GraphView, Joined, ViewsShape, log_softmax, read};
@@ -11,6 +11,8 @@ use crate::{Error, Result};
 
 /// Penalties of the view of the sums where there is no noise: nodes held out choose.
 const PENALTIES: [f64; 2] = [0.01, 0.001];
+/// The penalty where [`MANY_LABELS`] teach the combination what the view could tell it.
+const PENALTY_OF_MANY: f64 = 0.003;
 /// The penalty under noise where one node in twenty has a label; it falls with the root of that share.
 const PENALTY: f64 = 0.01;
 /// The most steps of a combination, which goes on from the one before: more of them change no accuracy (docs/views.md).
@@ -30,14 +32,16 @@ pub(super) fn fit(
     let classes = shape.classes;
     let blocks: Vec<Block> = aggregates.iter().map(|a| Block::of(&a.values, classes)).collect();
     let values: Vec<&[f32]> = aggregates.iter().map(|a| &a.values[..]).collect();
-    let sums = read(&blocks, &values, &roles.sample, shape);
-    let inputs = Inputs::checked_before(vec![Input::Dense { columns: shape.width(), values: &sums }])?;
-    let everyone: Vec<u32> = (0..roles.sample.len() as u32).collect();
-    let design = Design::new(&inputs, &everyone)?;
+    let design = {
+        let sums = read(&blocks, &values, &roles.sample, shape);
+        let inputs = Inputs::checked_before(vec![Input::Dense { columns: shape.width(), values: &sums }])?;
+        Design::new(&inputs, &(0..roles.sample.len() as u32).collect::<Vec<_>>())?
+    };
     let likelihoods = likelihoods(rows, roles, features)?;
     let share = roles.train_nodes as f64 / rows.labels().len().max(1) as f64;
     let (penalties, iterations) = match shape.directions {
-        true => (PENALTIES.to_vec(), 100),
+        true if roles.train_nodes < MANY_LABELS => (PENALTIES.to_vec(), 100),
+        true => (vec![PENALTY_OF_MANY], 40),
         false => (vec![PENALTY * (0.05 / share).sqrt().clamp(0.1, 2.0)], 60),
     };
     let mut best: Option<(f64, GraphView)> = None;
