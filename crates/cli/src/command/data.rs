@@ -18,7 +18,7 @@ use crate::output::{Force, Inputs};
 use crate::source::{DataFolder, DataSource};
 use crate::ui::{self, Download, bytes, count};
 
-/// List, download, convert and generate data sets
+/// List, download, convert, partition and generate data sets
 #[derive(Subcommand)]
 pub enum Data {
     List(List),
