@@ -139,6 +139,18 @@ fn a_full_disk() {
 }
 
 #[test]
+fn predictions_on_a_full_disk() {
+    let (place, _) = workplace_with_ledger();
+    let at = place.path();
+    let Some(_disk) = SmallDisk::mount(at.join("small"), "4k") else { return };
+    for file in ["p.csv", "p.json", "p.parquet"] {
+        let out = format!("small/{file}");
+        progap_in(at, &["predict", "whole", "--out", &out]).refused(&[&out, "free some space"]);
+        assert_eq!(std::fs::read_dir(at.join("small")).expect("a folder").count(), 0, "nothing is left");
+    }
+}
+
+#[test]
 fn files_that_may_not_grow() {
     let (place, whole) = workplace_with_ledger();
     let at = place.path();

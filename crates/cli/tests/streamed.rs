@@ -102,8 +102,8 @@ fn a_run_keeps_to_its_bound_on_memory() {
             vec!["verify", &out, "--memory", "300M"],
         ] {
             let found = peak(at, &arguments);
-            // On a machine with more work than cores pages are given back late; without a bound the two files alone are 650 MB.
-            assert!(found > 10_000_000 && found < BOUND * 3 / 2, "{arguments:?}: {found}");
+            // Without a bound the two files alone are 650 MB.
+            assert!(found > 10_000_000 && found < BOUND * 11 / 10, "{arguments:?}: {found}");
         }
         std::fs::remove_dir_all(at.join(&out)).expect("removed");
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use progap::release::Predictions;
 use progap::{Level, Release};
-use progap_graph::AtomicFile;
 use progap_graph::write::table::{ColumnValues, write_columns};
+use progap_graph::{AtomicFile, Problem};
 
 use super::Outcome;
 use crate::output::{Force, Inputs};
@@ -78,10 +78,11 @@ impl Predict {
                     write_parquet(&release, &release.predict_nodes(&nodes)?, &path)?;
                 } else {
                     let mut file = AtomicFile::create(&path)?;
-                    match format {
-                        Format::Json => write_json(&release, &nodes, &mut file)?,
-                        _ => write_csv(&release, &nodes, &mut file)?,
-                    }
+                    let written = match format {
+                        Format::Json => write_json(&release, &nodes, &mut file),
+                        _ => write_csv(&release, &nodes, &mut file),
+                    };
+                    written.map_err(|error| naming(&path, error))?;
                     file.commit()?;
                 }
                 ui::print(&format!("{}: {} nodes", path.display(), ui::count(nodes.len())))
@@ -114,6 +115,18 @@ impl Format {
 }
 
 /// Those of the nodes whose label was not known.
+/// An error of writing, with the file that could not be written.
+fn naming(path: &Path, error: Box<dyn std::error::Error>) -> Box<dyn std::error::Error> {
+    let error = match error.downcast::<csv::Error>() {
+        Ok(error) => Ok(Box::new(std::io::Error::from(*error))),
+        Err(error) => error.downcast::<std::io::Error>(),
+    };
+    match error {
+        Ok(error) => Problem::Io(*error).in_file(path).into(),
+        Err(error) => error,
+    }
+}
+
 fn unlabelled(release: &Release, nodes: Vec<u32>) -> Result<Vec<u32>, String> {
     let unknown = |node: &u32| release.nodes().label(*node as usize).is_none();
     let unlabelled: Vec<u32> = nodes.into_iter().filter(unknown).collect();
