@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 OUT = Path(__file__).resolve().parents[2] / "crates/graph/tests/data/tables"
@@ -90,6 +91,13 @@ def main():
     numbered = PEOPLE.astype({"member": "int8"})
     widths = pa.table({name: pa.array(numbered[name], from_pandas=True).cast(kind) for name, kind in schema.items()})
     parquet("widths", widths, EDGES.astype(str))
+
+    # Folders of files that are one table, as Arrow, Dask and Spark write them; Spark marks a folder that is complete.
+    for table, name in [(PEOPLE, "nodes"), (EDGES, "edges.parquet")]:
+        table = pa.Table.from_pandas(table, preserve_index=False)
+        options = dict(max_rows_per_file=2, max_rows_per_group=2, existing_data_behavior="delete_matching")
+        ds.write_dataset(table, folder("parts") / name, format="parquet", **options)
+        (OUT / "parts" / name / "_SUCCESS").touch()
 
     # CSV as pandas writes it.
     packings = {"csv": None, "csv.gz": {"method": "gzip", "mtime": 1}, "csv.zst": {"method": "zstd"}}

@@ -146,10 +146,10 @@ impl DataSource {
         Ok(Described { dataset: dataset.or_random_split(self.ratios(), self.seed())?, columns })
     }
 
-    /// The file of which each of several ranks reads its part.
+    /// The file, or folder of parts, of which each of several ranks reads what it needs.
     ///
     /// # Errors
-    /// Anything but a `.progap` file that is used as it is.
+    /// Anything but a `.progap` file or a folder of parts that is used as it is.
     #[cfg(feature = "mpi")]
     pub fn part_file(&self) -> std::result::Result<PathBuf, Box<dyn std::error::Error>> {
         let transforms = Transforms::only_split(self.transforms.resplit);
@@ -163,11 +163,13 @@ impl DataSource {
             ..DataSource::default()
         };
         let path = Path::new(&self.dataset);
-        let ours = path.extension().is_some_and(|ending| ending == progap_graph::store::EXTENSION);
+        let ours = path.extension().is_some_and(|ending| ending == progap_graph::store::EXTENSION)
+            || progap_graph::store::is_parts(path);
         if !ours || serde_json::to_value(self)? != serde_json::to_value(&plain)? {
             return Err(format!(
-                "several ranks read their parts of a .progap file on a disk that all of them see, as it is: make one with `progap data \
-                 convert {} FILE.progap`, with all that is to be changed",
+                "several ranks read what they need of a .progap file or of a folder of parts on a disk that all of them see, as it is: \
+                 make one with `progap data convert {0} FILE.progap` or `progap data partition {0} FOLDER`, with all that is to be \
+                 changed",
                 self.dataset
             )
             .into());

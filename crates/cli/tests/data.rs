@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use common::{counts, folder, progap_in, put_tables};
@@ -168,4 +170,49 @@ fn help_fits_and_names_every_command() {
     }
     assert!(help(&["inspect", "--help"]).contains("--undirected"));
     assert!(help(&["--version"]).starts_with("progap "));
+}
+
+/// All files below a folder but what a run cost, with their content.
+fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(content(&path).into_iter().map(|(name, bytes)| (path.join(name), bytes)));
+        } else if !path.ends_with("cost.json") {
+            found.insert(path.clone(), std::fs::read(&path).expect("a file"));
+        }
+    }
+    found.into_iter().map(|(path, bytes)| (path.strip_prefix(folder).expect("below").into(), bytes)).collect()
+}
+
+#[test]
+fn parts_give_the_release_of_the_whole() {
+    let folder = folder();
+    let at = folder.path();
+    let run = |arguments: &[&str]| progap_in(at, arguments);
+    // Called the same, because a release says what its data is called.
+    std::fs::create_dir(at.join("one")).expect("a folder");
+    std::fs::create_dir(at.join("many")).expect("a folder");
+    run(&["data", "synth", "one/graph.progap", "--nodes", "2000", "--edges", "9000"]).ok();
+    let said = run(&["data", "partition", "one/graph.progap", "many/graph.progap", "--parts", "3"]).ok();
+    assert!(said.contains("in 3 parts"), "{said}");
+    let parts = at.join("many/graph.progap");
+    let names: Vec<_> = content(&parts).into_keys().map(|path| path.display().to_string()).collect();
+    assert_eq!(names, ["part-00000.bin", "part-00001.bin", "part-00002.bin", "parts.json"]);
+    for stem in ["one", "many"] {
+        let data = at.join(stem).join("graph.progap").display().to_string();
+        let out = format!("{stem}/release");
+        run(&["train", &data, "--level", "none", "--seed", "1", "--quiet", "--out", &out]).ok();
+    }
+    assert!(content(&at.join("one/release")) == content(&at.join("many/release")), "another release");
+    run(&["data", "partition", "one/graph.progap", "many/graph.progap", "--parts", "2"])
+        .refused(&["already exists"]);
+    run(&["data", "partition", "one/graph.progap", "one/release/parts", "--parts", "2"])
+        .refused(&["inside a release"]);
+    run(&["data", "partition", "one/graph.progap", "more", "--parts", "0"])
+        .refused(&["there can be 1 to 4096"]);
+    run(&["inspect", "many/graph.progap", "--label", "x"]).refused(&["only tables have such columns"]);
+    std::fs::write(parts.join("part-00001.bin"), b"cut").expect("written");
+    run(&["inspect", "many/graph.progap"]).refused(&["part-00001.bin", "truncated"]);
 }

@@ -33,6 +33,7 @@ pub fn targets() -> Vec<Target> {
     vec![
         Target { name: "store", run: run_store, seeds: of_store, weight: 200 },
         Target { name: "store_repaired", run: store_repaired, seeds: of_store, weight: 200 },
+        Target { name: "parts", run: run_parts, seeds: || contents(&["fuzz/corpus/parts"]), weight: 500 },
         Target { name: "npz", run: run_npz, seeds: || contents(&[NPZ]), weight: 300 },
         Target { name: "adjacency", run: adjacency, seeds: || contents(&[NPZ]), weight: 300 },
         Target { name: "npy", run: npy, seeds: || contents(&["fuzz/corpus/npy"]), weight: 500 },
@@ -85,6 +86,11 @@ pub fn store_repaired(content: &[u8]) {
     let mut content = content.to_vec();
     repair::checksums(&mut content);
     let _ = store::from_bytes(content);
+}
+
+/// What a folder of parts says about them.
+pub fn run_parts(content: &[u8]) {
+    let _ = store::check_manifest(content);
 }
 
 /// Archives of arrays.

@@ -24,10 +24,11 @@ impl PartGraph {
         let edges = (graph.offsets()[rows.end] - graph.offsets()[rows.start]) as usize;
         let mut columns: Vec<u32> = Vec::with_capacity(edges);
         for row in rows {
-            let mut before = None;
+            let (senders, mut before) = (graph.in_neighbours(row), None);
             let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
-            columns.extend(graph.in_neighbours(row).iter().filter(new));
+            columns.extend(senders.iter().filter(new));
             offsets.push(columns.len() as u64);
+            crate::store::passed(size_of_val(senders));
         }
         let mut occurs: Vec<u64> = vec![0; graph.nodes().div_ceil(64)];
         columns.iter().for_each(|&sender| occurs[sender as usize / 64] |= 1u64 << (sender % 64));
@@ -131,9 +132,12 @@ impl Graph {
             (0..row_of.len()).filter(first).count() as u64
         };
         let blocks = rows.clone().step_by(1 << 12).map(|start| start..rows.end.min(start + (1 << 12)));
-        let of_block = |block: Range<usize>| Pairs {
-            values: symmetry::values(self, block.clone(), points.map(|point| point & PRIME)),
-            distinct: block.map(distinct).sum(),
+        let of_block = |block: Range<usize>| {
+            let values = symmetry::values(self, block.clone(), points.map(|point| point & PRIME));
+            let edges = self.offsets()[block.end] - self.offsets()[block.start];
+            let distinct = block.map(distinct).sum();
+            crate::store::passed(4 * edges as usize);
+            Pairs { values, distinct }
         };
         Ok(blocks.collect::<Vec<_>>().into_par_iter().map(of_block).reduce(|| Pairs::NONE, Pairs::and))
     }

@@ -126,3 +126,108 @@ fn pages_of_a_file_can_be_given_back_at_any_time() {
         assert!(mapped * 4096 < 70_000_000, "{mapped} pages of a file of 80 MB");
     }
 }
+
+/// All files of a folder, by name.
+fn listing(folder: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn parts_are_the_whole(dataset in common::arbitrary::dataset(), parts in 1..5usize) {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let folder = place.path().join("parts");
+        store::write_parts(&dataset, &folder, parts).expect("written");
+        prop_assert_eq!(listing(&folder).len(), parts + 1);
+        prop_assert_eq!(listing(place.path()), ["parts"], "nothing is left beside it");
+        prop_assert_eq!(&store::open_parts(&folder).expect("opened"), &dataset);
+    }
+}
+
+#[test]
+fn parts_are_cut_by_edges_and_read_by_those_who_need_them() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let dataset = SocialNetwork::new(60_000).edges(900_000).dense(16).generate().expect("a network");
+    let folder = place.path().join("parts");
+    store::write_parts(&dataset, &folder, 4).expect("written");
+    let manifest = std::fs::read(folder.join(store::MANIFEST)).expect("a manifest");
+    store::check_manifest(&manifest).expect("a manifest of ours");
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+    let parts = manifest["parts"].as_array().expect("parts");
+    let number = |part: &serde_json::Value, key: &str| part[key].as_u64().expect("a number");
+    let edges: Vec<u64> = parts.iter().map(|part| number(part, "edges")).collect();
+    assert_eq!(edges.iter().sum::<u64>(), dataset.graph().edges() as u64);
+    let bytes: Vec<u64> = parts.iter().map(|part| number(part, "bytes")).collect();
+    for part in 0..4 {
+        let size = std::fs::metadata(folder.join(format!("part-0000{part}.bin"))).expect("a part").len();
+        assert_eq!(size, bytes[part]);
+        let mean = bytes.iter().sum::<u64>() / 4;
+        // Of each of six sections a part has up to 64 KiB more or less.
+        assert!(size.abs_diff(mean) < mean / 5 + 6 * (64 << 10), "{bytes:?}");
+    }
+    // A damaged last part is nothing to whoever reads the first half, until all checksums are compared.
+    let last = folder.join("part-00003.bin");
+    let mut damaged = std::fs::read(&last).expect("a part");
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 64].fill(0xff);
+    std::fs::write(&last, damaged).expect("written");
+    let file = store::PartFile::open(&folder).expect("the small sections are whole");
+    let mut sums = file.check(0..30_000).expect("whole rows");
+    let error = file.check(30_000..60_000).and_then(|rest| {
+        sums.extend(rest);
+        file.verify(sums)
+    });
+    let error = error.expect_err("damaged").to_string();
+    assert!(error.contains("part-00003.bin") && error.contains("checksum"), "{error}");
+    let error = store::open_parts(&folder).expect_err("damaged").to_string();
+    assert!(error.contains("part-00003.bin"), "{error}");
+    std::fs::File::options().write(true).open(&last).expect("a part").set_len(70_000).expect("cut");
+    let error = store::open_parts(&folder).expect_err("cut short").to_string();
+    assert!(error.contains("part-00003.bin") && error.contains("70000 bytes of"), "{error}");
+    std::fs::remove_file(&last).expect("removed");
+    let error = store::open_parts(&folder).expect_err("missing").to_string();
+    assert!(error.contains("part-00003.bin"), "{error}");
+}
+
+#[test]
+fn parts_are_not_written_over_what_is_there() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let dataset = SocialNetwork::new(300).edges(900).generate().expect("a network");
+    let folder = place.path().join("parts");
+    std::fs::create_dir(&folder).expect("a folder");
+    store::write_parts(&dataset, &folder, 2).expect("an empty folder is as good as none");
+    let before = listing(&folder);
+    assert!(store::write_parts(&dataset, &folder, 3).is_err());
+    assert_eq!((listing(&folder), listing(place.path())), (before, vec!["parts".to_string()]));
+    for parts in [0, 5000] {
+        let error =
+            store::write_parts(&dataset, &place.path().join("no"), parts).expect_err("no number of parts");
+        assert!(error.to_string().contains("1 to 4096"), "{error}");
+    }
+}
+
+#[test]
+fn forged_manifests_are_refused() {
+    let refused = |pieces: &str, bytes: usize, words: &str| {
+        let text = format!(
+            r#"{{"version":1,"bytes":{bytes},"parts":[{{"nodes":[0,1],"edges":0,"bytes":{bytes},"checksum":"0","pieces":{pieces}}}]}}"#
+        );
+        let error = store::check_manifest(text.as_bytes()).expect_err(&text).to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused("[]", 0, "do not make one file");
+    refused("[[0,65536],[65536,0]]", 65536, "empty or begins within a page");
+    refused("[[0,100],[100,100]]", 200, "begins within a page");
+    refused("[[0,65536],[131072,65536]]", 131_072, "do not make one file");
+    refused("[[0,131072],[65536,65536]]", 196_608, "do not make one file");
+    refused("[[0,65536]]", 65537, "another size");
+    refused("[[65536,18446744073709551615]]", 1, "begins within a page");
+    for text in ["", "{}", r#"{"version":2,"bytes":1,"parts":[]}"#, r#"{"version":1,"bytes":1,"parts":[]}"#] {
+        assert!(store::check_manifest(text.as_bytes()).is_err(), "{text}");
+    }
+}

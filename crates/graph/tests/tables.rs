@@ -53,7 +53,7 @@ fn tables_of_other_tools_are_read() {
     let mut folders: Vec<PathBuf> =
         fs::read_dir(data("")).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.retain(|path| path.is_dir() && !path.ends_with("refused"));
-    assert_eq!(folders.len(), 15, "{folders:?}");
+    assert_eq!(folders.len(), 16, "{folders:?}");
     for folder in folders {
         let dataset = read::load(&folder, &LoadOptions::default()).unwrap();
         let name = |node: usize| dataset.node_ids().name(node);
@@ -70,6 +70,57 @@ fn tables_of_other_tools_are_read() {
         found.sort();
         assert_eq!(found, edges, "{folder:?}");
     }
+}
+
+/// A folder with two parts of each table, to be changed.
+fn parts() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for stem in ["nodes", "edges.parquet"] {
+        fs::create_dir(copy.path().join(stem)).unwrap();
+        for entry in fs::read_dir(data("parts").join(stem)).unwrap() {
+            let path = entry.unwrap().path();
+            fs::copy(&path, copy.path().join(stem).join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    copy
+}
+
+#[test]
+fn tables_in_parts_are_one_table_and_errors_name_the_part() {
+    let read = |folder: &Path| read::load(folder, &LoadOptions::default());
+    let whole = read(&data("codec-none")).unwrap();
+    let pair = table::read_pair(&data("parts/nodes"), &data("parts/edges.parquet"), &LoadOptions::default())
+        .unwrap();
+    assert_eq!((pair.graph(), pair.features()), (whole.graph(), whole.features()));
+    let refused = |change: &dyn Fn(&Path), file: &str, words: &str| {
+        let copy = parts();
+        change(copy.path());
+        let error = read(copy.path()).unwrap_err();
+        assert!(error.file().unwrap().ends_with(file) && error.to_string().contains(words), "{error}");
+    };
+    let copy = |from: PathBuf, to: PathBuf| assert!(fs::copy(from, to).unwrap() > 0);
+    let twice = |at: &Path| copy(at.join("nodes/part-0.parquet"), at.join("nodes/part-2.parquet"));
+    refused(&twice, "nodes", "row 5: the node id \"30\" stands already in row 1");
+    let foreign = |at: &Path| copy(data("parts/edges.parquet/part-1.parquet"), at.join("nodes/x.parquet"));
+    refused(
+        &foreign,
+        "nodes/x.parquet",
+        "this part has the columns source, target, and the first part has id, label",
+    );
+    let typed = |at: &Path| copy(data("widths/edges.parquet"), at.join("edges.parquet/x.parquet"));
+    refused(&typed, "edges.parquet/x.parquet", "\"source\": the column holds values of another type");
+    let gone = |at: &Path| fs::remove_file(at.join("nodes/part-1.parquet")).unwrap();
+    refused(
+        &gone,
+        "edges.parquet/part-0.parquet",
+        "row 2, column \"source\": the node \"20\" is not in the node table",
+    );
+    let cut = |at: &Path| fs::write(at.join("edges.parquet/part-1.parquet"), b"PAR1").unwrap();
+    refused(&cut, "edges.parquet/part-1.parquet", "truncated");
+    let nested = |at: &Path| fs::create_dir(at.join("edges.parquet/year=2020")).unwrap();
+    refused(&nested, "edges.parquet", "holds another folder, year=2020");
+    let both = |at: &Path| fs::write(at.join("nodes.csv"), "id,label\n").unwrap();
+    refused(&both, "", "nodes and nodes.csv");
 }
 
 #[test]

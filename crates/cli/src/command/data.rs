@@ -1,4 +1,6 @@
-//! `progap data`: data sets by name, conversions, synthetic graphs.
+//! `progap data`: data sets by name, conversions, parts, synthetic graphs.
+
+mod partition;
 
 use std::path::PathBuf;
 
@@ -10,17 +12,19 @@ use progap_graph::write::{self, table::TableFormat};
 use progap_graph::{Dataset, store};
 use serde::Serialize;
 
+use self::partition::Partition;
 use super::Outcome;
 use crate::output::{Force, Inputs};
 use crate::source::{DataFolder, DataSource};
 use crate::ui::{self, Download, bytes, count};
 
-/// List, download, convert and generate data sets
+/// List, download, convert, partition and generate data sets
 #[derive(Subcommand)]
 pub enum Data {
     List(List),
     Fetch(Fetch),
     Convert(Box<Convert>),
+    Partition(Box<Partition>),
     Synth(Synth),
 }
 
@@ -31,6 +35,7 @@ impl Data {
             Data::List(list) => list.run(),
             Data::Fetch(fetch) => fetch.run(),
             Data::Convert(convert) => convert.run(),
+            Data::Partition(partition) => partition.run(),
             Data::Synth(synth) => synth.run(),
         }
     }

@@ -209,7 +209,9 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
 }
 
 fn read_folder(path: &Path, options: &LoadOptions) -> Result<Dataset> {
-    if reddit::is_here(path) {
+    if store::is_parts(path) {
+        store::open_parts(path)
+    } else if reddit::is_here(path) {
         reddit::read(path)
     } else if ogbn::find(path).is_some() {
         ogbn::read_with_split(path)

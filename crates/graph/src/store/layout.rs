@@ -25,7 +25,8 @@ pub(super) const HALF: u32 = 4;
 const HEADER: usize = 64;
 const ENTRY: usize = 48;
 const NAME: usize = 16;
-const ALIGNMENT: usize = 64;
+/// Where sections begin in a file: at multiples of this.
+pub(super) const ALIGNMENT: usize = 64;
 pub(super) const CHUNK: usize = 4 << 20;
 /// Bytes that are hashed by all threads, and then written.
 const PIECE: usize = 16 * CHUNK;
@@ -88,15 +89,30 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Writes header, table and sections. The first two come last, when the checksums are known.
-pub(super) fn write(version: u32, sections: &[Section], out: &mut (impl Write + Seek)) -> io::Result<()> {
-    let first = HEADER + sections.len() * ENTRY;
-    out.write_all(&vec![0; first])?;
+/// Where each section begins if it begins at a multiple of `alignment`, and where the file ends.
+pub(super) fn starts(sections: &[Section], alignment: usize) -> (Vec<usize>, usize) {
+    let mut end = HEADER + sections.len() * ENTRY;
+    let mut start = |section: &Section| {
+        let start = end.next_multiple_of(alignment);
+        end = start + section.length;
+        start
+    };
+    let starts = sections.iter().map(&mut start).collect();
+    (starts, end)
+}
+
+/// Writes header, table and sections, these at multiples of `alignment`. The first two come last, when the checksums are known.
+pub(super) fn write(
+    version: u32,
+    sections: &[Section],
+    alignment: usize,
+    out: &mut (impl Write + Seek),
+) -> io::Result<()> {
+    let mut end = HEADER + sections.len() * ENTRY;
+    out.write_all(&vec![0; end])?;
     let mut table = Vec::with_capacity(sections.len() * ENTRY);
-    let mut end = first;
-    for section in sections {
-        let start = end.next_multiple_of(ALIGNMENT);
-        out.write_all(&[0; ALIGNMENT][..start - end])?;
+    for (section, start) in sections.iter().zip(starts(sections, alignment).0) {
+        out.write_all(&vec![0; start - end])?;
         let checksum = section.write(out)?;
         let mut name = [0u8; NAME];
         name[..section.name.len()].copy_from_slice(section.name.as_bytes());
@@ -249,7 +265,7 @@ fn header_checksum(start: &[u8], table: &[u8]) -> u64 {
 }
 
 /// The checksum of a section.
-fn checksum(content: &[u8]) -> u64 {
+pub(super) fn checksum(content: &[u8]) -> u64 {
     let mut sum = Checksum::default();
     sum.add(content);
     sum.finish()

@@ -18,6 +18,58 @@ pub(super) fn map(file: &File, at_once: bool) -> io::Result<Mmap> {
     unsafe { options.map(file) }
 }
 
+/// A piece of a file, and where it lies among others.
+#[cfg(unix)]
+pub(super) struct Piece<'a> {
+    pub file: &'a File,
+    /// Where it begins in its file.
+    pub from: u64,
+    /// Where it begins among all pieces.
+    pub at: usize,
+    pub length: usize,
+}
+
+/// Maps pieces of several files, read-only and private, as if they were one file of so many bytes. The pieces must begin at whole pages, in
+/// their files and among each other; their files must have the bytes.
+#[cfg(unix)]
+pub(super) fn map_together(length: usize, pieces: &[Piece<'_>], at_once: bool) -> io::Result<Mmap> {
+    use std::os::fd::AsRawFd;
+
+    #[cfg(target_os = "linux")]
+    const AT_ONCE: libc::c_int = libc::MAP_POPULATE;
+    // Other systems look pages up one fault at a time.
+    #[cfg(not(target_os = "linux"))]
+    const AT_ONCE: libc::c_int = 0;
+
+    let reserved = MmapOptions::new().len(length).no_reserve_swap().map_anon()?;
+    let how = if at_once { AT_ONCE } else { 0 };
+    for piece in pieces {
+        let end = piece.at.checked_add(piece.length).filter(|&end| end <= length && piece.length > 0);
+        let from =
+            libc::off_t::try_from(piece.from).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        if end.is_none() {
+            return Err(io::Error::other("a piece lies outside of what is mapped"));
+        }
+        // SAFETY: the piece replaces pages that were just reserved, lie inside of the reservation and were never read: nothing else is
+        // there. The reservation owns the addresses, and gives back all of them when it is dropped. As for `map`, what is mapped is
+        // read-only, on the condition that `store::open` states.
+        let placed = unsafe {
+            libc::mmap(
+                reserved.as_ptr().add(piece.at).cast_mut().cast(),
+                piece.length,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_FIXED | how,
+                piece.file.as_raw_fd(),
+                from,
+            )
+        };
+        if placed == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    reserved.make_read_only()
+}
+
 /// Gives the pages of a mapping back to the system; who reads them again gets them from the file again.
 #[cfg(target_os = "linux")]
 pub(super) fn give_back(map: &Mmap) -> io::Result<()> {

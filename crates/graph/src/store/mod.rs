@@ -34,11 +34,13 @@ mod layout;
 mod map;
 mod pages;
 mod part;
+mod parts;
 
 #[cfg(unix)]
 pub use map::end_with_words_if_cut_short;
 pub use pages::{is_mapping_bounded, keep_mapped_below, look_at_pages, passed};
 pub use part::{PartFile, PieceSum};
+pub use parts::{MANIFEST, check_manifest, is_parts, open_parts, write_parts};
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -75,19 +77,18 @@ struct Meta {
 
 /// Writes a data set, whole or not at all.
 pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
-    let columns = dataset.features().columns();
-    match dataset.features() {
-        Features::Dense { values, .. } => {
-            write_with(dataset, columns, vec![Section::new("x_dense", bytes(values))], path)
-        }
-        Features::Half { values, .. } => {
-            write_with(dataset, columns, vec![Section::new(HALF_ROWS, bytes(values))], path)
-        }
+    write_with(dataset, dataset.features().columns(), feature_sections(dataset.features()), path)
+}
+
+fn feature_sections(features: &Features) -> Vec<Section<'_>> {
+    match features {
+        Features::Dense { values, .. } => vec![Section::new("x_dense", bytes(values))],
+        Features::Half { values, .. } => vec![Section::new(HALF_ROWS, bytes(values))],
         Features::Sparse { offsets, indices, values, .. } => {
             let mut sections =
                 vec![Section::new("x_offsets", bytes(offsets)), Section::new("x_columns", bytes(indices))];
             sections.extend(values.iter().map(|values| Section::new("x_values", bytes(values))));
-            write_with(dataset, columns, sections, path)
+            sections
         }
     }
 }
@@ -123,6 +124,21 @@ pub fn write_with_rows(dataset: &Dataset, rows: MadeRows<'_>, path: &Path) -> Re
 }
 
 fn write_with(dataset: &Dataset, columns: usize, features: Vec<Section<'_>>, path: &Path) -> Result<()> {
+    with_sections(dataset, columns, features, |version, sections| {
+        let mut file = AtomicFile::create(path)?;
+        layout::write(version, sections, layout::ALIGNMENT, &mut file).and_then(|()| file.flush())?;
+        file.commit()
+    })
+    .in_file(path)
+}
+
+/// Hands over the version and all sections of a data set's file.
+fn with_sections(
+    dataset: &Dataset,
+    columns: usize,
+    features: Vec<Section<'_>>,
+    write: impl FnOnce(u32, &[Section<'_>]) -> Result<()>,
+) -> Result<()> {
     let half = features.iter().any(|section| section.name() == HALF_ROWS);
     let meta = Meta {
         name: dataset.name().into(),
@@ -131,7 +147,7 @@ fn write_with(dataset: &Dataset, columns: usize, features: Vec<Section<'_>>, pat
         feature_names: dataset.feature_names().to_vec(),
         numbers: dataset.numbers().to_vec(),
     };
-    let meta = serde_json::to_vec(&meta).map_err(std::io::Error::other).in_file(path)?;
+    let meta = serde_json::to_vec(&meta).map_err(std::io::Error::other)?;
     let mut sections = vec![
         Section::new("meta", &meta),
         Section::new("offsets", bytes(dataset.graph().offsets())),
@@ -149,7 +165,6 @@ fn write_with(dataset: &Dataset, columns: usize, features: Vec<Section<'_>>, pat
             sections.push(Section::new("id_offsets", bytes(offsets)));
         }
     }
-    let mut file = AtomicFile::create(path)?;
     let plain = dataset.numbers().is_empty() && dataset.labelled() == dataset.nodes();
     let version = match (half, dataset.graph().weights(), plain) {
         (true, ..) => layout::HALF,
@@ -157,9 +172,7 @@ fn write_with(dataset: &Dataset, columns: usize, features: Vec<Section<'_>>, pat
         (false, None, true) => layout::PLAIN,
         (false, None, false) => layout::OWN_DATA,
     };
-    let written = layout::write(version, &sections, &mut file).and_then(|()| file.flush());
-    written.in_file(path)?;
-    file.commit()
+    write(version, &sections)
 }
 
 /// Opens a file in place: its arrays are used where they lie in the page cache, and other processes that open
@@ -282,7 +295,7 @@ mod tests {
     fn forge(sections: &[(&'static str, Vec<u8>)]) -> Result<Dataset> {
         let sections: Vec<_> = sections.iter().map(|(name, content)| Section::new(name, content)).collect();
         let mut file = std::io::Cursor::new(Vec::new());
-        layout::write(layout::HALF, &sections, &mut file).expect("writing to memory");
+        layout::write(layout::HALF, &sections, layout::ALIGNMENT, &mut file).expect("writing to memory");
         from_bytes(file.into_inner())
     }
 

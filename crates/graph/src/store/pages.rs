@@ -38,22 +38,48 @@ pub fn is_mapping_bounded() -> bool {
     MOST.load(Relaxed) > 0
 }
 
+/// When pages of a file come into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// At once, unless there is a bound.
+    Mapped,
+    /// Each when it is read: most of the file is for other processes.
+    Read,
+}
+
+impl When {
+    fn at_once(self) -> bool {
+        self == When::Mapped && !is_mapping_bounded()
+    }
+}
+
 /// Maps a file: at once, unless there is a bound.
 pub(super) fn map(file: &File) -> io::Result<Arc<Mmap>> {
-    map_as(file, !is_mapping_bounded())
+    Ok(known(super::map::map(file, When::Mapped.at_once())?))
 }
 
 /// Maps a file of which most is for other processes: each page when it is read.
 pub(super) fn map_lazily(file: &File) -> io::Result<Arc<Mmap>> {
-    map_as(file, false)
+    Ok(known(super::map::map(file, When::Read.at_once())?))
 }
 
-fn map_as(file: &File, at_once: bool) -> io::Result<Arc<Mmap>> {
-    let map = Arc::new(super::map::map(file, at_once)?);
+/// Maps pieces of several files as one.
+#[cfg(unix)]
+pub(super) fn map_together(
+    length: usize,
+    pieces: &[super::map::Piece<'_>],
+    when: When,
+) -> io::Result<Arc<Mmap>> {
+    Ok(known(super::map::map_together(length, pieces, when.at_once())?))
+}
+
+/// A mapping whose pages are given back.
+fn known(map: Mmap) -> Arc<Mmap> {
+    let map = Arc::new(map);
     let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
     maps.retain(|map| map.strong_count() > 0);
     maps.push(Arc::downgrade(&map));
-    Ok(map)
+    map
 }
 
 /// Says that so many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread that looks now and then:

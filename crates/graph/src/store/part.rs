@@ -1,19 +1,19 @@
-//! A file of which every process reads its own part, and checks it for all.
+//! A file, or a folder of parts, of which every process reads what it needs, and checks it for all.
 
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::layout::{self, FileBytes, Sections};
-use super::{HALF_ROWS, Meta, pages};
+use super::{HALF_ROWS, Meta, pages, parts};
 use crate::error::InFile;
 use crate::graph::check_offsets;
-use crate::{Dataset, DatasetParts, Features, Graph, Place, Problem, Result, Split};
+use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split};
 
 /// The sections that are too large for one process.
 const LARGE: [&str; 5] = ["senders", "x_dense", HALF_ROWS, "x_columns", "x_values"];
 
-/// A file whose edges and features nobody has looked at yet; all else is checked.
+/// A file, or a folder of parts, whose edges and features nobody has looked at yet; all else is checked.
 pub struct PartFile {
     path: PathBuf,
     sections: Sections,
@@ -30,15 +30,19 @@ pub struct PieceSum {
 }
 
 impl PartFile {
-    /// Opens a file in place, without reading edges and features. The condition is that of [`open`](super::open).
+    /// Opens a file, or a folder of [parts](super::write_parts), in place, without reading edges and features. The condition is that of
+    /// [`open`](super::open).
     ///
     /// # Errors
     /// A file that is not one of ours, or whose other sections are damaged.
     pub fn open(path: &Path) -> Result<PartFile> {
-        let file = File::open(path).in_file(path)?;
-        let map = pages::map_lazily(&file).in_file(path)?;
-        let sections = Sections::parse_but(FileBytes::Mapped(map), &LARGE).in_file(path)?;
-        let dataset = unverified(&sections).in_file(path)?;
+        let bytes = match super::is_parts(path) {
+            true => parts::content(path, pages::When::Read)?,
+            false => FileBytes::Mapped(pages::map_lazily(&File::open(path).in_file(path)?).in_file(path)?),
+        };
+        let parsed = Sections::parse_but(bytes, &LARGE);
+        let opened = parsed.and_then(|sections| Ok((unverified(&sections)?, sections)));
+        let (dataset, sections) = opened.map_err(|error| parts::blame(path, error))?;
         Ok(PartFile { path: path.to_path_buf(), sections, dataset })
     }
 
@@ -57,7 +61,7 @@ impl PartFile {
     /// # Errors
     /// What is wrong with them.
     pub fn check(&self, nodes: Range<usize>) -> Result<Vec<PieceSum>> {
-        self.check_content(nodes.clone()).in_file(&self.path)?;
+        self.check_content(nodes.clone()).map_err(|error| parts::blame(&self.path, error))?;
         let mut sums = vec![];
         for (number, name) in LARGE.into_iter().enumerate() {
             let Ok(bytes) = self.sections.bytes(name) else { continue };
@@ -66,6 +70,7 @@ impl PartFile {
             for piece in (first..).take_while(|piece| piece * layout::CHUNK < own.end) {
                 let end = bytes.len().min((piece + 1) * layout::CHUNK);
                 let sum = layout::piece_checksum(&bytes[piece * layout::CHUNK..end]);
+                pages::passed(layout::CHUNK);
                 sums.push(PieceSum { place: [number as u32, piece as u32], sum });
             }
         }
@@ -81,7 +86,8 @@ impl PartFile {
         for (number, name) in LARGE.into_iter().enumerate() {
             if self.sections.bytes(name).is_ok() {
                 let own = sums.iter().filter(|sum| sum.place[0] == number as u32).map(|sum| sum.sum);
-                self.sections.compare(name, &own.collect::<Vec<u64>>()).in_file(&self.path)?;
+                let compared = self.sections.compare(name, &own.collect::<Vec<u64>>());
+                compared.map_err(|error| parts::blame(&self.path, error))?;
             }
         }
         Ok(())
@@ -89,14 +95,8 @@ impl PartFile {
 
     /// Where a section holds what belongs to some nodes.
     fn bytes_of(&self, name: &str, nodes: Range<usize>) -> Range<usize> {
-        let wide = |offsets: &[u64]| 4 * offsets[nodes.start] as usize..4 * offsets[nodes.end] as usize;
-        match (name, self.dataset.features()) {
-            ("senders", _) => wide(self.dataset.graph().offsets()),
-            ("x_dense", features) => 4 * features.columns() * nodes.start..4 * features.columns() * nodes.end,
-            (HALF_ROWS, features) => 2 * features.columns() * nodes.start..2 * features.columns() * nodes.end,
-            (_, Features::Sparse { offsets, .. }) => wide(offsets),
-            (_, Features::Dense { .. } | Features::Half { .. }) => 0..0,
-        }
+        let [start, end] = [nodes.start, nodes.end].map(|node| bytes_before(&self.dataset, name, node));
+        start.unwrap_or(0)..end.unwrap_or(0)
     }
 
     fn check_content(&self, nodes: Range<usize>) -> Result<()> {
@@ -108,6 +108,7 @@ impl PartFile {
                     Problem::IndexOutOfRange { index: sender.to_string(), limit: graph.nodes() as u64 };
                 return Err(problem.at(Place::Node(node as u64)));
             }
+            pages::passed(size_of_val(row));
             if !row.is_sorted() {
                 return Err(
                     Problem::Corrupt("its senders are not in order".into()).at(Place::Node(node as u64))
@@ -116,6 +117,23 @@ impl PartFile {
         }
         self.dataset.features().part(nodes.clone()).check(nodes.len())
     }
+}
+
+/// How many bytes of a section lie before what belongs to a node; nothing for a section that belongs to no node.
+pub(super) fn bytes_before(dataset: &Dataset, name: &str, node: usize) -> Option<usize> {
+    let columns = dataset.features().columns();
+    let edges = || dataset.graph().offsets()[node] as usize;
+    Some(match (name, dataset.features(), dataset.node_ids()) {
+        ("offsets" | "x_offsets" | "ids" | "id_offsets", ..) => 8 * node,
+        ("labels", ..) => 4 * node,
+        ("split", ..) => node,
+        ("senders" | "weights", ..) => 4 * edges(),
+        ("x_dense", ..) => 4 * columns * node,
+        (HALF_ROWS, ..) => 2 * columns * node,
+        ("x_columns" | "x_values", Features::Sparse { offsets, .. }, _) => 4 * offsets[node] as usize,
+        ("id_bytes", _, NodeIds::Text { offsets, .. }) => offsets[node] as usize,
+        _ => return None,
+    })
 }
 
 /// A data set of whose edges and features only the number is checked.

@@ -15,8 +15,10 @@ use crate::source::DataSource;
 use crate::ui::{self, Training, percent};
 use crate::{flags, stop};
 
-/// Pages of the mapped file that stay in memory besides those of features.
-const SMALL_PAGES: u64 = 128 << 20;
+/// Pages of the mapped file that stay in memory besides those of features and of what every rank reads.
+const SMALL_PAGES: u64 = 32 << 20;
+/// What every rank reads of each node: where its edges begin, its label, its part.
+const NODE_BYTES: usize = 16;
 
 impl Train {
     /// Runs the command as one of several ranks. The first says what came of it.
@@ -45,12 +47,13 @@ impl Train {
             }
         };
         let path = source.part_file()?;
+        // What is checked need not stay, nor what the first rank reads of others.
+        progap_graph::store::keep_mapped_below(SMALL_PAGES);
         let dataset = ranks::open(ranks, &path, |dataset| Ok(source.split_of(dataset)?))?;
         let first = ranks.rank() == 0;
         // Edges are copied once; their pages, and those of other ranks' rows, need not stay.
-        progap_graph::store::keep_mapped_below(
-            SMALL_PAGES + (dataset.features().bytes() / ranks.size()) as u64,
-        );
+        let read = NODE_BYTES * dataset.nodes() + dataset.features().bytes() / ranks.size();
+        progap_graph::store::keep_mapped_below(SMALL_PAGES + read as u64);
         let folder = match (&self.resume, &self.out) {
             (Some(folder), _) | (None, Some(folder)) => folder.clone(),
             (None, None) if first => {

@@ -5,7 +5,8 @@
 //! where some are missing), truth values become 0 and 1, dates become days, and every value of a text column becomes a
 //! one-hot feature `column=value` (an empty cell sets none of them). The edge table has
 //! the columns `source` and `target` (or `src` and `dst`, or `from` and `to`) and perhaps weights; its other columns are not read.
-//! [`LoadOptions`] gives columns other names. Ids are integers or text.
+//! [`LoadOptions`] gives columns other names. Ids are integers or text. A table may also be a folder of Parquet files, as Spark writes them: its rows
+//! are those of all of them, by name.
 //!
 //! Errors name rows as a text editor counts them, the header being row 1; rows of a Parquet file, which has no
 //! header row, count from 1.
@@ -68,9 +69,8 @@ pub fn read_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Da
 
 /// As [`read_pair`], with what became of each column.
 pub(super) fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Described> {
-    let source = |path| Format::of(path).map(|format| TableInput { origin: Origin::File(path), format });
-    let node_source = source(nodes)?;
-    let edge_source = source(edges)?;
+    let node_source = TableInput::at(nodes)?;
+    let edge_source = TableInput::at(edges)?;
     let table = node_source.read_nodes(options).in_file(nodes)?;
     assemble(table, |index, nodes| edge_source.read_edges(options, index, nodes).in_file(edges))
         .map_err(|e| e.in_file(nodes))
@@ -209,12 +209,39 @@ pub(crate) fn tables_called(folder: &Path, stem: &str) -> Result<Vec<PathBuf>> {
         let path = entry.in_file(folder)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let ending = name.strip_prefix(stem);
-        if ENDINGS.iter().any(|(known, _)| ending == Some(known)) {
+        let is_parts = || ending == Some("") && path.is_dir() && parquet_parts(&path).is_ok();
+        if ENDINGS.iter().any(|(known, _)| ending == Some(known)) || is_parts() {
             found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// The Parquet files of a folder that is one table, by name. What others leave beside them, such as `_SUCCESS`, is no part.
+fn parquet_parts(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut parts = Vec::new();
+    for entry in std::fs::read_dir(folder).in_file(folder)? {
+        let path = entry.in_file(folder)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match name {
+            _ if name.starts_with(['_', '.']) => {}
+            _ if path.is_dir() => {
+                let message = format!("the folder is a table in parts, and holds another folder, {name}");
+                return Err(Problem::Unsupported(message).in_file(folder));
+            }
+            _ if Format::of(&path).is_ok_and(|format| format == Format::Parquet) => parts.push(path),
+            _ => {}
+        }
+    }
+    parts.sort();
+    match parts.is_empty() {
+        false => Ok(parts),
+        true => {
+            let message = "a folder that is a table holds files that end in .parquet".to_string();
+            Err(Problem::NotRecognised(message).in_file(folder))
+        }
+    }
 }
 
 fn required_table(folder: &Path, stem: &str) -> Result<PathBuf> {
@@ -229,7 +256,9 @@ fn required_table(folder: &Path, stem: &str) -> Result<PathBuf> {
             files.sort();
             files.truncate(12);
             let found = if files.is_empty() { "nothing".into() } else { files.join(", ") };
-            let what = format!("{stem} table ({stem}.csv, {stem}.csv.gz, {stem}.csv.zst or {stem}.parquet)");
+            let what = format!(
+                "{stem} table ({stem}.csv, {stem}.csv.gz, {stem}.csv.zst, {stem}.parquet or a folder {stem} of .parquet files)"
+            );
             Err(Problem::Missing { what, found }.in_file(folder))
         }
         _ => {
@@ -248,10 +277,19 @@ struct TableInput<'a> {
 
 enum Origin<'a> {
     File(&'a Path),
+    /// Parquet files that are one table.
+    Parts(Vec<PathBuf>),
     Bytes(&'a [u8]),
 }
 
-impl TableInput<'_> {
+impl<'a> TableInput<'a> {
+    fn at(path: &'a Path) -> Result<TableInput<'a>> {
+        Ok(match path.is_dir() {
+            true => TableInput { origin: Origin::Parts(parquet_parts(path)?), format: Format::Parquet },
+            false => TableInput { origin: Origin::File(path), format: Format::of(path)? },
+        })
+    }
+
     fn read_nodes(&self, options: &LoadOptions) -> Result<Nodes> {
         match self.format {
             Format::Text { separator, .. } => csv::read_nodes(&|| self.open(), separator, options),
@@ -273,9 +311,12 @@ impl TableInput<'_> {
 
     /// The bytes of a text table, unpacked.
     fn open(&self) -> Result<Box<dyn Read + '_>> {
-        let bytes: Box<dyn Read + '_> = match self.origin {
+        let bytes: Box<dyn Read + '_> = match &self.origin {
             Origin::File(path) => Box::new(File::open(path)?),
-            Origin::Bytes(bytes) => Box::new(bytes),
+            Origin::Bytes(bytes) => Box::new(*bytes),
+            Origin::Parts(_) => {
+                return Err(Problem::Unsupported("tables of text are one file".into()).into());
+            }
         };
         let packed = |bytes| BufReader::with_capacity(1 << 16, bytes);
         Ok(match self.format {

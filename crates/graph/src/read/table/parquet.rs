@@ -1,8 +1,9 @@
-//! Tables as Parquet files.
+//! Tables as Parquet files: one, or several that are one table.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,13 +14,14 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
-use super::cell::Cell;
+use super::cell::{Cell, Checked};
 use super::date;
 use super::edges::{EdgeColumns, EdgeLists};
 use super::index::NodeIndex;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use super::pages::{self, CheckedPages};
 use super::{Origin, in_cell};
+use crate::error::InFile;
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
 use crate::{Error, Graph, Place, Problem, Result, room};
@@ -32,11 +34,12 @@ const MAX_ROWS_PER_BYTE: u128 = 4096;
 
 /// Reads a table of nodes.
 pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes> {
-    let file = open(origin)?;
-    let names = column_names(&file)?;
+    let files = open(origin)?;
+    let names = column_names(&files)?;
     let mut table = NodeTable::new(names, RowNumbers::from(1), options, false)?;
-    let rows = file.file.metadata().file_metadata().num_rows();
-    if rows > Graph::MAX_NODES as i64 {
+    let rows: i128 =
+        files.iter().map(|file| i128::from(file.file.metadata().file_metadata().num_rows())).sum();
+    if rows > Graph::MAX_NODES as i128 {
         let message = format!("{rows} nodes are more than the {} a graph can have", Graph::MAX_NODES);
         return Err(Problem::TooLarge(message).into());
     }
@@ -46,17 +49,12 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
         if let Column::Ignored = column {
             continue;
         }
-        let kind = Kind::of(&file.schema().column(at))?;
-        match (&mut *column, kind) {
+        match (&mut *column, files[0].kind(at)?) {
             (Column::Feature(feature), Kind::Text) => feature.expect_text(),
             (Column::Feature(feature), Kind::Days { .. }) => feature.expect_days(),
             _ => {}
         }
-        let mut row = 0;
-        read_column(&file, at, kind, &mut |cell| {
-            row += 1;
-            column.push(cell).map_err(|problem| in_cell(problem, row, &name))
-        })?;
+        read_cells(&files, at, &name, &mut |cell| column.push(cell))?;
     }
     table.finish(|_, _| Err(Problem::Corrupt("a column of numbers holds text".into()).into()))
 }
@@ -68,28 +66,18 @@ pub(super) fn read_edges(
     index: &NodeIndex,
     nodes: usize,
 ) -> Result<(Graph, Option<ColumnReport>)> {
-    let file = open(origin)?;
-    let names = column_names(&file)?;
+    let files = open(origin)?;
+    let names = column_names(&files)?;
     let columns = EdgeColumns::of(&names, options)?;
     let read = |at: usize| {
-        let kind = Kind::of(&file.schema().column(at))?;
         let mut nodes = Vec::new();
-        read_column(&file, at, kind, &mut |cell| {
-            let node = index.find(cell);
-            let node = node.map_err(|problem| in_cell(problem, nodes.len() as u64 + 1, &names[at]))?;
-            room::push(&mut nodes, node)?;
-            Ok(())
-        })?;
+        read_cells(&files, at, &names[at], &mut |cell| room::push(&mut nodes, index.find(cell)?))?;
         Ok::<_, Error>(nodes)
     };
     let mut edges =
         EdgeLists { sources: read(columns.source)?, targets: read(columns.target)?, weights: vec![] };
     if let Some(at) = columns.weight {
-        let kind = Kind::of(&file.schema().column(at))?;
-        read_column(&file, at, kind, &mut |cell| {
-            let row = edges.weights.len() as u64 + 1;
-            edges.push_weight(cell, false).map_err(|problem| in_cell(problem, row, &names[at]))
-        })?;
+        read_cells(&files, at, &names[at], &mut |cell| edges.push_weight(cell, false))?;
     }
     edges.graph(nodes, &columns, &names)
 }
@@ -98,6 +86,8 @@ pub(super) fn read_edges(
 struct Table {
     file: Arc<dyn FileReader>,
     bytes: PlainBytes,
+    /// Where it is one of several.
+    part: Option<PathBuf>,
 }
 
 enum PlainBytes {
@@ -119,23 +109,51 @@ impl Table {
     fn schema(&self) -> &SchemaDescriptor {
         self.file.metadata().file_metadata().schema_descr()
     }
+
+    fn names(&self) -> Vec<String> {
+        self.schema().columns().iter().map(|column| column.name().to_string()).collect()
+    }
+
+    fn kind(&self, at: usize) -> Result<Kind> {
+        self.named(Kind::of(&self.schema().column(at)))
+    }
+
+    /// What came of it, with the file's name where it is one of several.
+    fn named<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|error| match &self.part {
+            Some(path) => error.in_file(path),
+            None => error,
+        })
+    }
 }
 
-fn open(origin: &Origin) -> Result<Table> {
-    let (table, length) = match origin {
-        Origin::File(path) => {
-            let file = File::open(path)?;
-            let length = file.metadata()?.len();
-            let bytes = PlainBytes::File(file.try_clone()?);
-            let file = guarded(|| SerializedFileReader::new(file).map_err(broken))?;
-            (Table { file: Arc::new(file), bytes }, length)
+/// The files of a table, at least one.
+fn open(origin: &Origin) -> Result<Vec<Table>> {
+    match origin {
+        Origin::File(path) => Ok(vec![open_file(path)?]),
+        Origin::Parts(paths) => {
+            let part =
+                |path: &PathBuf| Ok(Table { part: Some(path.clone()), ..open_file(path).in_file(path)? });
+            paths.iter().map(part).collect()
         }
         Origin::Bytes(bytes) => {
             let copy = Bytes::copy_from_slice(bytes);
             let file = guarded(|| SerializedFileReader::new(copy.clone()).map_err(broken))?;
-            (Table { file: Arc::new(file), bytes: PlainBytes::Memory(copy) }, bytes.len() as u64)
+            let table = Table { file: Arc::new(file), bytes: PlainBytes::Memory(copy), part: None };
+            Ok(vec![of_plausible_length(table, bytes.len() as u64)?])
         }
-    };
+    }
+}
+
+fn open_file(path: &Path) -> Result<Table> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let bytes = PlainBytes::File(file.try_clone()?);
+    let file = guarded(|| SerializedFileReader::new(file).map_err(broken))?;
+    of_plausible_length(Table { file: Arc::new(file), bytes, part: None }, length)
+}
+
+fn of_plausible_length(table: Table, length: u64) -> Result<Table> {
     // Run lengths let a few bytes stand for any number of rows, but no table of distinct ids is that regular.
     let groups = table.file.metadata().row_groups();
     let rows: u128 = groups.iter().map(|group| group.num_rows().max(0) as u128).sum();
@@ -177,15 +195,53 @@ fn broken(error: ParquetError) -> Error {
     }
 }
 
-fn column_names(file: &Table) -> Result<Vec<String>> {
-    let schema = file.schema();
-    for column in schema.columns() {
+/// The columns, which are the same in all files.
+fn column_names(files: &[Table]) -> Result<Vec<String>> {
+    let names = files[0].names();
+    files.iter().try_for_each(|file| file.named(check_columns(file, &names)))?;
+    Ok(names)
+}
+
+fn check_columns(file: &Table, names: &[String]) -> Result<()> {
+    for column in file.schema().columns() {
         if column.path().parts().len() > 1 || column.max_rep_level() > 0 || column.max_def_level() > 1 {
             let message = "the column is nested, and only plain columns can be features".to_string();
             return Err(Problem::Unsupported(message).at(Place::Column(column.path().string())));
         }
     }
-    Ok(schema.columns().iter().map(|column| column.name().to_string()).collect())
+    let own = file.names();
+    match own == names {
+        true => Ok(()),
+        false => {
+            let [own, first] = [&own[..], names].map(|names| names.join(", "));
+            let message = format!("this part has the columns {own}, and the first part has {first}");
+            Err(Problem::Invalid(message).into())
+        }
+    }
+}
+
+/// Reads all cells of a column, file by file.
+fn read_cells(
+    files: &[Table],
+    at: usize,
+    name: &str,
+    put: &mut dyn FnMut(Cell) -> Checked<()>,
+) -> Result<()> {
+    let first = files[0].kind(at)?;
+    for file in files {
+        let kind = file.kind(at)?;
+        if !kind.is_like(first) {
+            let message = "the column holds values of another type than in the first part".to_string();
+            return file.named(Err(Problem::Unsupported(message).at(Place::Column(name.into()))));
+        }
+        let mut row = 0;
+        let read = read_column(file, at, kind, &mut |cell| {
+            row += 1;
+            put(cell).map_err(|problem| in_cell(problem, row, name))
+        });
+        file.named(read)?;
+    }
+    Ok(())
 }
 
 /// What the values of a column mean.
@@ -203,6 +259,12 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whether values of both can stand in one column.
+    fn is_like(self, other: Kind) -> bool {
+        let is_number = |kind| matches!(kind, Kind::Signed | Kind::Unsigned | Kind::Number);
+        is_number(self) && is_number(other) || std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+
     fn of(column: &ColumnDescriptor) -> Result<Kind> {
         use ConvertedType as C;
         let unsupported = |what: String| {
@@ -257,7 +319,7 @@ fn units_per_day(logical: Option<&LogicalType>, converted: ConvertedType) -> Opt
     }
 }
 
-/// Reads all cells of a column, in order.
+/// Reads all cells of a column of one file, in order.
 fn read_column(table: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) -> Result<()>) -> Result<()> {
     for group in 0..table.file.num_row_groups() {
         let expected = table.file.metadata().row_group(group).num_rows().max(0) as u64;
