@@ -134,6 +134,8 @@ def test_a_wheel_from_the_source_distribution(dist, tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path / "again"), str(source)]
     # Crates that others wrote are the same: what was compiled of them is used again.
     shared = {"CARGO_TARGET_DIR": str(HERE.parent.parent / "target"), "CARGO_NET_OFFLINE": "true"}
+    # maturin lies beside this Python, which need not be activated.
+    shared["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     built = subprocess.run(command, env={**os.environ, **shared}, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     test_one_wheel_for_every_python(tmp_path / "again")
