@@ -104,17 +104,18 @@ def million(folder):
         train(name, folder, "m.progap", settings)
 
 
-def papers(folder, methods):
+def papers(folder, methods, parts):
     print(f"\n## Parts of ogbn-papers100M's size, edge level, --memory\n\n{HEAD}", flush=True)
-    for part in [16, 8, 4]:
+    for part in parts:
+        memory = f"{max(1, 8 // part)}G"
         nodes, edges = 111_000_000 // part, 1_600_000_000 // part
         sizes = ["--nodes", str(nodes), "--edges", str(edges), "--communities", str(4000 // part), "--classes", "16"]
         made = run(["data", "synth", "p.progap", *sizes, "--dense", "128", "--labelled", "0.014", "--force"], folder)
         print(f"| made 1/{part} | {made[0]:.1f} | {made[1]:.1f} | {made[2]:.0f} | | | | | |", flush=True)
         for method, more in methods:
-            train(f"1/{part}, {method}", folder, "p.progap", ["--method", method, "--memory", "2G", *more])
+            train(f"1/{part}, {method}", folder, "p.progap", ["--method", method, "--memory", memory, *more])
         for command in (["verify", "release"], ["predict", "release", "--out", "p.csv", "--force"]):
-            used = run([*command, "--memory", "2G"], folder)
+            used = run([*command, "--memory", memory], folder)
             print(f"| 1/{part}, {command[0]} | {used[0]:.1f} | {used[1]:.1f} | {used[2]:.0f} | | | | | |", flush=True)
         (folder / "p.csv").unlink(missing_ok=True)
 
@@ -123,13 +124,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", help="where files are made [default: a temporary folder]")
     parser.add_argument("--large", action="store_true", help="parts of ogbn-papers100M's size instead of the small tables")
+    parser.add_argument("--parts", default="16,8,4", help="with --large, the parts: 4 for a quarter [default: 16,8,4]")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         folder = Path(folder)
         written, read = disk_rate(folder)
         print(f"disk: {written:.0f} MB/s in, synced; page cache: {read:.0f} MB/s out", flush=True)
         if arguments.large:
-            papers(folder, [("progap", ["--epochs", "20", "--depth", "2"]), ("views", ["--depth", "2"])])
+            papers(folder, [("progap", ["--epochs", "20", "--depth", "2"]), ("views", ["--depth", "2"])], [int(part) for part in arguments.parts.split(",")])
         else:
             million(folder)
             growth(folder, "edge", [100_000, 200_000, 400_000, 800_000])

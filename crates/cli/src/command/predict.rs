@@ -114,7 +114,6 @@ impl Format {
     }
 }
 
-/// Those of the nodes whose label was not known.
 /// An error of writing, with the file that could not be written.
 fn naming(path: &Path, error: Box<dyn std::error::Error>) -> Box<dyn std::error::Error> {
     let error = match error.downcast::<csv::Error>() {
@@ -127,6 +126,7 @@ fn naming(path: &Path, error: Box<dyn std::error::Error>) -> Box<dyn std::error:
     }
 }
 
+/// Those of the nodes whose label was not known.
 fn unlabelled(release: &Release, nodes: Vec<u32>) -> Result<Vec<u32>, String> {
     let unknown = |node: &u32| release.nodes().label(*node as usize).is_none();
     let unlabelled: Vec<u32> = nodes.into_iter().filter(unknown).collect();
