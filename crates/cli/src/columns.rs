@@ -55,6 +55,11 @@ impl Columns {
         *self == Columns::default()
     }
 
+    /// Leaves a column out of the features.
+    pub fn leave_out(&mut self, name: &str) {
+        self.drop.push(name.to_owned());
+    }
+
     /// Everything that is said, flags over file.
     pub fn choices(&self) -> Result<ColumnChoices, String> {
         let mut choices = self.columns.clone().unwrap_or_default();

@@ -80,7 +80,7 @@ pub struct DataSource {
     categorical: Vec<String>,
     #[command(flatten)]
     #[serde(skip_serializing_if = "Columns::is_empty")]
-    columns: Columns,
+    pub columns: Columns,
     /// Array of an .npz that holds labels, features, edges, train, val or test, where it has a name of its own
     #[arg(long, value_name = "WHAT=NAME", help_heading = "Arrays")]
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -117,15 +117,19 @@ fn what_is_not_there_is_explained() {
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     use std::process::Stdio;
     let folder = folder();
-    let mut child = command(folder.path())
-        .args(["data", "list", "--all", "--json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    drop(child.stdout.take());
-    let output = child.wait_with_output().expect("an end");
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let quick = ["train", "demo", "--method", "mlp", "--level", "none", "--epochs", "1", "--quiet", "--out", "r"];
+    progap_in(folder.path(), &quick).ok();
+    for arguments in [&["data", "list", "--all", "--json"][..], &["predict", "r"]] {
+        let mut child = command(folder.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("an end");
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
+    }
 }
 
 #[test]
@@ -180,4 +184,24 @@ fn real_archives_are_read() {
         let summary = progap_in(folder().path(), &["inspect", text(&path), "--json", "--undirected"]).json();
         assert_eq!(counts(&summary), expected, "{name}");
     }
+}
+
+/// A column that training would refuse is in the list, with what to do about it.
+#[test]
+fn a_column_of_names_is_listed_as_refused() {
+    let folder = folder();
+    let row = |node: usize| format!("{node},{},{},name {node},mail {node}\n", ["a", "b"][node % 2], node % 5);
+    let nodes: String = (0..200).map(row).collect();
+    let nodes = format!("id,label,age,name,mail\n{nodes}");
+    put(folder.path(), &[("nodes.csv", nodes.as_bytes()), ("edges.csv", b"source,target\n1,2\n")]);
+    let inspected = progap_in(folder.path(), &["inspect", ".", "--json"]).json();
+    let columns = inspected["columns"].as_array().expect("columns");
+    let refused: Vec<_> = columns.iter().filter(|column| column["kind"] == "refused").collect();
+    assert_eq!(refused.iter().map(|column| &column["name"]).collect::<Vec<_>>(), ["name", "mail"]);
+    for column in refused {
+        assert_eq!(column["categories"], 200);
+        assert!(column["note"].as_str().is_some_and(|note| note.contains("--drop ")), "{column}");
+    }
+    assert_eq!(inspected["features"], 1);
+    progap_in(folder.path(), &["train", "."]).refused(&["\"name\"", "--drop name"]);
 }

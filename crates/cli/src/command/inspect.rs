@@ -7,10 +7,11 @@ use progap::{Release, release};
 use progap_graph::read::Described;
 use progap_graph::read::columns::ColumnReport;
 use progap_graph::summary::{Quantiles, Summary};
+use progap_graph::{Place, Problem};
 use serde::Serialize;
 
 use super::Outcome;
-use crate::source::DataSource;
+use crate::source::{DataSource, flags_for};
 use crate::ui::{self, bytes, count, percent};
 
 /// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release promises
@@ -38,7 +39,7 @@ impl Inspect {
         }
         let Described { dataset, columns } = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
-            self.source.describe_split()?
+            describe(self.source)?
         };
         let summary = Summary::of(&dataset);
         if self.json {
@@ -47,6 +48,33 @@ impl Inspect {
         let columns =
             if columns.is_empty() { String::new() } else { format!("\n\n{}", column_table(&columns)) };
         ui::print(&format!("{}{columns}", table(&summary)))
+    }
+}
+
+/// The data set and its columns. Columns that training refuses are left out of it, and the list says what to do about them.
+fn describe(mut source: DataSource) -> progap_graph::Result<Described> {
+    let mut refused: Vec<(String, u64, String)> = Vec::new();
+    loop {
+        let error = match source.describe_split() {
+            Ok(mut described) => {
+                for (name, values, remedy) in refused {
+                    if let Some(column) = described.columns.iter_mut().find(|column| column.name == name) {
+                        column.kind = "refused";
+                        column.categories = Some(values as usize);
+                        column.note = Some(format!("nearly one value for each node; choose {remedy}"));
+                    }
+                }
+                return Ok(described);
+            }
+            Err(error) => error,
+        };
+        match (error.problem(), error.place(), flags_for(&error)) {
+            (Problem::NearlyUnique { values, .. }, Some(Place::Column(name)), Some(remedy)) => {
+                refused.push((name.clone(), *values, remedy));
+                source.columns.leave_out(name);
+            }
+            _ => return Err(error),
+        }
     }
 }
 

@@ -43,7 +43,12 @@ pub fn warn(text: &str) {
 /// Whether the reader of our output went away, as `head` does.
 pub fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     let broken = |e: &(dyn std::error::Error + 'static)| {
-        e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        // The csv crate names no source.
+        let of_csv = e.downcast_ref::<csv::Error>().and_then(|e| match e.kind() {
+            csv::ErrorKind::Io(e) => Some(e),
+            _ => None,
+        });
+        of_csv.or(e.downcast_ref::<io::Error>()).is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     };
     std::iter::successors(Some(error), |e| e.source()).any(broken)
 }

@@ -108,7 +108,7 @@ impl ColumnChoices {
 pub struct ColumnReport {
     /// Its name.
     pub name: String,
-    /// What it was taken for: `id`, `label`, `split`, `number`, `switch`, `category`, `date`, `text`, `not used`.
+    /// What it was taken for: `id`, `label`, `split`, `number`, `switch`, `category`, `date`, `text`, `not used`, `refused`.
     pub kind: &'static str,
     /// How many values are missing.
     pub missing: usize,
