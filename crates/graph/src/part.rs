@@ -232,13 +232,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::graph::tests::graph;
     use crate::transform::{deduplicate, remove_self_loops};
-
-    fn graph(nodes: u32, edges: &[(u32, u32)]) -> Graph {
-        let (sources, targets): (Vec<u32>, Vec<u32>) =
-            edges.iter().map(|&(a, b)| (a % nodes, b % nodes)).unzip();
-        Graph::from_edges(nodes as usize, &sources, &targets).expect("a graph")
-    }
 
     proptest! {
         #[test]
