@@ -191,7 +191,7 @@ impl Split {
     }
 }
 
-/// Borders between so many processes: each holds about as many edges and rows as any other. With `chunk`, borders stand only where every
+/// Borders between this many processes: each holds about as many edges and rows as any other. With `chunk`, borders stand only where every
 /// `chunk`-th training node does, or at the ends.
 pub fn borders(graph: &Graph, split: &Split, processes: usize, chunk: Option<usize>) -> Vec<usize> {
     const ROW_COST: u64 = 16;

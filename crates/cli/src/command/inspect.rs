@@ -13,7 +13,7 @@ use super::Outcome;
 use crate::source::DataSource;
 use crate::ui::{self, bytes, count, percent};
 
-/// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release promises
+/// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release guarantees
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

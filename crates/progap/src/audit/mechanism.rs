@@ -333,7 +333,7 @@ pub fn aggregation_claim(settings: &Settings, plan: &Plan, edges: usize) -> Resu
     aggregations_claim(plan, edges, method::aggregations(settings))
 }
 
-/// What is claimed about so many aggregates.
+/// What is claimed about this many aggregates.
 fn aggregations_claim(plan: &Plan, edges: usize, rounds: usize) -> Result<Claim> {
     if plan.unit.is_none() {
         return Ok(Claim::none(automatic_delta(edges)));
@@ -362,7 +362,7 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// So many canaries, two at least.
+    /// This many canaries, two at least.
     ///
     /// # Errors
     /// Settings that the network does not take.

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// As many canaries as usual.
 const CANARIES: usize = 100_000;
-/// In a sparse graph one of so many possible edges is a canary; the others are not there.
+/// In a sparse graph one of this many possible edges is a canary; the others are not there.
 const SPARSE: usize = 10;
 
 /// Nodes and the possible edges among them that are canaries; where friendships are protected, both directions of each.
@@ -25,7 +25,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// So many canaries, every `spread`-th possible edge. With a spread of one half of all bits are set, where the answer
+    /// This many canaries, every `spread`-th possible edge. With a spread of one half of all bits are set, where the answer
     /// tells the most; with a larger one the graph is sparse, as real ones are.
     pub fn new(settings: &Settings, canaries: usize, spread: usize) -> Pairs {
         let undirected = settings.undirected;

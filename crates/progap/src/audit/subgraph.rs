@@ -26,7 +26,7 @@ pub struct Subgraphs {
 }
 
 impl Subgraphs {
-    /// So many canaries, two at least, with so many receivers each.
+    /// This many canaries, two at least, with this many receivers each.
     ///
     /// # Errors
     /// None in practice: the shape is fixed.

@@ -25,7 +25,7 @@ pub struct Voters {
 }
 
 impl Voters {
-    /// So many canaries, two at least, for the counts of a run.
+    /// This many canaries, two at least, for the counts of a run.
     pub fn new(settings: &Settings, canaries: usize) -> Voters {
         let directions = if settings.undirected { 2 } else { 1 };
         Voters { canaries: canaries.max(2), directions, rounds: method::aggregations(settings) }

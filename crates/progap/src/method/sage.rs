@@ -55,7 +55,7 @@ impl Recipe for GraphSage {
     }
 }
 
-/// Refuses what no GraphSAGE of up to so many convolutions is.
+/// Refuses what no GraphSAGE of up to this many convolutions is.
 pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
     within("depth", settings.depth as f64, 1.0, most.into())?;
     match settings.jk {
@@ -66,7 +66,7 @@ pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
     }
 }
 
-/// The shape: so many convolutions as the depth says.
+/// The shape: as many convolutions as the depth says.
 pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> Shape {
     Shape::Sage(SageArchitecture {
         hidden: settings.hidden,

@@ -127,7 +127,7 @@ impl Vault {
         Ok(self.table.insert(table))
     }
 
-    /// Adds noise to exact sums, a row of so many for each own node.
+    /// Adds noise to exact sums, a row of this many for each own node.
     fn noisy<N>(
         &mut self,
         (sums, width): (Vec<N>, usize),

@@ -22,7 +22,7 @@ pub(crate) const COLUMN_ROUNDS: u64 = 2;
 /// The noise of counts over that of an aggregation, each divided by its sensitivity: both rounds together cost a fiftieth of an aggregation.
 const NOISE: f64 = 10.0;
 
-/// In each round a record is counted so many times in each column.
+/// In each round a record is counted this many times in each column.
 const COUNTED: usize = 2;
 
 /// Whether a run asks for counts of values.
@@ -36,7 +36,7 @@ pub(crate) fn column_count() -> Result<Query> {
     Ok(counts_with(Event::gaussian(NOISE, 1.0)?))
 }
 
-/// An upper bound on the counts of both rounds, for so many columns of any kind.
+/// An upper bound on the counts of both rounds, for this many columns of any kind.
 pub(crate) fn column_bins(columns: usize) -> u64 {
     (columns as u64).saturating_mul((SPREAD_BINS + PLACE_BINS) as u64)
 }
@@ -46,7 +46,7 @@ fn counts_with(event: Event) -> Query {
     Query::new(COLUMN_COUNTS, purpose, event)
 }
 
-/// The noise of a count, where a record is in so many: never less than what is charged.
+/// The noise of a count, where a record is in this many: never less than what is charged.
 fn noise_of_a_count(sigma: f64, columns: usize) -> f64 {
     (sigma * ((COUNTED * columns) as f64).sqrt().next_up()).next_up()
 }
@@ -130,7 +130,7 @@ impl Vault {
         })
     }
 
-    /// Noisy counts of a round, so many in each column.
+    /// Noisy counts of a round, this many in each column.
     fn count_columns(
         &mut self,
         plan: &Plan,

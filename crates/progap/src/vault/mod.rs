@@ -282,7 +282,7 @@ impl Vault {
         self.asked.add(query, 1);
     }
 
-    /// Counts values of noise before they are drawn: the plan's delta pays for so many and no more.
+    /// Counts values of noise before they are drawn: the plan's delta pays for this many and no more.
     fn draw(&mut self, values: usize, plan: &Plan) -> Result<()> {
         self.drawn += values as u64;
         if self.drawn > plan.noise_values {
