@@ -104,7 +104,7 @@ mod tests {
             let queries = planned.queries.map(|query| query.event.with_noise_times(noise / sigma));
             let queries = queries.expect("noise that is multiplied");
             let plan = Plan { noise_values: u64::MAX, queries, ..planned.clone() };
-            let coins = toss(&mut Randomness::from_seed(1), CANARIES).expect("coins");
+            let coins = toss(&mut Randomness::from_seed(1).erase(), CANARIES).expect("coins");
             let mut seed = 0;
             let mut ask = |data| {
                 seed += 1;

@@ -1,7 +1,7 @@
 //! Canaries for a noisy graph: possible edges, each there or not by a coin, and looked for in the answer.
 
 use progap_graph::{Dataset, Features, Graph, Part};
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{canary_data, unit_in_words};
@@ -45,9 +45,9 @@ impl Pairs {
     ///
     /// # Errors
     /// What the mechanism returns.
-    pub fn experiment<S: Source>(
+    pub fn experiment(
         &self,
-        randomness: &mut Randomness<S>,
+        randomness: &mut Randomness<AnySource>,
         mechanism: &mut dyn FnMut(Dataset) -> Result<Graph>,
     ) -> Result<Evidence> {
         let coins = toss(randomness, self.canaries.len())?;
