@@ -311,10 +311,7 @@ impl DataSource {
         all.extend(flag("source", self.source.clone()));
         all.extend(flag("target", self.target.clone()));
         all.extend(self.weights.iter().map(|name| format!("--weights={name}")));
-        all.extend(flag(
-            "categorical",
-            (!self.categorical.is_empty()).then(|| self.categorical.join(",")),
-        ));
+        all.extend(flag("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(","))));
         all.extend(self.columns.as_arguments());
         all.extend(self.array.iter().flat_map(|array| flag("array", Some(array.clone()))));
         all.extend(flag("mask", self.mask.map(|mask| mask.to_string())));

@@ -73,7 +73,9 @@ fn map_text(map: &Map) -> String {
                 Curve::Asinh { centre, unit } => format!("Asinh {{ centre: {centre:?}, unit: {unit:?} }}"),
             };
             let bounds = some(bounds.map(bounds_text));
-            format!("Standard {{ curve: {curve}, mean: {mean:?}, deviation: {deviation:?}, bounds: {bounds} }}")
+            format!(
+                "Standard {{ curve: {curve}, mean: {mean:?}, deviation: {deviation:?}, bounds: {bounds} }}"
+            )
         }
     }
 }
@@ -124,16 +126,21 @@ mod tests {
             "NumberColumn { column: 5, missing: None, bounds: None, map: Some(Standard { curve: Log { floor: 0.25 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
             "NumberColumn { column: 6, missing: None, bounds: None, map: Some(Standard { curve: Asinh { centre: -3.0, unit: 0.1 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
         ];
+        for n in columns() {
+            assert_eq!(format!("{n:?}").replace("log: None, ", ""), number_text(&n));
+        }
         assert_eq!(columns().iter().map(number_text).collect::<Vec<_>>(), expected);
     }
 
+    /// The values are those of Python's xxhash over the same bytes.
     #[test]
     fn a_data_set_has_the_fingerprint_it_always_had() {
         let data = |numbers| {
             Dataset::new(DatasetParts {
                 name: "two".into(),
                 graph: Graph::from_edges(2, &[0], &[1]).expect("a graph"),
-                features: Features::dense(2, 10, (0..20u8).map(f32::from).collect()).expect("features"),
+                features: Features::dense(2, 10, (0..20u8).map(f32::from).collect::<Vec<_>>())
+                    .expect("features"),
                 labels: vec![0, 1].into(),
                 class_names: vec!["a".into(), "b".into()],
                 feature_names: vec![],
@@ -143,7 +150,7 @@ mod tests {
             })
             .expect("a data set")
         };
-        assert_eq!(data(vec![]).fingerprint(), "PLAIN");
-        assert_eq!(data(columns()).fingerprint(), "NUMBERS");
+        assert_eq!(data(vec![]).fingerprint(), "347fe5fa9a2851422d4da6e438f6624a");
+        assert_eq!(data(columns()).fingerprint(), "6e4ebe9493b69846408e35aed4044672");
     }
 }

@@ -4,10 +4,10 @@
 mod files;
 #[path = "ledger/processes.rs"]
 mod processes;
-#[path = "ledger/write_failures.rs"]
-mod write_failures;
 #[path = "common/unwritable.rs"]
 mod unwritable;
+#[path = "ledger/write_failures.rs"]
+mod write_failures;
 
 use std::collections::HashMap;
 use std::fs;

@@ -42,7 +42,8 @@ impl Vault {
     /// # Errors
     /// A plan that does not pay for it, or a second question.
     pub fn class_counts(&mut self, plan: &Plan) -> Result<NoisyCounts> {
-        let Some(Event::Gaussian { sigma, sensitivity }) = plan.queries.get(CLASS_COUNTS).map(|query| &query.event)
+        let Some(Event::Gaussian { sigma, sensitivity }) =
+            plan.queries.get(CLASS_COUNTS).map(|query| &query.event)
         else {
             return Err(Error::Contradiction("the plan does not pay for counts of classes"));
         };

@@ -29,8 +29,7 @@ fn many_processes_never_exceed_the_budget_nor_charge_twice() {
     let kept = ledger.charges(NAME, Unit::Edge).unwrap();
     let most = (0..)
         .take_while(|&n| {
-            n == 0
-                || GdpAccountant.epsilon(&gaussian(10.0).repeated(n).unwrap(), 1e-7).unwrap().value <= 4.0
+            n == 0 || GdpAccountant.epsilon(&gaussian(10.0).repeated(n).unwrap(), 1e-7).unwrap().value <= 4.0
         })
         .last()
         .unwrap();
@@ -73,10 +72,7 @@ fn a_process_that_is_killed_leaves_a_whole_ledger_with_every_reported_charge() {
         let mut children: Vec<Child> = ["a", "b"]
             .map(|name| {
                 let prefix = format!("{name}{round}");
-                worker(&path, &["charge", &prefix, "10000", "5000"])
-                    .stdout(Stdio::piped())
-                    .spawn()
-                    .unwrap()
+                worker(&path, &["charge", &prefix, "10000", "5000"]).stdout(Stdio::piped()).spawn().unwrap()
             })
             .into();
         let mut outputs: Vec<_> =
