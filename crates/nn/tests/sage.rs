@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use common::lists::Lists;
 use common::{Data, Sparse, Stored, assert_close, check_gradient, norm_named, places, uniform, with_threads};
 use progap_nn::{
-    Activation, Adam, Batch, Error, Input, Inputs, Jk, Neighbours, Norm, Optimiser, Propagate, Sage,
-    SageArchitecture, Tensor, sage_clipped_sum, sage_epoch, sage_gradient, sage_sample_norms,
+    Activation, Adam, Batch, Error, Input, Inputs, Jk, Neighbours, Norm, Optimiser, Sage, SageArchitecture,
+    Tensor, sage_clipped_sum, sage_epoch, sage_gradient, sage_sample_norms,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::SeedableRng;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
