@@ -11,6 +11,7 @@ mod machine;
 mod mpi;
 mod output;
 mod plot;
+mod remedy;
 mod report;
 mod source;
 mod stop;
@@ -124,7 +125,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => 0,
         Err(error) => {
-            let flags = error.downcast_ref().and_then(source::flags_for);
+            let flags = error.downcast_ref().and_then(remedy::flags_for);
             let flags = flags.map_or(String::new(), |flags| format!(" ({flags})"));
             print_error(&format!("error: {}{flags}", flags::in_flags(&explained(error.as_ref()))));
             1

@@ -27,7 +27,7 @@ enum Request {
 }
 
 /// The run's end of the channels to the thread that talks to MPI.
-struct Desk {
+struct MpiTransport {
     rank: usize,
     size: usize,
     patience: Duration,
@@ -35,7 +35,7 @@ struct Desk {
     replies: Mutex<Receiver<Bytes>>,
 }
 
-impl Desk {
+impl MpiTransport {
     fn ask(&self, request: Request) -> Result<Bytes, String> {
         let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         self.requests.send(request).map_err(|_| "MPI has ended")?;
@@ -56,7 +56,7 @@ impl Desk {
     }
 }
 
-impl Transport for Desk {
+impl Transport for MpiTransport {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -90,7 +90,7 @@ pub fn run(work: impl FnOnce(Option<&Ranks>) -> Outcome + Send) -> Outcome {
     let (requests, asked) = channel();
     let (reply, replies) = channel();
     let patience = Duration::from_secs(seconds.unwrap_or(PATIENCE).max(1));
-    let ranks = Ranks::new(Desk { rank, size, patience, requests, replies: Mutex::new(replies) });
+    let ranks = Ranks::new(MpiTransport { rank, size, patience, requests, replies: Mutex::new(replies) });
     let failed = std::thread::scope(|scope| {
         let run = scope
             .spawn(move || work(Some(&ranks)).map_err(|error| flags::in_flags(&explained(error.as_ref()))));

@@ -6,7 +6,7 @@ use clap::Args;
 use progap_graph::named::Presence;
 use progap_graph::read::npz::{ArrayNames, NpzOptions};
 use progap_graph::read::{self, Described, Direction, LoadOptions};
-use progap_graph::{Dataset, Error, Place, Problem, Ratios, Result, named};
+use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -296,33 +296,27 @@ impl DataSource {
     /// The options that say which data these are, as one would type them after `--data`: not the split, which changes no
     /// identity.
     pub fn as_arguments(&self) -> Vec<String> {
-        let mut all = vec![self.dataset.clone()];
-        let mut add = |name: &str, value: Option<String>| {
-            all.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
-        };
+        fn flag(name: &str, value: Option<String>) -> impl Iterator<Item = String> {
+            value.into_iter().flat_map(move |value| [format!("--{name}"), value])
+        }
         let path = |path: &Path| path.display().to_string();
-        add("edges", self.edges.as_deref().map(path));
-        add("labels", self.labels.as_deref().map(path));
         let folder = &self.folder.data_dir;
-        add("data-dir", (folder != Path::new(DEFAULT_FOLDER)).then(|| path(folder)));
-        add("id", self.id.clone());
-        add("label", self.label.clone());
-        add("split", self.split.clone());
-        add("source", self.source.clone());
-        add("target", self.target.clone());
+        let mut all = vec![self.dataset.clone()];
+        all.extend(flag("edges", self.edges.as_deref().map(path)));
+        all.extend(flag("labels", self.labels.as_deref().map(path)));
+        all.extend(flag("data-dir", (folder != Path::new(DEFAULT_FOLDER)).then(|| path(folder))));
+        all.extend(flag("id", self.id.clone()));
+        all.extend(flag("label", self.label.clone()));
+        all.extend(flag("split", self.split.clone()));
+        all.extend(flag("source", self.source.clone()));
+        all.extend(flag("target", self.target.clone()));
         all.extend(self.weights.iter().map(|name| format!("--weights={name}")));
-        let mut add = |name: &str, value: Option<String>| {
-            all.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
-        };
-        add("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(",")));
+        all.extend(flag("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(","))));
         all.extend(self.columns.as_arguments());
-        all.extend(self.array.iter().flat_map(|array| ["--array".to_string(), array.clone()]));
-        all.extend(self.mask.iter().flat_map(|mask| ["--mask".to_string(), mask.to_string()]));
-        let mut add = |name: &str, value: Option<String>| {
-            all.extend(value.into_iter().flat_map(|value| [format!("--{name}"), value]));
-        };
-        add("keep-nodes", self.transforms.kept_nodes().map(path));
-        add("min-class-count", self.transforms.min_class_count.map(|count| count.to_string()));
+        all.extend(self.array.iter().flat_map(|array| flag("array", Some(array.clone()))));
+        all.extend(flag("mask", self.mask.map(|mask| mask.to_string())));
+        all.extend(flag("keep-nodes", self.transforms.kept_nodes().map(path)));
+        all.extend(flag("min-class-count", self.transforms.min_class_count.map(|count| count.to_string())));
         all.extend(self.undirected.then(|| "--undirected".into()));
         all.extend(self.symmetrise.then(|| "--symmetrise".into()));
         all.extend(self.transforms.switches().map(String::from));
@@ -444,50 +438,6 @@ impl Default for DataSource {
             ratios: None,
             transforms: Transforms::default(),
         }
-    }
-}
-
-/// The flags that resolve what is wrong with people's files, where some do: the library knows no flags.
-pub fn flags_for(error: &Error) -> Option<String> {
-    let column = match error.place() {
-        Some(Place::Cell { column, .. } | Place::Column(column)) => Some(column.as_str()),
-        _ => None,
-    };
-    match (error.problem(), column) {
-        (Problem::NearlyUnique { .. }, Some(column)) => {
-            Some(format!("--drop {column}, --text {column}:64 or --categorical {column}"))
-        }
-        (Problem::NotANumber(_) | Problem::NotADate(_), Some(column)) => {
-            Some(format!("--categorical {column} or --drop {column}"))
-        }
-        (Problem::UnlistedCategory(_), _) => Some("the file of --columns".into()),
-        (Problem::Unsupported(_), Some(column)) => Some(format!("--drop {column}")),
-        (Problem::Missing { what, .. }, _) if what.starts_with("data set") => {
-            Some("--data-dir DIR, or PROGAP_DATA".into())
-        }
-        (Problem::Missing { what, .. }, _) => ["id", "label", "split", "source", "target"]
-            .iter()
-            .find(|role| what.starts_with(&format!("{role} column")))
-            .map(|role| format!("--{role} COLUMN"))
-            .or_else(|| what.starts_with("weights column").then(|| "--weights=COLUMN".into()))
-            .or_else(|| {
-                let said = "--drop, --keep, --number, --categorical, --date, --text, --bounds, or the file of --columns";
-                what.starts_with("column \"").then(|| said.into())
-            })
-            .or_else(|| {
-                let of_array =
-                    |(mark, role): &(&str, &str)| what.contains(mark).then(|| format!("--array {role}=NAME"));
-                let roles = [("\"y\"", "labels"), ("\"x\"", "features"), ("\"edge_index\"", "edges")];
-                let named = |role: &&str| what.ends_with(&format!("({role})"));
-                let by_name = ["labels", "features", "edges", "train", "val", "test"].into_iter().find(named);
-                let by_name = by_name.map(|role| format!("--array {role}=NAME"));
-                roles.iter().find_map(of_array).or(by_name).filter(|_| what.starts_with("array"))
-            }),
-        (Problem::Invalid(text), _) if text.starts_with("there is no split") => Some("--mask N".into()),
-        (Problem::NotAWeight(_), _) => Some("--weights".into()),
-        (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
-        (Problem::NoLabelFile, _) => Some("--labels FILE".into()),
-        _ => None,
     }
 }
 

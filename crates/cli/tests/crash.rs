@@ -34,7 +34,7 @@ const FILES: [&str; 9] = [
     "manifest.json",
 ];
 
-/// So many random moments, and every so many files, for methods that share the training loop of progap.
+/// This many random moments, and every this many files, for methods that share the training loop of progap.
 const FEW: usize = 3;
 
 /// Random moments, the same for a name every time, and the moments at which files appear.

@@ -10,7 +10,7 @@ use progap::release::{self, Verdict};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// One forgery in so many is tried here; the torture example tries them all.
+/// One forgery in this many is tried here; the torture example tries them all.
 const EVERY: usize = 29;
 
 #[test]

@@ -182,7 +182,7 @@ fn nodes_receive_along_the_edges_that_are_asked_for() {
         .refused(&["every edge has an edge back"]);
 }
 
-/// What a release promises.
+/// What a release guarantees.
 fn statement(at: &std::path::Path, release: &str) -> serde_json::Value {
     let text = std::fs::read(at.join(release).join("privacy.json")).expect("a statement");
     serde_json::from_slice(&text).expect("JSON")

@@ -129,7 +129,7 @@ fn repeats_give_a_mean_and_an_interval() {
     assert!(runs.iter().all(|run| run.get("epsilon_all_runs").is_none()), "{report}");
 }
 
-/// With a delta of zero costs add up; without a promise there is none.
+/// With a delta of zero costs add up; without a guarantee there is none.
 #[test]
 fn what_repeats_cost_together() {
     let place = workplace();
@@ -205,8 +205,8 @@ fn predictions_that_no_guarantee_covers_come_with_a_caution() {
     assert!(predicted.stderr.starts_with("caution: the guarantee of dp-gnn does not cover predictions"));
 }
 
-/// A release names its data as the user did, and no folder of the data's holder: not the one it was trained in, and of an
-/// absolute path the last name alone. The holder runs it again all the same.
+/// A release names its data as the user did, and no folder of the data owner: not the one it was trained in, and of an
+/// absolute path the last name alone. The owner runs it again all the same.
 #[test]
 fn a_release_does_not_tell_where_the_data_lies() {
     let place = workplace();
@@ -231,7 +231,7 @@ fn a_release_does_not_tell_where_the_data_lies() {
     let (nodes, edges) = (format!("{tables}/nodes.csv"), format!("{tables}/edges.csv"));
     assert!(!train(&[&nodes, "--edges", &edges], "files").contains("secret"));
 
-    // The same settings again, in the same folder; from another one the holder says where the data is.
+    // The same settings again, in the same folder; from another one the owner says where the data is.
     let again = ["train", "--quiet", "--config"];
     progap_in(at, &[&again[..], &["relative/config.toml", "--out", "relative-2"]].concat()).ok();
     assert!(contents(&at.join("relative")) == contents(&at.join("relative-2")));

@@ -23,7 +23,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 /// A process that is at the same case for so long hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// So many cases are run by one process.
+/// This many cases are run by one process.
 const SHARD: u64 = 50_000;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

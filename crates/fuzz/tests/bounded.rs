@@ -13,7 +13,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Cases of a target of weight 1.
 const CASES: u64 = 5;
-/// Of the slowest target too there are so many.
+/// Of the slowest target too there are this many.
 const LEAST: u64 = 40;
 
 /// How many cases have ended.

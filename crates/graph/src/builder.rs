@@ -60,7 +60,7 @@ impl DatasetBuilder {
         self
     }
 
-    /// The features: so many columns, one row per node, row after row.
+    /// The features: this many columns, one row per node, row after row.
     #[must_use]
     pub fn features(mut self, columns: usize, values: &[f32]) -> Self {
         (self.columns, self.values) = (columns, values.to_vec());

@@ -208,53 +208,6 @@ impl Dataset {
         self.graph().bytes() + self.features().bytes() + rows
     }
 
-    /// A fingerprint of the content (edges, features, labels, split; not the name): 32 hexadecimal digits that
-    /// tell whether two data sets are the same.
-    pub fn fingerprint(&self) -> String {
-        self.hash(self.split().map_or(&[], Split::codes))
-    }
-
-    /// The fingerprint whatever the split: by it a ledger knows the data, of which there is one budget.
-    pub fn content_fingerprint(&self) -> String {
-        self.hash(&[])
-    }
-
-    fn hash(&self, split: &[u8]) -> String {
-        let mut hash = twox_hash::XxHash3_128::new();
-        let mut add = |bytes: &[u8]| {
-            hash.write(&(bytes.len() as u64).to_le_bytes());
-            for piece in bytes.chunks(1 << 22) {
-                hash.write(piece);
-                crate::store::passed(piece.len());
-            }
-        };
-        add(bytemuck::cast_slice(self.graph().offsets()));
-        add(bytemuck::cast_slice(self.graph().senders()));
-        add(bytemuck::cast_slice(self.labels()));
-        add(&(self.classes() as u64).to_le_bytes());
-        add(&(self.features().columns() as u64).to_le_bytes());
-        match self.features() {
-            Features::Dense { values, .. } => add(bytemuck::cast_slice(values)),
-            Features::Half { values, .. } => add(bytemuck::cast_slice(values)),
-            Features::Sparse { offsets, indices, values, .. } => {
-                add(bytemuck::cast_slice(offsets));
-                add(bytemuck::cast_slice(indices));
-                add(values.as_ref().map_or(&[], |values| bytemuck::cast_slice(values)));
-            }
-        }
-        add(split);
-        // Data without number columns has the fingerprint that it always had.
-        if !self.numbers().is_empty() {
-            add(format!("{:?}", self.numbers()).as_bytes());
-        }
-        // So has data without weights.
-        if let Some(weights) = self.graph().weights() {
-            add(b"weights");
-            add(bytemuck::cast_slice(weights));
-        }
-        format!("{:032x}", hash.finish_128())
-    }
-
     /// The same data under another name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Dataset {

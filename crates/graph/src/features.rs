@@ -312,7 +312,7 @@ impl Features {
         dense
     }
 
-    /// Checks that there are as many values as so many rows have, and looks at none.
+    /// Checks that there are the values of this many rows, and looks at none.
     pub(crate) fn check_lengths(&self, rows: usize) -> Result<()> {
         let (columns, found) = match self {
             Features::Dense { columns, values } => (columns, values.len()),
@@ -329,7 +329,7 @@ impl Features {
         Err(Problem::Length { what, found: found as u64, expected }.into())
     }
 
-    /// Whether the matrix has so many rows and only finite values.
+    /// Whether the matrix has this many rows and only finite values.
     pub(crate) fn check(&self, rows: usize) -> Result<()> {
         self.check_lengths(rows)?;
         let values = match self {
@@ -375,7 +375,7 @@ impl Features {
     }
 }
 
-/// The first of so many values that is bad, sought by all threads.
+/// The first of this many values that is bad, sought by all threads.
 fn first(count: usize, bad: impl Fn(usize) -> bool + Sync) -> Option<usize> {
     const PER_TASK: usize = 1 << 15;
     let task = |task: usize| task * PER_TASK..count.min((task + 1) * PER_TASK);

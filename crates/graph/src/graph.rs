@@ -414,13 +414,15 @@ pub(crate) enum RowWidth {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn graph(nodes: usize, edges: &[(u32, u32)]) -> Graph {
-        let (sources, targets): (Vec<u32>, Vec<u32>) = edges.iter().copied().unzip();
-        Graph::from_edges(nodes, &sources, &targets).unwrap()
+    /// A graph with these edges; nodes are taken modulo their number.
+    pub(crate) fn graph(nodes: u32, edges: &[(u32, u32)]) -> Graph {
+        let (sources, targets): (Vec<u32>, Vec<u32>) =
+            edges.iter().map(|&(a, b)| (a % nodes, b % nodes)).unzip();
+        Graph::from_edges(nodes as usize, &sources, &targets).expect("a graph")
     }
 
     #[test]

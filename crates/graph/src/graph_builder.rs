@@ -11,7 +11,7 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// A builder for so many nodes.
+    /// A builder for this many nodes.
     pub fn new(nodes: usize) -> Result<Self> {
         if nodes > Graph::MAX_NODES {
             return Err(too_many_nodes(nodes));

@@ -79,7 +79,7 @@ impl NodeIds {
         }
     }
 
-    /// Whether there is an id for each of so many nodes.
+    /// Whether there is an id for each of this many nodes.
     pub(crate) fn check(&self, nodes: usize) -> Result<()> {
         let found = match self {
             NodeIds::Position => return Ok(()),

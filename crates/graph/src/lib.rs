@@ -8,6 +8,7 @@ mod builder;
 mod dataset;
 mod error;
 mod features;
+mod fingerprint;
 mod graph;
 mod graph_builder;
 mod ids;

@@ -191,7 +191,7 @@ impl Split {
     }
 }
 
-/// Borders between so many processes: each holds about as many edges and rows as any other. With `chunk`, borders stand only where every
+/// Borders between this many processes: each holds about as many edges and rows as any other. With `chunk`, borders stand only where every
 /// `chunk`-th training node does, or at the ends.
 pub fn borders(graph: &Graph, split: &Split, processes: usize, chunk: Option<usize>) -> Vec<usize> {
     const ROW_COST: u64 = 16;
@@ -232,13 +232,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::graph::tests::graph;
     use crate::transform::{deduplicate, remove_self_loops};
-
-    fn graph(nodes: u32, edges: &[(u32, u32)]) -> Graph {
-        let (sources, targets): (Vec<u32>, Vec<u32>) =
-            edges.iter().map(|&(a, b)| (a % nodes, b % nodes)).unzip();
-        Graph::from_edges(nodes as usize, &sources, &targets).expect("a graph")
-    }
 
     proptest! {
         #[test]

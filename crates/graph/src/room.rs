@@ -3,14 +3,14 @@
 
 use crate::Problem;
 
-/// An empty list with room for so many values.
+/// An empty list with room for this many values.
 pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Problem> {
     let mut values = Vec::new();
     values.try_reserve_exact(count).map_err(|_| none_for::<T>(count))?;
     Ok(values)
 }
 
-/// A list of so many equal values.
+/// A list of this many equal values.
 pub(crate) fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, Problem> {
     let mut values = with_room(count)?;
     values.resize(count, value);

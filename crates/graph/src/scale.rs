@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Features, Place, Problem, Result, room};
 
 /// A feature column that holds numbers in a unit of its own.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumberColumn {
     /// Its position among the features.
@@ -136,18 +136,6 @@ impl NumberColumn {
                 }
             }
         }
-    }
-}
-
-/// Written as it always was where nobody speaks of logarithms: fingerprints of data are made of it.
-impl std::fmt::Debug for NumberColumn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut fields = f.debug_struct("NumberColumn");
-        fields.field("column", &self.column).field("missing", &self.missing).field("bounds", &self.bounds);
-        if self.log.is_some() {
-            fields.field("log", &self.log);
-        }
-        fields.field("map", &self.map).finish()
     }
 }
 

@@ -67,6 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::graph::tests::graph;
 
     #[test]
     fn products_are_those_of_the_field() {
@@ -74,12 +75,6 @@ mod tests {
             let expected = (u128::from(a) * u128::from(b) % u128::from(PRIME)) as u64;
             assert_eq!(product(a, b), expected, "{a} {b}");
         }
-    }
-
-    fn graph(nodes: u32, edges: &[(u32, u32)]) -> Graph {
-        let (sources, targets): (Vec<u32>, Vec<u32>) =
-            edges.iter().map(|&(a, b)| (a % nodes, b % nodes)).unzip();
-        Graph::from_edges(nodes as usize, &sources, &targets).expect("a graph")
     }
 
     proptest! {

@@ -251,13 +251,9 @@ fn merge<'a>(mut a: &'a [u32], mut b: &'a [u32]) -> impl Iterator<Item = u32> + 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::tests::graph;
     use crate::{Features, NodeIds, Part, Split};
     use proptest::prelude::*;
-
-    fn graph(nodes: usize, edges: &[(u32, u32)]) -> Graph {
-        let (sources, targets): (Vec<u32>, Vec<u32>) = edges.iter().copied().unzip();
-        Graph::from_edges(nodes, &sources, &targets).unwrap()
-    }
 
     fn dataset(graph: Graph, labels: &[u32]) -> Dataset {
         let nodes = graph.nodes();

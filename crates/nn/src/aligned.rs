@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 /// A cache line, in bytes.
 const LINE: usize = 64;
 
-/// A list of so many values.
+/// A list of this many values.
 #[derive(Debug, Default)]
 pub(crate) struct Aligned {
     values: Vec<f32>,
@@ -20,7 +20,7 @@ impl Aligned {
         list
     }
 
-    /// Makes it a list of so many zeros.
+    /// Makes it a list of this many zeros.
     pub fn reset(&mut self, length: usize) {
         self.values.clear();
         self.values.resize(length + LINE / size_of::<f32>(), 0.0);

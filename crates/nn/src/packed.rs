@@ -75,7 +75,7 @@ impl Packed {
         Packed::within(MOST, inputs, labels, rows)
     }
 
-    /// As [`Packed::new`], unless there are more than so many values.
+    /// As [`Packed::new`], unless there are more than this many values.
     pub fn within(most: usize, inputs: &Inputs<'_>, labels: &[u32], rows: &[u32]) -> Option<Packed> {
         let values = |input: &Input<'_>| match *input {
             Input::Dense { columns, .. } | Input::Half { columns, .. } => rows.len() * columns,
@@ -98,7 +98,7 @@ impl Packed {
         })
     }
 
-    /// Whether so many values are copied: those of all rows of dense inputs, and two for each entry of sparse ones.
+    /// Whether this many values are copied: those of all rows of dense inputs, and two for each entry of sparse ones.
     pub fn are_few(values: usize) -> bool {
         values <= MOST
     }

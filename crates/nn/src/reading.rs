@@ -17,7 +17,7 @@ pub fn tell_what_is_read(listener: fn(usize)) {
     LISTENER.get_or_init(|| listener);
 }
 
-/// Of so many rows those that are read together: few where someone is told, as each may be far from the others.
+/// Of this many rows those that are read together: few where someone is told, as each may be far from the others.
 pub(crate) fn at_once(rows: usize) -> usize {
     if LISTENER.get().is_some() { 16 } else { rows.max(1) }
 }

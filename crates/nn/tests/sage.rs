@@ -4,77 +4,15 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use common::lists::Lists;
 use common::{Data, Sparse, Stored, assert_close, check_gradient, norm_named, places, uniform, with_threads};
 use progap_nn::{
-    Activation, Adam, Batch, Error, Input, Inputs, Jk, Neighbours, Norm, Optimiser, Propagate, Sage,
-    SageArchitecture, Tensor, sage_clipped_sum, sage_epoch, sage_gradient, sage_sample_norms,
+    Activation, Adam, Batch, Error, Input, Inputs, Jk, Neighbours, Norm, Optimiser, Sage, SageArchitecture,
+    Tensor, sage_clipped_sum, sage_epoch, sage_gradient, sage_sample_norms,
 };
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::SeedableRng;
 use serde::Deserialize;
-
-/// The neighbours of every node, whose rows are summed or averaged.
-struct Lists {
-    offsets: Vec<u64>,
-    ids: Vec<u32>,
-    mean: bool,
-}
-
-impl Lists {
-    fn new(nodes: usize, edges: impl Iterator<Item = (u32, u32)>, mean: bool) -> Self {
-        let mut lists = vec![vec![]; nodes];
-        edges.for_each(|(target, source)| lists[target as usize].push(source));
-        let mut offsets = vec![0];
-        for list in &lists {
-            offsets.push(offsets.last().unwrap() + list.len() as u64);
-        }
-        Lists { offsets, ids: lists.concat(), mean }
-    }
-
-    /// A third of the nodes have no neighbours.
-    fn random(nodes: usize, mean: bool, seed: u64) -> Self {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut edges = vec![];
-        for target in (0..nodes as u32).filter(|t| t % 3 > 0) {
-            for _ in 0..1 + rng.next_u32() % 6 {
-                edges.push((target, rng.next_u32() % nodes as u32));
-            }
-        }
-        Lists::new(nodes, edges.into_iter(), mean)
-    }
-
-    fn neighbours(&self) -> Neighbours<'_> {
-        Neighbours::new(self.offsets.len() - 1, &self.offsets, &self.ids).unwrap()
-    }
-
-    fn edges(&self, mut visit: impl FnMut(usize, usize, f32)) {
-        for (target, range) in self.offsets.windows(2).enumerate() {
-            let ids = &self.ids[range[0] as usize..range[1] as usize];
-            let weight = if self.mean { 1.0 / ids.len() as f32 } else { 1.0 };
-            ids.iter().for_each(|&source| visit(target, source as usize, weight));
-        }
-    }
-}
-
-impl Propagate for Lists {
-    fn nodes(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    fn forward(&self, width: usize, x: &[f32], out: &mut [f32]) {
-        out.fill(0.0);
-        self.edges(|target, source, weight| {
-            (0..width).for_each(|j| out[target * width + j] += weight * x[source * width + j]);
-        });
-    }
-
-    fn backward(&self, width: usize, dy: &mut [f32], dx: &mut [f32]) {
-        dx.fill(0.0);
-        self.edges(|target, source, weight| {
-            (0..width).for_each(|j| dx[source * width + j] += weight * dy[target * width + j]);
-        });
-    }
-}
 
 #[derive(Deserialize)]
 struct Oracle {

@@ -1,7 +1,7 @@
 //! What training cost in time and memory.
 //!
 //! These depend on the data (a graph with more edges takes longer), so they lie in the folder `private/` of a release,
-//! are covered by no promise, and can be taken out.
+//! are covered by no guarantee, and can be taken out.
 
 use std::path::Path;
 use std::time::Instant;

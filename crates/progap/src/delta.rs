@@ -24,12 +24,12 @@ fn zeros(records: usize) -> usize {
     if records <= 1 { 0 } else { (records - 1).to_string().len() }
 }
 
-/// The number that is written with so many zeros after the point: the nearest to it that there is.
+/// The number that is written with this many zeros after the point: the nearest to it that there is.
 fn negative_power(zeros: usize) -> f64 {
     format!("1e-{zeros}").parse().unwrap_or(0.0)
 }
 
-/// The largest delta that is accepted for so many records: one over their number, rounded down to a power of ten.
+/// The largest delta that is accepted for this many records: one over their number, rounded down to a power of ten.
 ///
 /// ```
 /// use progap::delta;
@@ -40,7 +40,7 @@ pub fn largest(records: usize) -> f64 {
     negative_power(zeros(records))
 }
 
-/// The usual delta for so many records: a tenth of one over their number, rounded down to a power of ten.
+/// The usual delta for this many records: a tenth of one over their number, rounded down to a power of ten.
 ///
 /// ```
 /// use progap::delta;
@@ -61,7 +61,7 @@ pub fn records(settings: &Settings, sizes: PublicSizes) -> usize {
     }
 }
 
-/// At edge level the number of records is private and the number of nodes is not. At least so many records are counted, however
+/// At edge level the number of records is private and the number of nodes is not. At least this many records are counted, however
 /// few there are, so that whoever has a release alone can tell a delta that no run would have: one record for ten nodes.
 fn least_records(settings: &Settings, sizes: PublicSizes) -> usize {
     if settings.level == Level::Edge { sizes.nodes.div_ceil(10) } else { 0 }

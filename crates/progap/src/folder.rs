@@ -90,7 +90,7 @@ impl Folder {
         Ok(self.kind(name)?.is_some())
     }
 
-    /// Opens a regular file of at most so many bytes.
+    /// Opens a regular file of at most this many bytes.
     pub(crate) fn file(&self, name: &str, at_most: u64) -> Result<File> {
         let path = self.path(name);
         match self.kind(name)? {
@@ -135,7 +135,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// Reads a file of at most so many bytes.
+    /// Reads a file of at most this many bytes.
     pub(crate) fn read(&self, name: &str, at_most: u64) -> Result<Vec<u8>> {
         let file = self.file(name, at_most)?;
         let path = self.path(name);
@@ -149,7 +149,7 @@ impl Folder {
         }
     }
 
-    /// The content of a file of at most so many bytes: mapped where the process keeps to a bound, on the condition of [`store::open`], else
+    /// The content of a file of at most this many bytes: mapped where the process keeps to a bound, on the condition of [`store::open`], else
     /// read.
     pub(crate) fn content(&self, name: &str, at_most: u64) -> Result<Buffer<u8>> {
         match memory::bound() {
@@ -254,7 +254,7 @@ fn kind_of(kind: std::fs::FileType) -> Kind {
     }
 }
 
-/// The SHA-256 of at most so many bytes of a file, which is read in pieces.
+/// The SHA-256 of at most this many bytes of a file, which is read in pieces.
 fn checksum(mut file: &File, at_most: u64) -> std::io::Result<String> {
     let (mut hasher, mut piece, mut read) = (Sha256::new(), vec![0; 1 << 20], 0u64);
     loop {

@@ -15,6 +15,7 @@ pub mod ledger;
 pub mod lint;
 mod memory;
 pub mod method;
+mod mixing;
 mod model;
 mod onnx;
 pub mod plan;

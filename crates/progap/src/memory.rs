@@ -15,7 +15,7 @@ static BOUND: AtomicU64 = AtomicU64::new(0);
 /// Of a bound, the part that is left to pages of mapped files until it is known what a run holds besides.
 const PAGES: u64 = 4;
 
-/// From now on this process keeps to about so many bytes of memory: graphs, rows and aggregates are mapped and pass through it in blocks, and
+/// From now on this process keeps to about this many bytes of memory: graphs, rows and aggregates are mapped and pass through it in blocks, and
 /// are never held whole. Results have the same bits. A run that cannot do with so little says how much it needs.
 ///
 /// It is a property of the process, as its pool of threads is, and set at its start.

@@ -40,6 +40,17 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl PublicSizes {
+    /// Those of a small social network, for tests.
+    #[cfg(test)]
+    pub(crate) const EXAMPLE: PublicSizes = PublicSizes {
+        edges: 60_000,
+        train_nodes: 2_000,
+        nodes: 3_000,
+        columns: 40,
+        classes: 4,
+        open_numbers: 0,
+    };
+
     /// The sizes of a data set, for settings whose unit is decided.
     pub fn of(dataset: &Dataset, settings: &Settings) -> PublicSizes {
         let graph = dataset.graph();

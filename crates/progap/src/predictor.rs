@@ -237,7 +237,7 @@ impl Predictor {
         std::iter::once(MODEL.to_string()).chain(aggregates).collect()
     }
 
-    /// Opens what [`Predictor::write`] wrote, for rows of so many columns, classes and nodes. `read_file` gives a file's content, or
+    /// Opens what [`Predictor::write`] wrote, for rows of this many columns, classes and nodes. `read_file` gives a file's content, or
     /// nothing where the data owner kept it back; `name` that of the `number`-th aggregate.
     pub fn open(
         folder: &Path,

@@ -83,7 +83,7 @@ impl Noise {
 pub struct Queries(Vec<(Query, u64)>);
 
 impl Queries {
-    /// The query is asked so many times more.
+    /// The query is asked this many times more.
     pub fn add(&mut self, query: Query, times: u64) {
         match self.0.last_mut() {
             _ if times == 0 => {}

@@ -17,7 +17,7 @@ const POSITIVE: usize = OCTAVES + 1;
 const NO_DIFFERENCE: usize = POSITIVE + OCTAVES;
 const DIFFERENCES: usize = NO_DIFFERENCE + 1;
 
-/// Coarse bins, each as wide as so many units, and fine bins, two to a unit.
+/// Coarse bins, each as wide as this many units, and fine bins, two to a unit.
 const COARSE: usize = 2048;
 const COARSE_WIDTH: f64 = 64.0;
 const FINE: usize = 512;
@@ -27,19 +27,19 @@ pub(crate) const PLACE_BINS: usize = COARSE + FINE;
 /// Fine bins on either side of where most values lie.
 const AROUND: usize = 16;
 
-/// A bin whose count is below so many deviations of its noise is taken to be empty.
+/// A bin whose count is below this many deviations of its noise is taken to be empty.
 const EMPTY: f64 = 4.0;
-/// Counts that add up to less than so many deviations say nothing.
+/// Counts that add up to less than this many deviations say nothing.
 const SILENT: f64 = 8.0;
-/// A positive column whose middle four fifths span so many octaves is mapped by its logarithm; an even one spans 3.2.
+/// A positive column whose middle four fifths span this many octaves is mapped by its logarithm; an even one spans 3.2.
 const WIDE: f64 = 3.6;
-/// So many octaves lie between the median of differences and the largest tenth of them where there are far outliers; 1.3 in a normal column.
+/// This many octaves lie between the median of differences and the largest tenth of them where there are far outliers; 1.3 in a normal column.
 const OUTLIERS: f64 = 2.3;
 /// A column with more zeros than this share keeps them.
 const MOSTLY_ZERO: f64 = 0.8;
-/// The middle four fifths of a normal column are so many deviations wide.
+/// The middle four fifths of a normal column are this many deviations wide.
 const FOUR_FIFTHS: f64 = 2.563;
-/// Values further from the median than so many deviations are brought there.
+/// Values further from the median than this many deviations are brought there.
 const FARTHEST: f64 = 4.0;
 
 /// The octave of a magnitude, exactly.

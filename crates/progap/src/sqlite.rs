@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
-/// Opens a file whose texts have at most so many bytes, and waits for other processes for so long.
+/// Opens a file whose texts have at most this many bytes, and waits for other processes for so long.
 ///
 /// What a forged file could do to us is limited before anything of it is read; what is committed is on disk when the commit returns,
 /// the folder's entry included.

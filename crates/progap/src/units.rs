@@ -98,14 +98,7 @@ mod tests {
     use crate::plan::{Plan, PublicSizes};
     use crate::settings::{Level, Method};
 
-    const SIZES: PublicSizes = PublicSizes {
-        edges: 60_000,
-        train_nodes: 2_000,
-        nodes: 3_000,
-        columns: 40,
-        classes: 4,
-        open_numbers: 0,
-    };
+    const SIZES: PublicSizes = PublicSizes::EXAMPLE;
 
     fn both(settings: &Settings) -> (Plan, Epsilons) {
         let plan = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");

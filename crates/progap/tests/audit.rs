@@ -1,6 +1,9 @@
 //! The audit finds planted faults and leaves honest mechanisms alone. Every seed is fixed; each test says how often
 //! it would accuse an honest mechanism with a fresh one.
 
+#[path = "audit/training.rs"]
+mod training;
+
 use std::sync::LazyLock;
 
 use progap::audit::mechanism::{
@@ -17,12 +20,16 @@ use progap::{Level, Release, Settings};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::{Dataset, Graph, Ratios};
 use progap_privacy::Event;
-use progap_privacy::noise::Randomness;
+use progap_privacy::noise::{AnySource, Randomness};
 
 /// Honest mechanisms are accused with probability at most 0.001 by each call of [`judge`].
 const CONFIDENCE: f64 = 0.999;
 const SIZES: PublicSizes =
     PublicSizes { edges: 30_000, train_nodes: 5000, nodes: 6000, columns: 100, classes: 10, open_numbers: 0 };
+
+fn seeded(seed: u64) -> Randomness<AnySource> {
+    Randomness::from_seed(seed).erase()
+}
 
 fn network() -> Dataset {
     let dataset = SocialNetwork::new(1000).edges(20_000).classes(3).seed(1).generate().expect("a network");
@@ -68,7 +75,7 @@ fn audit_aggregates(
     seed: u64,
 ) -> Vec<Finding> {
     let world = World::new(network().graph(), claimed, honest, receivers(claimed)[0], Some(canaries));
-    let mut vault = |data| ask_vault(data, used.0, used.1, Randomness::from_seed(seed));
+    let mut vault = |data| ask_vault(data, used.0, used.1, seeded(seed));
     audit_world(&world, aggregation_claim(claimed, honest, SIZES.edges).expect("a claim"), seed, &mut vault)
 }
 
@@ -78,7 +85,7 @@ fn audit_world(
     seed: u64,
     mechanism: &mut dyn FnMut(Dataset) -> progap::Result<Vec<Vec<f32>>>,
 ) -> Vec<Finding> {
-    let answers = world.experiment(&mut Randomness::from_seed(seed), mechanism).expect("answers");
+    let answers = world.experiment(&mut seeded(seed), mechanism).expect("answers");
     let trial = Trial { what: "a fault".into(), evidence: answers.together(), claim };
     judge(&[trial], CONFIDENCE).expect("findings")
 }
@@ -92,7 +99,7 @@ fn audit_all(
     mechanism: &mut dyn FnMut(Dataset) -> progap::Result<Vec<Vec<f32>>>,
 ) -> Vec<Finding> {
     let world = World::new(network().graph(), settings, plan, receivers(settings)[0], Some(canaries));
-    let answers = world.experiment(&mut Randomness::from_seed(seed), mechanism).expect("answers");
+    let answers = world.experiment(&mut seeded(seed), mechanism).expect("answers");
     judge(&answers.trials(settings, plan, SIZES.edges, "").expect("trials"), CONFIDENCE).expect("findings")
 }
 
@@ -104,7 +111,7 @@ fn refuted(findings: &[Finding]) -> bool {
 #[test]
 fn honest_mechanisms_pass_in_every_unit() {
     for (settings, plan) in UNITS.iter() {
-        let trials = mechanism::audit(&network(), settings, plan, Some(4000), || Randomness::from_seed(3));
+        let trials = mechanism::audit(&network(), settings, plan, Some(4000), || seeded(3));
         let trials = trials.expect("audited");
         // All aggregates, every two of them, own rows, many receivers, gradients.
         let pairs = settings.depth * (settings.depth - 1) / 2;
@@ -140,8 +147,8 @@ fn honest_mechanisms_are_accused_no_more_often_than_stated() {
     let world = World::new(&none, &settings, &honest, 1, Some(500));
     let claim = aggregation_claim(&settings, &honest, SIZES.edges).expect("a claim");
     let accused = (0..200).filter(|&seed| {
-        let mut vault = |data| ask_vault(data, &settings, &honest, Randomness::from_seed(seed));
-        let answers = world.experiment(&mut Randomness::from_seed(seed), &mut vault).expect("answers");
+        let mut vault = |data| ask_vault(data, &settings, &honest, seeded(seed));
+        let answers = world.experiment(&mut seeded(seed), &mut vault).expect("answers");
         let trial = Trial { what: String::new(), evidence: answers.together(), claim };
         refuted(&judge(&[trial], 0.9).expect("findings"))
     });
@@ -178,7 +185,7 @@ fn a_bound_that_is_not_kept_is_found() {
         let unbounded = Settings { level: Level::Edge, selection: Selection::LastEpoch, ..settings.clone() };
         let world = World::new(network().graph(), settings, honest, receivers(settings)[1], Some(2000));
         let claim = aggregation_claim(settings, honest, SIZES.edges).expect("a claim");
-        let mut vault = |data| ask_vault(data, &unbounded, honest, Randomness::from_seed(12));
+        let mut vault = |data| ask_vault(data, &unbounded, honest, seeded(12));
         assert!(refuted(&audit_world(&world, claim, 12, &mut vault)), "{settings:?}");
     }
 }
@@ -193,8 +200,8 @@ fn weak_noise_on_gradients_is_found() {
     let claim = Claim::of(&claim, honest.delta).expect("a claim");
     for (weaker, found) in [(1.0, false), (1.2, true)] {
         let used = Plan { gradient_multiplier: honest.gradient_multiplier / weaker, ..honest.clone() };
-        let mut ask = |data| gradients.ask(data, &settings, &used, Randomness::from_seed(7));
-        let evidence = gradients.experiment(&settings, &mut Randomness::from_seed(7), &mut ask);
+        let mut ask = |data| gradients.ask(data, &settings, &used, seeded(7));
+        let evidence = gradients.experiment(&settings, &mut seeded(7), &mut ask);
         let trial = Trial { what: "gradients".into(), evidence: evidence.expect("answers"), claim };
         let findings = judge(&[trial], CONFIDENCE).expect("findings");
         assert_eq!(refuted(&findings), found, "{findings:#?}");
@@ -213,11 +220,11 @@ fn gradients_that_are_not_clipped_are_found() {
         let mut ask = |data: Dataset| {
             let clipped = gradients.exact(&data, settings.clip)?;
             let used = gradients.exact(&data, clip)?;
-            let noisy = gradients.ask(data, &settings, &honest, Randomness::from_seed(8))?;
+            let noisy = gradients.ask(data, &settings, &honest, seeded(8))?;
             let sums = noisy.iter().zip(used.iter().zip(&clipped));
             Ok(sums.map(|(noisy, (used, clipped))| noisy + (used - clipped) as f32).collect())
         };
-        let evidence = gradients.experiment(&settings, &mut Randomness::from_seed(8), &mut ask);
+        let evidence = gradients.experiment(&settings, &mut seeded(8), &mut ask);
         let trial = Trial { what: "gradients".into(), evidence: evidence.expect("answers"), claim };
         let findings = judge(&[trial], CONFIDENCE).expect("findings");
         assert_eq!(refuted(&findings), found, "{clip} {findings:#?}");
@@ -280,7 +287,7 @@ fn records_that_hear_themselves_are_found() {
         let honest = Plan { aggregate_multiplier: honest.aggregate_multiplier / 2.0, ..honest.clone() };
         let mut with_self_loops = |data: Dataset| {
             let messages = data.features().to_dense(data.nodes());
-            let mut answers = ask_vault(data, settings, &honest, Randomness::from_seed(15))?;
+            let mut answers = ask_vault(data, settings, &honest, seeded(15))?;
             for (round, answer) in answers.iter_mut().enumerate() {
                 for (node, row) in answer.chunks_exact_mut(settings.hidden).enumerate() {
                     let own = &messages[node * settings.hidden..][..settings.hidden];
@@ -306,7 +313,7 @@ fn degree_sampling_on_the_hub_graph_is_found() {
     let settings = Settings { max_degree: 4, depth: 1, ..settings };
     let honest = Plan { sensitivity: 2f64.next_up(), ..plan };
     let claim = aggregation_claim(&settings, &honest, SIZES.edges).expect("a claim");
-    let mut sampled = |data| ask_vault(data, &settings, &honest, Randomness::from_seed(10));
+    let mut sampled = |data| ask_vault(data, &settings, &honest, seeded(10));
     let whole_node = audit_world(&hubs(200, true), claim, 10, &mut sampled);
     assert!(refuted(&whole_node), "{whole_node:#?}");
     // With records as the unit the lists of the others name the hub in any case, and the same sampling is sound.
@@ -320,7 +327,7 @@ fn audit_response(claimed: &Settings, honest: &Plan, used: (&Settings, &Plan)) -
     let trials = [1, 10].map(|spread| {
         let mut vault = |data| Vault::new(data, used.0, Randomness::from_seed(13))?.noisy_graph(used.1, None);
         let pairs = Pairs::new(claimed, 20_000, spread);
-        let evidence = pairs.experiment(&mut Randomness::from_seed(13), &mut vault).expect("answers");
+        let evidence = pairs.experiment(&mut seeded(13), &mut vault).expect("answers");
         Trial { what: format!("one in {spread}"), evidence, claim }
     });
     judge(&trials, CONFIDENCE).expect("findings")
@@ -360,11 +367,11 @@ fn weak_laplace_noise_is_found() {
         let honest = plan(&settings);
         let audit = |mechanism: &mut dyn FnMut(Dataset) -> progap::Result<Vec<Vec<f32>>>| {
             let voters = Voters::new(&settings, 20_000);
-            let counted = voters.experiment(&mut Randomness::from_seed(14), mechanism).expect("answers");
+            let counted = voters.experiment(&mut seeded(14), mechanism).expect("answers");
             judge(&counted.trials(&settings, &honest, SIZES.edges), CONFIDENCE).expect("findings")
         };
         let ask = |settings: &Settings, plan: &Plan, seed: u64, data: Dataset| {
-            ask_vault(data, settings, plan, Randomness::from_seed(seed))
+            ask_vault(data, settings, plan, seeded(seed))
         };
         let found = audit(&mut |data| ask(&settings, &honest, 15, data));
         assert!(!refuted(&found), "{found:#?}");
@@ -404,8 +411,8 @@ fn weak_noise_on_subgraph_gradients_is_found() {
     let claim = subgraph_claim(&honest).expect("a claim");
     let audit = |receivers: usize, used: &Settings, noise: &Plan| {
         let subgraphs = Subgraphs::new(6000, receivers).expect("canaries");
-        let mut ask = |data| subgraphs.ask(data, used, noise, Randomness::from_seed(14));
-        let evidence = subgraphs.experiment(&mut Randomness::from_seed(14), &mut ask).expect("answers");
+        let mut ask = |data| subgraphs.ask(data, used, noise, seeded(14));
+        let evidence = subgraphs.experiment(&mut seeded(14), &mut ask).expect("answers");
         judge(&[Trial { what: "records".into(), evidence, claim }], CONFIDENCE).expect("findings")
     };
     for receivers in receivers(&settings) {
@@ -446,117 +453,4 @@ fn hubs(copies: usize, edges_back: bool) -> World {
     // In W everyone hears 40 without the hub, 32 with it, in expectation; in the mean of four rows over sqrt 4, twice that.
     let threshold = -0.5 * f64::from(n + n * d / (d + 1)) * f64::from(d).sqrt();
     World { width: 1, messages, fixed, canaries, records: false, threshold }
-}
-
-/// A small network in which training is quick.
-fn quick(level: Level) -> Settings {
-    Settings { epochs: 3, batch_size: 100, seed: Some(11), ..Settings::of(progap::Method::Progap, level) }
-}
-
-fn audit_training(settings: &Settings, canaries: usize) -> Vec<Trial> {
-    let dataset = network();
-    let auditor = Auditor { dataset: &dataset, settings, canaries: Some(canaries) };
-    auditor.training(&mut ()).expect("audited")
-}
-
-/// A whole training run at each level and with each method. An accusation has probability at most 0.001 each.
-#[test]
-fn honest_training_passes() {
-    for entry in methods() {
-        for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
-            if entry.method == Method::DpGnn {
-                let (dataset, settings) = (network(), Settings::of(entry.method, level));
-                let auditor = Auditor { dataset: &dataset, settings: &settings, canaries: Some(1000) };
-                assert!(auditor.training(&mut ()).is_err_and(|e| e.to_string().contains("not protected")));
-                continue;
-            }
-            let settings = Settings { method: entry.method, ..Settings::of(entry.method, level) };
-            let settings = Settings { epochs: 3, batch_size: 100, seed: Some(11), ..settings };
-            let findings = judge(&audit_training(&settings, 1000), CONFIDENCE).expect("findings");
-            assert!(!refuted(&findings), "{settings:?} {findings:#?}");
-        }
-    }
-}
-
-/// Little noise, much claimed: a training run that says epsilon 1 and spends 60 is found out, friendships and records too.
-/// Without noise nothing is claimed and everything is seen.
-#[test]
-fn false_claims_about_training_are_found() {
-    let node = Settings { max_degree: 9, ..quick(Level::Node) };
-    for settings in [
-        quick(Level::Edge),
-        Settings { undirected: true, ..quick(Level::Edge) },
-        node.clone(),
-        Settings { bounding: Bounding::Sample, ..node },
-    ] {
-        let spent = Settings { epsilon: Some(60.0), delta: Some(1e-6), ..settings };
-        let mut trial = audit_training(&spent, 1000).swap_remove(0);
-        trial.claim = Claim { epsilon: Some(1.0), mu: None, ..trial.claim };
-        let findings = judge(&[trial], CONFIDENCE).expect("findings");
-        assert!(refuted(&findings), "{spent:?} {findings:#?}");
-    }
-    let findings = judge(&audit_training(&quick(Level::None), 1000), CONFIDENCE).expect("findings");
-    assert!(findings.iter().all(|finding| finding.measured > 2.0 && !finding.refuted), "{findings:#?}");
-}
-
-/// The joint-privacy lemma (docs/privacy.md#joint-dp) on a real release: whether a record is there, with its features, label
-/// and receivers, is not seen by all others within epsilon, though they see the model, the aggregates and every prediction but
-/// its own. Predictions that read the rows of a node's senders break it, and are found out. An accusation of the
-/// honest release has probability at most 0.001.
-#[test]
-fn what_all_others_see_of_a_record_stays_within_epsilon() {
-    let settings = Settings { epsilon: Some(1.0), max_degree: 9, ..quick(Level::Node) };
-    let dataset = network();
-    let auditor = Auditor { dataset: &dataset, settings: &settings, canaries: Some(2000) };
-    let view = |trials: Vec<Trial>| {
-        let others: Vec<Trial> =
-            trials.into_iter().filter(|trial| trial.what.contains("others see")).collect();
-        assert_eq!(others.len(), 1);
-        judge(&others, CONFIDENCE).expect("findings")
-    };
-    let honest = view(auditor.training(&mut ()).expect("audited"));
-    assert!(!refuted(&honest), "{honest:#?}");
-    // Canaries are numbered in twos, the record before its receiver: these predictions are the mean of both.
-    let smoothed = |release: &Release, nodes: &[u32]| {
-        let senders: Vec<u32> = nodes.iter().map(|node| node - 1).collect();
-        let (own, sent) = (release.predict_nodes(nodes)?, release.predict_nodes(&senders)?);
-        Ok(own.probabilities.iter().zip(&sent.probabilities).map(|(a, b)| 0.5 * (a + b)).collect())
-    };
-    let broken = view(auditor.training_by(&smoothed, &mut ()).expect("audited"));
-    assert!(refuted(&broken), "{broken:#?}");
-}
-
-/// Attacks find what is there to be found: with hardly any noise and few senders in a row an edge is seen, with much noise
-/// it is not. The areas are means over thousands of pairs; 0.03 is more than five standard errors.
-#[test]
-fn attacks_see_edges_without_noise_and_none_in_noise() {
-    let sparse = SocialNetwork::new(3000).edges(9000).classes(3).seed(2).generate().expect("a network");
-    let dataset = sparse.or_random_split(Ratios::default(), 1).expect("a split");
-    let areas = |settings: &Settings| {
-        let auditor = Auditor { dataset: &dataset, settings, canaries: None };
-        let release = auditor.train(&mut ()).expect("trained");
-        let (links, members) = auditor.attacks(&release).expect("attacked");
-        let names: Vec<_> = links.iter().map(|attack| attack.name).collect();
-        assert_eq!(names, ["features", "posteriors", "aggregates", "influence"]);
-        assert!((0.3..0.8).contains(&members.roc.auc()));
-        let influence = links[3].outcome().expect("figures");
-        assert!(influence.auc_interval[0] < influence.auc && influence.auc < influence.auc_interval[1]);
-        (influence.auc, influence.found_at_one_percent)
-    };
-    let messages = Messages::Embeddings;
-    let open = areas(&Settings { epochs: 30, layerwise: true, messages, ..quick(Level::None) });
-    let noisy = areas(&Settings { epsilon: Some(0.05), epochs: 30, messages, ..quick(Level::Edge) });
-    assert!(open.0 > 0.7 && open.1 > noisy.1, "{open:?} {noisy:?}");
-    assert!((noisy.0 - 0.5).abs() < 0.03 && noisy.1 < 0.03, "{noisy:?}");
-}
-
-/// A release of other data is refused.
-#[test]
-fn releases_of_other_data_are_refused() {
-    let (mine, settings) = (network(), quick(Level::Edge));
-    let release =
-        Auditor { dataset: &mine, settings: &settings, canaries: None }.train(&mut ()).expect("trained");
-    let other = mine.clone().with_random_split(Ratios::default(), 2).expect("a split");
-    let auditor = Auditor { dataset: &other, settings: &settings, canaries: None };
-    assert!(auditor.attacks(&release).is_err_and(|e| e.to_string().contains("other data")));
 }

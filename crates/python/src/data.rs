@@ -186,7 +186,7 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
     Ok(options)
 }
 
-/// Columns whose words are hashed, each to so many features.
+/// Columns whose words are hashed, each to this many features.
 fn texts(columns: &mut ColumnChoices, widths: std::collections::BTreeMap<String, usize>) {
     for (name, width) in widths {
         let column = columns.column(&name);

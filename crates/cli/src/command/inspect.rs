@@ -14,7 +14,7 @@ use super::Outcome;
 use crate::source::{DataSource, flags_for};
 use crate::ui::{self, bytes, count, percent};
 
-/// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release promises
+/// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release guarantees
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -14,7 +14,7 @@ pub struct Ruler {
 }
 
 impl Ruler {
-    /// Lays out an axis for these values, with at most so many ticks. Places follow with [`Ruler::between`].
+    /// Lays out an axis for these values, with at most this many ticks. Places follow with [`Ruler::between`].
     pub fn new(axis: &Axis, values: impl Iterator<Item = f64>, most: usize) -> Ruler {
         let log = axis.scale == Scale::Log;
         let usable = |value: &f64| value.is_finite() && (!log || *value > 0.0);

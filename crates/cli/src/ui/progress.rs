@@ -75,7 +75,7 @@ impl Runs {
         Runs(bar)
     }
 
-    /// So many runs are done.
+    /// This many runs are done.
     pub fn set(&self, done: usize, message: String) {
         self.0.set_position(done as u64);
         self.0.set_message(message);

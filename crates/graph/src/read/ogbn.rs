@@ -397,7 +397,7 @@ fn parse_number(field: &[u8]) -> Option<f64> {
         [b'-', rest @ ..] => (true, rest),
         rest => (false, rest),
     };
-    // So many digits cannot overflow 64 bits.
+    // This many digits cannot overflow 64 bits.
     if digits.is_empty() || digits.len() > 18 {
         return slow();
     }

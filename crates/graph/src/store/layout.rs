@@ -57,7 +57,7 @@ impl<'a> Section<'a> {
         Section { name, length: content.len(), content: Content::There(content) }
     }
 
-    /// A section of so many bytes that are never there all at once.
+    /// A section of this many bytes that are never there all at once.
     pub(super) fn made(
         name: &'static str,
         length: usize,

@@ -29,7 +29,7 @@ pub(super) struct Piece<'a> {
     pub length: usize,
 }
 
-/// Maps pieces of several files, read-only and private, as if they were one file of so many bytes. The pieces must begin at whole pages, in
+/// Maps pieces of several files, read-only and private, as if they were one file of this many bytes. The pieces must begin at whole pages, in
 /// their files and among each other; their files must have the bytes.
 #[cfg(unix)]
 pub(super) fn map_together(length: usize, pieces: &[Piece<'_>], at_once: bool) -> io::Result<Mmap> {

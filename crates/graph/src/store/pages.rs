@@ -24,7 +24,7 @@ const LOOKED: u64 = 1 << 20;
 #[cfg(target_os = "linux")]
 const INTERVAL: std::time::Duration = std::time::Duration::from_millis(3);
 
-/// From now on about so many bytes of mapped files are in this process's memory at most. Where the system does not tell how many there are,
+/// From now on about this many bytes of mapped files are in this process's memory at most. Where the system does not tell how many there are,
 /// or starts no thread, they stay until the system wants them back.
 pub fn keep_mapped_below(bytes: u64) {
     if MOST.swap(bytes.max(LEAST), Relaxed) == 0 {
@@ -82,7 +82,7 @@ fn known(map: Mmap) -> Arc<Mmap> {
     map
 }
 
-/// Says that so many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread that looks now and then:
+/// Says that this many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread that looks now and then:
 /// passes over a whole file, and rows here and there, which bring in what lies around them.
 pub fn passed(bytes: usize) {
     static PASSED: AtomicU64 = AtomicU64::new(0);

@@ -65,7 +65,7 @@ pub fn is_parts(path: &Path) -> bool {
     path.join(MANIFEST).is_file()
 }
 
-/// Writes a data set as a folder of so many parts, each with about as many edges and rows as any other; whole or not at all.
+/// Writes a data set as a folder of this many parts, each with about as many edges and rows as any other; whole or not at all.
 ///
 /// # Errors
 /// A folder that is there and not empty; no parts, or too many; a disk that takes no more.

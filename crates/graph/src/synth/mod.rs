@@ -15,7 +15,7 @@ pub use social::{Class, SocialNetwork};
 
 use crate::{Graph, Problem, Result};
 
-/// An undirected graph of about so many directed edges (two for each pair) between nodes drawn uniformly.
+/// An undirected graph of about this many directed edges (two for each pair) between nodes drawn uniformly.
 ///
 /// For measuring kernels: it has no structure at all, which is the hardest case for a cache. At most nine
 /// tenths of all pairs can be joined.
@@ -31,7 +31,7 @@ pub fn uniform(nodes: usize, edges: usize, seed: u64) -> Result<Graph> {
     assemble::assemble(&model::Uniform::new(nodes, edges, seed)?)
 }
 
-/// Whether so many directed edges fit between the nodes, with some room to draw them in.
+/// Whether this many directed edges fit between the nodes, with some room to draw them in.
 fn check_edges(nodes: usize, edges: usize, most: usize) -> Result<()> {
     let pairs = nodes as u128 * (nodes as u128 - 1);
     if edges as u128 > pairs {

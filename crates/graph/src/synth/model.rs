@@ -92,7 +92,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// A model with about so many distinct directed edges, of which the share `homophily` joins equal labels.
+    /// A model with about this many distinct directed edges, of which the share `homophily` joins equal labels.
     /// `openness` says for each cohort how large its share of friends outside is, relative to the others.
     pub(super) fn calibrated(
         people: People,
@@ -307,7 +307,7 @@ struct Pilot {
 }
 
 impl Pilot {
-    /// The number of draws that give so many distinct pairs.
+    /// The number of draws that give this many distinct pairs.
     fn draws_for(&self, pairs: f64) -> Result<f64> {
         let most = pairs * MOST_DRAWS_PER_EDGE;
         let distinct = |draws: f64| {
@@ -317,7 +317,7 @@ impl Pilot {
         solve_draws(pairs, most, distinct)
     }
 
-    /// The share of distinct pairs, among so many draws, that join equal labels.
+    /// The share of distinct pairs, among this many draws, that join equal labels.
     fn homophily(&self, draws: f64) -> f64 {
         let (mut same, mut all) = (0.0, 0.0);
         for &(chance, equal) in &self.found {

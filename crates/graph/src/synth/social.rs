@@ -97,7 +97,7 @@ impl SocialNetwork {
     /// More classes than this are refused.
     pub const MAX_CLASSES: usize = 1024;
 
-    /// A network of so many nodes; everything else has a default.
+    /// A network of this many nodes; everything else has a default.
     pub fn new(nodes: usize) -> SocialNetwork {
         SocialNetwork {
             name: "synthetic".into(),
@@ -138,7 +138,7 @@ impl SocialNetwork {
         self
     }
 
-    /// So many classes of the same size, named 0, 1 and so on; 6 by default.
+    /// This many classes of the same size, named 0, 1 and so on; 6 by default.
     #[must_use]
     pub fn classes(mut self, classes: usize) -> Self {
         // One more than allowed is enough to be refused: no list of a billion names first.
@@ -198,7 +198,7 @@ impl SocialNetwork {
         self
     }
 
-    /// So many one-hot features, over three attributes: one linked to the class, one that makes friends, one
+    /// This many one-hot features, over three attributes: one linked to the class, one that makes friends, one
     /// that does both; 100 by default.
     #[must_use]
     pub fn feature_count(mut self, features: usize) -> Self {
@@ -206,7 +206,7 @@ impl SocialNetwork {
         self
     }
 
-    /// So many dense columns in half precision, around a point for each class, instead of one-hot features.
+    /// This many dense columns in half precision, around a point for each class, instead of one-hot features.
     #[must_use]
     pub fn dense(mut self, columns: usize) -> Self {
         self.dense = columns;

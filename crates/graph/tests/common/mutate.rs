@@ -3,7 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// So many damaged copies: truncated, with flipped bits, overwritten bytes, extreme words, and parts removed,
+/// This many damaged copies: truncated, with flipped bits, overwritten bytes, extreme words, and parts removed,
 /// repeated or moved. No reader may panic on any of them.
 pub fn mutations(original: &[u8], count: usize, seed: u64) -> impl Iterator<Item = Vec<u8>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

@@ -1,6 +1,8 @@
 //! Random data and networks for the tests.
 #![allow(dead_code)]
 
+pub mod lists;
+
 use std::ops::Range;
 
 use progap_nn::{Architecture, Input, Inputs, Network, Norm, Tensor};

@@ -46,7 +46,7 @@ pub fn lower_bound(successes: u64, trials: u64, confidence: f64) -> Result<f64> 
     if successes == 0 {
         return Ok(0.0);
     }
-    // The largest p for which so many successes are still too rare; the low end of the bracket is returned.
+    // The largest p for which this many successes are still too rare; the low end of the bracket is returned.
     Ok(last_below(|p| upper_tail(trials, successes, p) < rate * CAUTION))
 }
 
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// The promise itself, summed exactly over all outcomes.
+    /// The guarantee itself, summed exactly over all outcomes.
     #[test]
     fn coverage_is_at_least_the_confidence() {
         for n in [7_u64, 30] {

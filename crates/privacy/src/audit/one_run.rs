@@ -88,7 +88,7 @@ impl Guesses {
     }
 }
 
-/// The probability, at most, of so many correct guesses if the mechanism is `(epsilon, delta)`-private.
+/// The probability, at most, of this many correct guesses if the mechanism is `(epsilon, delta)`-private.
 ///
 /// # Proof definition
 /// Let `m` canaries be included by independent fair coins, `r` guesses be made and `v` be correct. With

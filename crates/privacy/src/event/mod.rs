@@ -201,7 +201,7 @@ impl Event {
         Event::PrivateSelection { eta, gamma, event: Box::new(self) }.checked()
     }
 
-    /// The same queries with so many times the noise, or nothing where noise is not a number to be multiplied: responses, and
+    /// The same queries with this many times the noise, or nothing where noise is not a number to be multiplied: responses, and
     /// what has no noise.
     ///
     /// Calibration looks for the factor: what a run asks is written down once, with noise as large as the sensitivity.

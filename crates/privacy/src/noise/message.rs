@@ -270,7 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// The promise itself: whatever the floats, all copies a sender sends stay within (S C)^2.
+        /// The guarantee itself: whatever the floats, all copies a sender sends stay within (S C)^2.
         #[test]
         fn sensitivity_is_exact_for_any_floats(
             row in prop::collection::vec(any_float(), 1..40),

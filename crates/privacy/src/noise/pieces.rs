@@ -13,7 +13,7 @@ use crate::Error;
 pub type See<'s, T, E> = dyn FnMut(&mut [T]) -> Result<(), E> + 's;
 
 impl RoundedGaussian {
-    /// Every piece of sums but the last has a multiple of so many values.
+    /// Every piece of sums but the last has a multiple of this many values.
     pub const PIECE: usize = BLOCK;
 
     /// As [`release`](Self::release), the same to the last bit, for sums that come in pieces. `pieces` shows all of them in their order, and

@@ -180,7 +180,7 @@ fn below_power<S: Source>(
     }
 }
 
-/// `base^exponent` to so many limbs, at least two, rounded down by less than `2 exponent` units in the last place.
+/// `base^exponent` to this many limbs, at least two, rounded down by less than `2 exponent` units in the last place.
 ///
 /// Proof: a truncated product of numbers below one is off by less than one unit and the errors of its factors. The base is
 /// exact. So with `e(k)` the error of the `k`-th power, `e(2k) < 2 e(k) + 1` and `e(2k + 1) < e(2k) + 1`, and by induction `e(k) <= 2k - 2`.
@@ -215,7 +215,7 @@ fn truncated_product(a: &[u64], b: &[u64]) -> Vec<u64> {
     product
 }
 
-/// The number plus so many units in the last place; `None` from one up.
+/// The number plus this many units in the last place; `None` from one up.
 fn above(number: &[u64], units: u64) -> Option<Vec<u64>> {
     let mut sum = number.to_vec();
     let mut carry = units;

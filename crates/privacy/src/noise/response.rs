@@ -79,7 +79,7 @@ impl SparseResponse {
         self.flip_probability
     }
 
-    /// How many ones are reported on average, of so many bits of which so many are ones.
+    /// How many ones are reported on average, of this many bits of which this many are ones.
     pub fn expected(&self, bits: f64, ones: f64) -> f64 {
         ones * self.keep_probability + (bits - ones) * self.flip_probability
     }

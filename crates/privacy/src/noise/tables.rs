@@ -1,7 +1,7 @@
 //! What drawing noise from tables costs, and the part of every delta that pays for it.
 //!
 //! A table of [`RoundedGaussian`](super::RoundedGaussian) is not quite the distribution that accountants speak of: each
-//! value drawn is within [`DISTANCE`] of it. So what is promised at a delta is accounted for at the slightly smaller
+//! value drawn is within [`DISTANCE`] of it. So what is guaranteed at a delta is accounted for at the slightly smaller
 //! [`provable`] one, and a run whose values would cost more than the difference is refused.
 //!
 //! # Proof definition
@@ -14,12 +14,12 @@ pub const DISTANCE: f64 = 1e-31;
 /// The part of a delta that is kept for tables. It makes noise larger by about one part in 30,000.
 pub const SHARE: f64 = 1.0 / 1024.0;
 
-/// The delta at which accountants are asked, where `delta` is promised.
+/// The delta at which accountants are asked, where `delta` is guaranteed.
 pub fn provable(delta: f64) -> f64 {
     delta * (1.0 - SHARE)
 }
 
-/// The delta that so many draws from tables add at an epsilon: `values * distance * (1 + e^epsilon)`.
+/// The delta that this many draws from tables add at an epsilon: `values * distance * (1 + e^epsilon)`.
 pub fn slack(values: u64, epsilon: f64) -> f64 {
     if values == 0 {
         return 0.0;
@@ -27,7 +27,7 @@ pub fn slack(values: u64, epsilon: f64) -> f64 {
     values as f64 * DISTANCE * (1.0 + epsilon.exp()) * (1.0 + 1e-9)
 }
 
-/// Whether so many draws fit in the part of `delta` that is kept for them.
+/// Whether this many draws fit in the part of `delta` that is kept for them.
 ///
 /// ```
 /// use progap_privacy::noise::tables;

@@ -71,7 +71,7 @@ impl RunCount {
         self.cumulative.len() as u64
     }
 
-    /// Drawing the number of runs, counted as so many values of noise from tables: what it is off by, in units of
+    /// Drawing the number of runs, counted as this many values of noise from tables: what it is off by, in units of
     /// [`tables::DISTANCE`].
     pub fn as_draws(&self) -> u64 {
         (self.total_variation() / tables::DISTANCE).ceil() as u64

@@ -142,7 +142,7 @@ pub(crate) fn most_probable(row: &[f32]) -> u32 {
     row.iter().position(|&p| p == largest).unwrap_or(0) as u32
 }
 
-/// A 95 % interval for a share of so many nodes.
+/// A 95 % interval for a share of this many nodes.
 pub fn wilson_interval(share: f64, nodes: usize) -> [f64; 2] {
     let (n, z) = (nodes.max(1) as f64, 1.959_964);
     let centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);

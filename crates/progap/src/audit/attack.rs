@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 
 use progap_graph::{Dataset, Part};
 use progap_privacy::audit::{Interval, Roc};
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 use serde::Serialize;
 
 use crate::release::Release;
@@ -93,10 +93,10 @@ const PAIRS: usize = 20_000;
 ///
 /// # Errors
 /// A data set that the release does not fit, or one with hardly any edges.
-pub fn link<S: Source>(
+pub fn link(
     release: &Release,
     dataset: &Dataset,
-    randomness: &mut Randomness<S>,
+    randomness: &mut Randomness<AnySource>,
 ) -> Result<Vec<Attack>> {
     let (edges, others) = pairs(dataset, randomness)?;
     if edges.len() < 2 {
@@ -248,7 +248,7 @@ impl Moments {
 type Pairs = Vec<(u32, u32)>;
 
 /// Edges at random, and for each a pair that is none: another sender of the same class for the same receiver.
-fn pairs<S: Source>(dataset: &Dataset, randomness: &mut Randomness<S>) -> Result<(Pairs, Pairs)> {
+fn pairs(dataset: &Dataset, randomness: &mut Randomness<AnySource>) -> Result<(Pairs, Pairs)> {
     let graph = dataset.graph();
     let all: Pairs = graph.iter_edges().filter(|(a, b)| a != b).collect();
     let mut stream = randomness.purpose("pairs of an attack")?.stream();

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::method::AuditTarget;
 use crate::plan::Plan;
 use crate::scaling::{difference_bin, value_bin};
-use crate::vault::{Vault, partners};
+use crate::vault::{COLUMN_COUNTS, Vault, partners};
 
 /// As many canaries as usual, and as many in one answer: each has an octave of its own.
 const CANARIES: usize = 10_000;
@@ -66,7 +66,7 @@ fn dataset(coins: &[bool]) -> Result<Dataset> {
 /// Audits the counts of a run, where it asks for them.
 pub(super) fn audit(target: &AuditTarget<'_>) -> Result<Option<Trial>> {
     let AuditTarget { settings, plan, canaries, fresh, .. } = *target;
-    let Some(query) = plan.queries.get("column counts") else { return Ok(None) };
+    let Some(query) = plan.queries.get(COLUMN_COUNTS) else { return Ok(None) };
     let Event::Gaussian { sigma, sensitivity } = query.event else { return Ok(None) };
     let coins = toss(&mut fresh(), canaries.unwrap_or(CANARIES).clamp(2, CANARIES))?;
     let paid = Plan { noise_values: u64::MAX, ..plan.clone() };
@@ -95,7 +95,7 @@ mod tests {
             Settings { scaling: Scaling::Noisy, batch_size: 100, ..Settings::of(Method::Mlp, Level::Node) };
         let planned = Plan::new(&settings.checked().expect("settings"), SIZES).expect("a plan");
         let Some(Event::Gaussian { sigma, .. }) =
-            planned.queries.get("column counts").map(|q| q.event.clone())
+            planned.queries.get(COLUMN_COUNTS).map(|query| query.event.clone())
         else {
             panic!("not planned");
         };
@@ -104,7 +104,7 @@ mod tests {
             let queries = planned.queries.map(|query| query.event.with_noise_times(noise / sigma));
             let queries = queries.expect("noise that is multiplied");
             let plan = Plan { noise_values: u64::MAX, queries, ..planned.clone() };
-            let coins = toss(&mut Randomness::from_seed(1), CANARIES).expect("coins");
+            let coins = toss(&mut Randomness::from_seed(1).erase(), CANARIES).expect("coins");
             let mut seed = 0;
             let mut ask = |data| {
                 seed += 1;

@@ -7,7 +7,7 @@ use super::evidence::{Claim, Evidence, Trial, toss};
 use crate::Result;
 use crate::method::AuditTarget;
 use crate::plan::Plan;
-use crate::vault::{NoisyCounts, Vault};
+use crate::vault::{CLASS_COUNTS, NoisyCounts, Vault};
 
 /// As many canaries as usual.
 const CANARIES: usize = 10_000;
@@ -40,7 +40,7 @@ pub(crate) fn experiment(
 /// Audits the counts of a run, where it asks for them.
 pub(super) fn audit(target: &AuditTarget<'_>) -> Result<Option<Trial>> {
     let AuditTarget { settings, plan, canaries, fresh, .. } = *target;
-    let Some(query) = plan.queries.get("class counts") else { return Ok(None) };
+    let Some(query) = plan.queries.get(CLASS_COUNTS) else { return Ok(None) };
     let Event::Gaussian { sigma, sensitivity } = query.event else { return Ok(None) };
     let coins = toss(&mut fresh(), canaries.unwrap_or(CANARIES).clamp(2, CANARIES))?;
     let paid = Plan { noise_values: u64::MAX, ..plan.clone() };

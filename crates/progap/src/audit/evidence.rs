@@ -6,7 +6,7 @@ use progap_privacy::audit::{
     Counts, Guesses, Roc, by_coin, epsilon_from_rates, epsilon_of_mu, mu_from_rates, mu_of_epsilon,
     one_run_epsilon,
 };
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 use serde::Serialize;
 
 use crate::Result;
@@ -190,7 +190,7 @@ pub fn judge(trials: &[Trial], confidence: f64) -> Result<Vec<Finding>> {
 }
 
 /// Fair coins.
-pub(super) fn toss<S: Source>(randomness: &mut Randomness<S>, count: usize) -> Result<Vec<bool>> {
+pub(super) fn toss(randomness: &mut Randomness<AnySource>, count: usize) -> Result<Vec<bool>> {
     let mut stream = randomness.purpose("coins of an audit")?.stream();
     Ok((0..count).map(|_| stream.next_u32() & 1 == 1).collect())
 }

@@ -3,7 +3,7 @@
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
 use progap_nn::{Architecture, Batch, Network, Norm, clipped_sum};
 use progap_privacy::Event;
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::{columns, counts};
@@ -107,9 +107,9 @@ impl World {
     ///
     /// # Errors
     /// What the mechanism returns.
-    pub fn experiment<S: Source>(
+    pub fn experiment(
         &self,
-        randomness: &mut Randomness<S>,
+        randomness: &mut Randomness<AnySource>,
         mechanism: &mut dyn FnMut(Dataset) -> Result<Vec<Vec<f32>>>,
     ) -> Result<Answers<'_>> {
         let coins = toss(randomness, self.canaries.len())?;
@@ -236,11 +236,11 @@ pub fn receivers(settings: &Settings) -> Vec<usize> {
 ///
 /// # Errors
 /// As [`Vault::aggregate`].
-pub fn ask_vault<S: Source>(
+pub fn ask_vault(
     dataset: Dataset,
     settings: &Settings,
     plan: &Plan,
-    randomness: Randomness<S>,
+    randomness: Randomness<AnySource>,
 ) -> Result<Vec<Vec<f32>>> {
     let messages = dataset.features().to_dense(dataset.nodes());
     let width = dataset.features().columns();
@@ -284,14 +284,14 @@ pub fn ask_round(
 ///
 /// # Errors
 /// Settings that contradict each other or the data.
-pub fn audit<S: Source>(
+pub fn audit(
     dataset: &Dataset,
     settings: &Settings,
     plan: &Plan,
     canaries: Option<usize>,
-    fresh: impl Fn() -> Randomness<S>,
+    fresh: impl Fn() -> Randomness<AnySource>,
 ) -> Result<Vec<Trial>> {
-    let target = AuditTarget { dataset, settings, plan, canaries, fresh: &|| fresh().erase() };
+    let target = AuditTarget { dataset, settings, plan, canaries, fresh: &fresh };
     settings.method.recipe().audit(&target)
 }
 
@@ -333,7 +333,7 @@ pub fn aggregation_claim(settings: &Settings, plan: &Plan, edges: usize) -> Resu
     aggregations_claim(plan, edges, method::aggregations(settings))
 }
 
-/// What is claimed about so many aggregates.
+/// What is claimed about this many aggregates.
 fn aggregations_claim(plan: &Plan, edges: usize, rounds: usize) -> Result<Claim> {
     if plan.unit.is_none() {
         return Ok(Claim::none(automatic_delta(edges)));
@@ -362,7 +362,7 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// So many canaries, two at least.
+    /// This many canaries, two at least.
     ///
     /// # Errors
     /// Settings that the network does not take.
@@ -402,12 +402,12 @@ impl Gradients {
     ///
     /// # Errors
     /// As [`Vault::gradient`].
-    pub fn ask<S: Source>(
+    pub fn ask(
         &self,
         dataset: Dataset,
         settings: &Settings,
         plan: &Plan,
-        randomness: Randomness<S>,
+        randomness: Randomness<AnySource>,
     ) -> Result<Vec<f32>> {
         let mut vault = Vault::new(dataset, settings, randomness)?;
         let grid = vault.gradient_grid(self.network.trained_count(), plan)?;
@@ -419,10 +419,10 @@ impl Gradients {
     ///
     /// # Errors
     /// What the mechanism returns.
-    pub fn experiment<S: Source>(
+    pub fn experiment(
         &self,
         settings: &Settings,
-        randomness: &mut Randomness<S>,
+        randomness: &mut Randomness<AnySource>,
         mechanism: &mut dyn FnMut(Dataset) -> Result<Vec<f32>>,
     ) -> Result<Evidence> {
         let coins = toss(randomness, self.canaries)?;

@@ -31,7 +31,7 @@ pub mod votes;
 pub use evidence::{Claim, Evidence, Finding, Trial, judge};
 
 use progap_graph::{Dataset, transform};
-use progap_privacy::noise::Randomness;
+use progap_privacy::noise::{AnySource, Randomness};
 
 use crate::method::Observer;
 use crate::release::Release;
@@ -60,12 +60,7 @@ impl Auditor<'_> {
         let plan = run::prepare(dataset, &self.settings.checked()?)?;
         // Canaries are put where messages go along the edges: the same mechanism, whichever way they go.
         let settings = &along_edges(self.settings);
-        match settings.seed {
-            Some(seed) => {
-                mechanism::audit(dataset, settings, &plan, canaries, || Randomness::from_seed(seed))
-            }
-            None => mechanism::audit(dataset, settings, &plan, canaries, Randomness::from_os),
-        }
+        mechanism::audit(dataset, settings, &plan, canaries, || self.randomness())
     }
 
     /// Whether the guarantee covers what a release predicts, so that [`Auditor::training`] has a claim to test.
@@ -97,19 +92,13 @@ impl Auditor<'_> {
                 self.settings.method
             )));
         }
-        let canaries = self.canaries;
         let settings = &along_edges(self.settings);
         let turned = match self.settings.direction {
             Direction::Out => Some(transform::map_graph(self.dataset.clone(), |graph| graph.transpose())?),
             Direction::In | Direction::Both => None,
         };
         let dataset = turned.as_ref().unwrap_or(self.dataset);
-        match settings.seed {
-            Some(seed) => {
-                training::audit(dataset, settings, canaries, Randomness::from_seed(seed), predict, observer)
-            }
-            None => training::audit(dataset, settings, canaries, Randomness::from_os(), predict, observer),
-        }
+        training::audit(dataset, settings, self.canaries, self.randomness(), predict, observer)
     }
 
     /// Trains a release of the data as it is, for [`Auditor::attacks`], and throws it away.
@@ -131,11 +120,15 @@ impl Auditor<'_> {
                 "the release was trained on other data, or another split",
             ));
         }
-        let links = match self.settings.seed {
-            Some(seed) => attack::link(release, self.dataset, &mut Randomness::from_seed(seed)),
-            None => attack::link(release, self.dataset, &mut Randomness::from_os()),
-        };
-        Ok((links?, attack::membership(release, self.dataset)?))
+        let links = attack::link(release, self.dataset, &mut self.randomness())?;
+        Ok((links, attack::membership(release, self.dataset)?))
+    }
+
+    fn randomness(&self) -> Randomness<AnySource> {
+        match self.settings.seed {
+            Some(seed) => Randomness::from_seed(seed).erase(),
+            None => Randomness::from_os().erase(),
+        }
     }
 }
 

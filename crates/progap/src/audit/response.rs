@@ -1,7 +1,7 @@
 //! Canaries for a noisy graph: possible edges, each there or not by a coin, and looked for in the answer.
 
 use progap_graph::{Dataset, Features, Graph, Part};
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{canary_data, unit_in_words};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// As many canaries as usual.
 const CANARIES: usize = 100_000;
-/// In a sparse graph one of so many possible edges is a canary; the others are not there.
+/// In a sparse graph one of this many possible edges is a canary; the others are not there.
 const SPARSE: usize = 10;
 
 /// Nodes and the possible edges among them that are canaries; where friendships are protected, both directions of each.
@@ -25,7 +25,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// So many canaries, every `spread`-th possible edge. With a spread of one half of all bits are set, where the answer
+    /// This many canaries, every `spread`-th possible edge. With a spread of one half of all bits are set, where the answer
     /// tells the most; with a larger one the graph is sparse, as real ones are.
     pub fn new(settings: &Settings, canaries: usize, spread: usize) -> Pairs {
         let undirected = settings.undirected;
@@ -45,9 +45,9 @@ impl Pairs {
     ///
     /// # Errors
     /// What the mechanism returns.
-    pub fn experiment<S: Source>(
+    pub fn experiment(
         &self,
-        randomness: &mut Randomness<S>,
+        randomness: &mut Randomness<AnySource>,
         mechanism: &mut dyn FnMut(Dataset) -> Result<Graph>,
     ) -> Result<Evidence> {
         let coins = toss(randomness, self.canaries.len())?;

@@ -3,7 +3,7 @@
 use progap_graph::{Dataset, Features, Graph, Part};
 use progap_nn::{Batch, Neighbours, Norm, Sage, SageArchitecture, sage_clipped_sum};
 use progap_privacy::Event;
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{GRADIENTS, ROWS, canary_data, receivers};
@@ -26,7 +26,7 @@ pub struct Subgraphs {
 }
 
 impl Subgraphs {
-    /// So many canaries, two at least, with so many receivers each.
+    /// This many canaries, two at least, with this many receivers each.
     ///
     /// # Errors
     /// None in practice: the shape is fixed.
@@ -80,12 +80,12 @@ impl Subgraphs {
     ///
     /// # Errors
     /// As [`Vault::subgraph_gradient`].
-    pub fn ask<S: Source>(
+    pub fn ask(
         &self,
         dataset: Dataset,
         settings: &Settings,
         plan: &Plan,
-        randomness: Randomness<S>,
+        randomness: Randomness<AnySource>,
     ) -> Result<Vec<f32>> {
         // A record is protected better than this when few of its terms are in the batch; here all are.
         let settings = Settings { batch_size: dataset.nodes(), ..settings.clone() };
@@ -101,9 +101,9 @@ impl Subgraphs {
     ///
     /// # Errors
     /// What the mechanism returns.
-    pub fn experiment<S: Source>(
+    pub fn experiment(
         &self,
-        randomness: &mut Randomness<S>,
+        randomness: &mut Randomness<AnySource>,
         mechanism: &mut dyn FnMut(Dataset) -> Result<Vec<f32>>,
     ) -> Result<Evidence> {
         let coins = toss(randomness, self.canaries)?;

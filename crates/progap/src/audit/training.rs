@@ -7,7 +7,7 @@
 
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Part, Split};
 use progap_privacy::accountant::GdpAccountant;
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 
 use super::evidence::{Claim, Evidence, NO_DELTA, Trial, toss};
 use super::mechanism::unit_in_words;
@@ -187,11 +187,11 @@ pub type Predict<'p> = &'p dyn Fn(&Release, &[u32]) -> Result<Vec<f32>>;
 ///
 /// # Errors
 /// As [`crate::Training::into_folder`].
-pub fn audit<S: Source>(
+pub fn audit(
     base: &Dataset,
     settings: &Settings,
     canaries: Option<usize>,
-    mut randomness: Randomness<S>,
+    mut randomness: Randomness<AnySource>,
     predict: Predict<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Trial>> {

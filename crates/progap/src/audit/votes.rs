@@ -1,7 +1,7 @@
 //! Canaries for counts of votes: edges to nodes that hear nothing else, each there or not by a coin.
 
 use progap_graph::{Dataset, Features, Graph, Part};
-use progap_privacy::noise::{Randomness, Source};
+use progap_privacy::noise::{AnySource, Randomness};
 
 use super::evidence::{Claim, Evidence, Trial, toss};
 use super::mechanism::{canary_data, every_round, unit_in_words};
@@ -25,7 +25,7 @@ pub struct Voters {
 }
 
 impl Voters {
-    /// So many canaries, two at least, for the counts of a run.
+    /// This many canaries, two at least, for the counts of a run.
     pub fn new(settings: &Settings, canaries: usize) -> Voters {
         let directions = if settings.undirected { 2 } else { 1 };
         Voters { canaries: canaries.max(2), directions, rounds: method::aggregations(settings) }
@@ -50,9 +50,9 @@ impl Voters {
     ///
     /// # Errors
     /// What the mechanism returns.
-    pub fn experiment<S: Source>(
+    pub fn experiment(
         &self,
-        randomness: &mut Randomness<S>,
+        randomness: &mut Randomness<AnySource>,
         mechanism: &mut dyn FnMut(Dataset) -> Result<Vec<Vec<f32>>>,
     ) -> Result<Counted> {
         let coins = toss(randomness, self.canaries)?;
@@ -123,11 +123,11 @@ impl Counted {
 ///
 /// # Errors
 /// As [`Vault::votes`].
-pub fn ask_vault<S: Source>(
+pub fn ask_vault(
     dataset: Dataset,
     settings: &Settings,
     plan: &Plan,
-    randomness: Randomness<S>,
+    randomness: Randomness<AnySource>,
 ) -> Result<Vec<Vec<f32>>> {
     let nodes = dataset.nodes();
     every_round(Vault::new(dataset, settings, randomness)?, settings, |vault, round| {

@@ -69,7 +69,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// So many runs on some data sets of what an experiment usually compares, with fixed settings.
+    /// This many runs on some data sets of what an experiment usually compares, with fixed settings.
     pub fn new(data: Vec<DataSpec>, runs: u64) -> Options {
         Options {
             data,

@@ -166,7 +166,7 @@ impl Parts {
 /// The largest number of different sampled Gaussians that are told apart.
 const MAX_SAMPLED: usize = 16;
 
-/// A Gaussian with a signal-to-noise ratio, on a sample, so many times.
+/// A Gaussian with a signal-to-noise ratio, on a sample, this many times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sampled {
     rate: f64,

@@ -46,7 +46,7 @@ impl Charge {
         Charge { note: note.into(), ..self }
     }
 
-    /// The same charge for a run that draws so many values of noise from tables.
+    /// The same charge for a run that draws this many values of noise from tables.
     pub fn with_noise_values(self, noise_values: u64) -> Self {
         Charge { noise_values, ..self }
     }

@@ -30,7 +30,7 @@ pub(super) const GENESIS: &str = "progap ledger 1";
 /// The longest text in a row; an event has at most 4 MiB.
 const MAX_LENGTH: i32 = 16 << 20;
 
-/// So many of the tables and triggers were there in version 1.
+/// This many of the tables and triggers were there in version 1.
 pub(super) const TABLES_OF_1: usize = 3;
 
 pub(super) const SCHEMA: [(&str, &str); 5] = [

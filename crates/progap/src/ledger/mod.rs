@@ -464,7 +464,7 @@ fn check_budget(epsilon: f64, delta: f64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a budget that so many values of noise from tables cannot keep.
+/// Refuses a budget that this many values of noise from tables cannot keep.
 fn check_tables(name: &str, values: u64, epsilon: f64, delta: f64) -> Result<()> {
     match tables::fit(values, epsilon, delta) {
         true => Ok(()),

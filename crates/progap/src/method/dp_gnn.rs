@@ -99,11 +99,9 @@ impl Recipe for DpGnn {
     }
 
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
-        let begin = |trainer: &Trainer<'_>| {
-            Model::new(self.shape(trainer.settings, trainer.shape, 0, None), trainer.stage_seed(0))
-        };
+        let shape = self.shape(trainer.settings, trainer.shape, 0, None);
         let mut objective = SubgraphObjective;
-        trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+        trainer.train_new(0, shape, &mut objective)?;
         let accuracies = trainer.evaluate(&objective)?;
         let near = trainer.vault.unprotected_aggregates(trainer.model(0)?.sage()?)?;
         let aggregates = trainer.keep(near, trainer.settings.hidden)?;

@@ -8,7 +8,7 @@ use super::objective::RowObjective;
 use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::Result;
-use crate::model::{Model, Shape};
+use crate::model::Shape;
 use crate::predictor::Reads;
 use crate::rows::normalise;
 use crate::settings::{Level, Settings};
@@ -84,14 +84,10 @@ impl Recipe for Gap {
 
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let settings = trainer.settings;
-        let begin = |stage| {
-            move |trainer: &Trainer<'_>| {
-                Model::new(self.shape(settings, trainer.shape, stage, None), trainer.stage_seed(stage))
-            }
-        };
+        let [encoder, classifier] = [0, 1].map(|stage| self.shape(settings, trainer.shape, stage, None));
         let mut aggregates = Aggregates::new();
         let mut objective = RowObjective::new(&trainer.vault, &aggregates);
-        trainer.train(0, begin(0), |_| Ok(()), &mut objective)?;
+        trainer.train_new(0, encoder, &mut objective)?;
         let encoder: Network = trainer.model(0)?.network()?.clone();
         trainer.vault.encode(&encoder)?;
         for hop in 0..settings.depth {
@@ -100,7 +96,7 @@ impl Recipe for Gap {
             trainer.aggregate(&mut aggregates, Message::Input(hop), each_row)?;
         }
         let mut objective = RowObjective::new(&trainer.vault, &aggregates);
-        trainer.train(1, begin(1), |_| Ok(()), &mut objective)?;
+        trainer.train_new(1, classifier, &mut objective)?;
         trainer.balance(1, &objective)?;
         let accuracies = trainer.evaluate(&objective)?;
         let mut reads = rows_and_aggregates(settings.depth);

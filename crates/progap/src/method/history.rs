@@ -57,7 +57,7 @@ pub struct Judged {
 /// A loss that falls by less than this share is as good as flat.
 const FLAT: f64 = 0.005;
 
-/// Whether the loss of a stage has stopped falling: over the last so many epochs it fell by less than one in two hundred. Never where
+/// Whether the loss of a stage has stopped falling: over the last `epochs` epochs it fell by less than one in two hundred. Never where
 /// losses are not known, or for no epochs.
 pub(crate) fn is_flat(history: &[EpochRecord], stage: usize, epochs: usize) -> bool {
     if epochs == 0 {
@@ -71,7 +71,7 @@ pub(crate) fn is_flat(history: &[EpochRecord], stage: usize, epochs: usize) -> b
     }
 }
 
-/// Whether so many stages have all their epochs, in order: as many as are asked for, or fewer where the loss had stopped falling.
+/// Whether this many stages have all their epochs, in order: as many as are asked for, or fewer where the loss had stopped falling.
 pub(crate) fn is_whole(history: &[EpochRecord], stages: usize, epochs: usize, patience: usize) -> bool {
     let mut at = 0;
     for stage in 0..stages {

@@ -12,7 +12,7 @@ use super::trainer::Trainer;
 use super::{AuditTarget, Choice, Fitted, Method, Recipe, architecture};
 use crate::audit::evidence::Trial;
 use crate::audit::votes as attack;
-use crate::model::{Model, Shape};
+use crate::model::Shape;
 use crate::plan::{Calibrator, NO_EPSILON, Plan, PublicSizes};
 use crate::predictor::{Reads, side_by_side};
 use crate::query::{Queries, Query};
@@ -115,16 +115,10 @@ impl Recipe for LpgNet {
                 let (values, width) = side_by_side(&parts);
                 trainer.vault.replace_public_rows(width, values)?;
             }
-            let begin = |trainer: &Trainer<'_>| {
-                Model::new(
-                    self.shape(trainer.settings, trainer.shape, stage, None),
-                    trainer.stage_seed(stage),
-                )
-            };
+            let shape = self.shape(trainer.settings, trainer.shape, stage, None);
             let mut objective = RowObjective::new(&trainer.vault, &none);
-            trainer.train(stage, begin, |_| Ok(()), &mut objective)?;
-            let rows =
-                trainer.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+            trainer.train_new(stage, shape, &mut objective)?;
+            let rows = trainer.vault.need_public_rows()?;
             let (everyone, inputs): (Vec<u32>, _) = ((0..rows.labels().len() as u32).collect(), rows.own()?);
             let values = logits(trainer.model(stage)?.network()?, &inputs, &everyone)?;
             known.push(Aggregate { values: values.into(), width: classes });

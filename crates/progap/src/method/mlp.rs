@@ -4,7 +4,7 @@ use super::catalogue::Entry;
 use super::objective::RowObjective;
 use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, architecture, rows_and_aggregates};
-use crate::model::{Model, Shape};
+use crate::model::Shape;
 use crate::settings::{Level, Settings};
 use crate::vault::Aggregates;
 use crate::{Error, Result};
@@ -68,11 +68,9 @@ impl Recipe for Mlp {
 
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let none = Aggregates::new();
-        let begin = |trainer: &Trainer<'_>| {
-            Model::new(self.shape(trainer.settings, trainer.shape, 0, None), trainer.stage_seed(0))
-        };
+        let shape = self.shape(trainer.settings, trainer.shape, 0, None);
         let mut objective = RowObjective::new(&trainer.vault, &none);
-        trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+        trainer.train_new(0, shape, &mut objective)?;
         trainer.balance(0, &objective)?;
         let accuracies = trainer.evaluate(&objective)?;
         Fitted::new(trainer, vec![(0, rows_and_aggregates(0))], vec![], accuracies)

@@ -140,7 +140,7 @@ impl Fitted {
     }
 }
 
-/// Rows, then so many aggregates: the inputs of most models.
+/// Rows, then this many aggregates: the inputs of most models.
 fn rows_and_aggregates(aggregates: usize) -> Vec<Vec<Reads>> {
     let read = (0..aggregates).map(|index| vec![Reads::Aggregate(index)]);
     std::iter::once(vec![Reads::Rows]).chain(read).collect()

@@ -40,7 +40,7 @@ pub(super) fn val_score(
     model: &Model,
     metric: Metric,
 ) -> Result<Option<f64>> {
-    let rows = vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+    let rows = vault.need_public_rows()?;
     let nodes = rows.nodes(Part::Val);
     let probabilities = objective.probabilities(vault, model, &nodes)?;
     let truth: Vec<u32> = nodes.iter().map(|&node| rows.labels()[node as usize]).collect();
@@ -173,8 +173,7 @@ impl Objective for RowObjective<'_> {
         let network = model.network_mut()?;
         let (settings, plan, stage) = (context.settings, context.plan, context.stage);
         if settings.level != Level::Node {
-            let rows =
-                context.vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+            let rows = context.vault.need_public_rows()?;
             let seed = context.seed ^ (stage as u64) << 32 ^ done as u64;
             if let Some(part) = context.vault.part() {
                 let stats = self.shared_epoch((part, rows), network, optimiser, seed)?;
@@ -201,10 +200,7 @@ impl Objective for RowObjective<'_> {
             let weights = self.class_weights.as_ref().map(|weights| {
                 row_weights(packed.map_or_else(|| rows.labels(), |packed| packed.labels()), weights)
             });
-            let batch = match &weights {
-                Some(weights) => batch.weighted(weights)?,
-                None => batch,
-            };
+            let batch = weights.as_ref().map_or(Ok(batch), |weights| batch.weighted(weights))?;
             let stats = epoch(network, optimiser, batch, seed)?;
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
@@ -231,7 +227,7 @@ impl Objective for RowObjective<'_> {
     }
 
     fn probabilities(&self, vault: &Vault, model: &Model, nodes: &[u32]) -> Result<Vec<f32>> {
-        let rows = vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
+        let rows = vault.need_public_rows()?;
         Ok(probabilities(model.network()?, &rows.inputs(self.aggregates)?, nodes)?)
     }
 }

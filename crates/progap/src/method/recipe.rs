@@ -65,7 +65,7 @@ pub(crate) trait Recipe: Sync {
         &[]
     }
 
-    /// Which of its own settings leave no trace in a release for so many classes.
+    /// Which of its own settings leave no trace in a release for this many classes.
     fn without_trace(&self, _settings: &Settings, _classes: usize) -> Vec<&'static str> {
         vec![]
     }
@@ -85,7 +85,7 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
-    /// The epochs that so many training nodes suggest at node level.
+    /// The epochs that this many training nodes suggest at node level.
     fn epochs_for(&self, settings: &Settings, _train_nodes: usize) -> usize {
         settings.epochs
     }

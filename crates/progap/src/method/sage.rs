@@ -11,7 +11,7 @@ use super::{Choice, Fitted, Method, Recipe, activation, jk, norm, rows_and_aggre
 use crate::model::{Model, Shape};
 use crate::propagate::Senders;
 use crate::settings::{Combination, Level, Settings, within};
-use crate::vault::{Rows, Vault};
+use crate::vault::Vault;
 use crate::{Error, Result};
 
 /// The method.
@@ -55,7 +55,7 @@ impl Recipe for GraphSage {
     }
 }
 
-/// Refuses what no GraphSAGE of up to so many convolutions is.
+/// Refuses what no GraphSAGE of up to this many convolutions is.
 pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
     within("depth", settings.depth as f64, 1.0, most.into())?;
     match settings.jk {
@@ -66,7 +66,7 @@ pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
     }
 }
 
-/// The shape: so many convolutions as the depth says.
+/// The shape: as many convolutions as the depth says.
 pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> Shape {
     Shape::Sage(SageArchitecture {
         hidden: settings.hidden,
@@ -82,23 +82,18 @@ pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> 
 
 /// Trains along a graph that left the vault, or was public.
 pub(super) fn fit_along(mut trainer: Trainer<'_>, graph: &Graph) -> Result<Fitted> {
-    let train = public_rows(&trainer.vault)?.nodes(Part::Train);
+    let train = trainer.vault.need_public_rows()?.nodes(Part::Train);
     let mut objective = GraphObjective { senders: Senders::mean(graph), train };
-    let begin =
-        |trainer: &Trainer<'_>| Model::new(shape(trainer.settings, trainer.shape), trainer.stage_seed(0));
-    trainer.train(0, begin, |_| Ok(()), &mut objective)?;
+    let shape = shape(trainer.settings, trainer.shape);
+    trainer.train_new(0, shape, &mut objective)?;
     let accuracies = trainer.evaluate(&objective)?;
     let near = {
-        let inputs = public_rows(&trainer.vault)?.own()?;
+        let inputs = trainer.vault.need_public_rows()?.own()?;
         trainer.model(0)?.sage()?.aggregates(&inputs, &objective.senders)?
     };
     let aggregates = trainer.keep(near, trainer.settings.hidden)?;
     let reads = rows_and_aggregates(aggregates.len());
     Fitted::new(trainer, vec![(0, reads)], aggregates, accuracies)
-}
-
-fn public_rows(vault: &Vault) -> Result<&Rows> {
-    vault.public_rows().ok_or(Error::Contradiction("rows are private at node level"))
 }
 
 /// A GraphSAGE over public rows, along a graph that may be seen.
@@ -115,21 +110,18 @@ impl Objective for GraphObjective<'_> {
         optimiser: &mut Optimiser,
         done: usize,
     ) -> Result<(Option<f64>, Option<f64>)> {
-        let rows = public_rows(context.vault)?;
+        let rows = context.vault.need_public_rows()?;
         let inputs = rows.own()?;
         let batch = Batch::new(&inputs, rows.labels(), &self.train, rows.classes())?;
         let weights = context.vault.class_weights().map(|weights| row_weights(rows.labels(), &weights));
-        let batch = match &weights {
-            Some(weights) => batch.weighted(weights)?,
-            None => batch,
-        };
+        let batch = weights.as_ref().map_or(Ok(batch), |weights| batch.weighted(weights))?;
         let stats =
             sage_epoch(model.sage_mut()?, optimiser, batch, &self.senders, context.seed ^ done as u64)?;
         Ok((Some(stats.loss), Some(stats.accuracy)))
     }
 
     fn accuracy(&self, vault: &Vault, model: &Model, part: Part) -> Result<f64> {
-        let rows = public_rows(vault)?;
+        let rows = vault.need_public_rows()?;
         let (inputs, nodes) = (rows.own()?, rows.nodes(part));
         if nodes.is_empty() {
             return Ok(f64::NAN);
@@ -139,7 +131,7 @@ impl Objective for GraphObjective<'_> {
     }
 
     fn probabilities(&self, vault: &Vault, model: &Model, nodes: &[u32]) -> Result<Vec<f32>> {
-        let (inputs, sage) = (public_rows(vault)?.own()?, model.sage()?);
+        let (inputs, sage) = (vault.need_public_rows()?.own()?, model.sage()?);
         let near = sage.aggregates(&inputs, &self.senders)?;
         Ok(sage.probabilities(&inputs, &near.iter().map(Vec::as_slice).collect::<Vec<_>>(), nodes)?)
     }

@@ -15,7 +15,7 @@ use super::objective::{Objective, StepContext, val_score};
 use super::{Choice, Observer, Progress};
 use crate::assessment::Metric;
 use crate::cost::{Laps, StageCost};
-use crate::model::Model;
+use crate::model::{Model, Shape};
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::settings::{Selection, Settings};
@@ -187,6 +187,11 @@ impl<'r> Trainer<'r> {
         self.store.keep_graph(&graph, self.vault.key())?;
         self.laps.lap("noisy graph");
         Ok(graph)
+    }
+
+    /// Trains a new model of this shape, all of its parameters, as [`Trainer::train`] does.
+    pub fn train_new(&mut self, stage: usize, shape: Shape, objective: &mut dyn Objective) -> Result<()> {
+        self.train(stage, |trainer| Model::new(shape, trainer.stage_seed(stage)), |_| Ok(()), objective)
     }
 
     /// Trains the model of a stage, from where it stands; a stage that is done is not trained again.

@@ -91,7 +91,7 @@ impl Date {
         Date::of_day(seconds / 86_400)
     }
 
-    /// So many days after the first of January 1970.
+    /// This many days after the first of January 1970.
     fn of_day(mut left: u64) -> Date {
         let mut year = 1970;
         while left >= days_of_year(year) {

@@ -4,23 +4,19 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use progap_graph::{AtomicFile, Buffer, Dataset, Graph, NumberColumn, store};
+use progap_graph::{AtomicFile, Buffer, Dataset, Graph, store};
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
-use super::Account;
 use super::progress::{KEY, Progress};
+use super::{Account, state};
 use crate::error::InFile;
-use crate::files::{self, MatrixFile, Tensors, hex};
+use crate::files::{self, MatrixFile, hex};
 use crate::folder::{Folder, Kind, SMALL};
 use crate::method;
 use crate::method::checkpoint::{CheckpointStore, State};
-use crate::method::history::EpochRecord;
-use crate::method::trainer::new_optimiser;
-use crate::model::{Model, WrittenShape};
 use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::aggregate_name;
-use crate::query::Queries;
 use crate::ranks::PieceStore;
 use crate::release;
 use crate::settings::Settings;
@@ -99,42 +95,7 @@ impl RunFile {
 
     /// The state in the bytes that were kept of it.
     pub(super) fn state(&self, folder: &Path, bytes: &[u8]) -> Result<State> {
-        let file = folder.join(CHECKPOINTS[0]);
-        let tensors = Tensors::parse(&file, bytes)?;
-        let note: Note = serde_json::from_str(&tensors.note).in_file(&file)?;
-        let settings = &self.settings;
-        let load = |name: &str, shape: &WrittenShape| {
-            Model::from(&tensors, &format!("{name}."), shape.shape()?).map_err(|e| Error::file(&file, e))
-        };
-        let training =
-            || note.training.as_ref().ok_or_else(|| Error::file(&file, "it holds no shape: it was changed"));
-        let list =
-            |name: &str| tensors.values.get(name).map(|(_, values)| values.clone()).unwrap_or_default();
-        let optimiser = note.steps.map(|steps| {
-            let mut optimiser = new_optimiser(settings)?;
-            optimiser.restore(steps, list("optimiser.first"), list("optimiser.second"));
-            Ok::<_, Error>(optimiser)
-        });
-        let begun = note.epoch > 0;
-        Ok(State {
-            finished: note
-                .finished
-                .iter()
-                .enumerate()
-                .map(|(stage, shape)| load(&format!("stage{stage}"), shape))
-                .collect::<Result<_>>()?,
-            epoch: note.epoch,
-            model: begun.then(|| load("model", training()?)).transpose()?,
-            optimiser: optimiser.transpose()?,
-            best: note
-                .best
-                .map(|accuracy| Ok::<_, Error>((accuracy, load("best", training()?)?)))
-                .transpose()?,
-            history: note.history,
-            stage_accuracies: note.stage_accuracies,
-            scaled: note.scaled,
-            asked: note.asked,
-        })
+        state::read(&folder.join(CHECKPOINTS[0]), bytes, &self.settings)
     }
 }
 
@@ -153,23 +114,6 @@ pub(super) struct RunFolder {
     /// Held as long as this process works on the run.
     #[allow(dead_code, reason = "the system lets go of it with the file")]
     lock: File,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Note {
-    /// The shapes of the stages that are done.
-    finished: Vec<WrittenShape>,
-    /// The shape of the one that is being trained.
-    training: Option<WrittenShape>,
-    epoch: usize,
-    steps: Option<u64>,
-    best: Option<f64>,
-    history: Vec<EpochRecord>,
-    #[serde(deserialize_with = "files::numbers_or_nan")]
-    stage_accuracies: Vec<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scaled: Option<Vec<NumberColumn>>,
-    asked: Queries,
 }
 
 impl RunFolder {
@@ -262,16 +206,23 @@ impl RunFolder {
         key: Option<&RunKey>,
         next: &mut dyn FnMut() -> Result<Option<V>>,
     ) -> Result<()> {
-        let name = aggregate_name(&self.run.settings, number);
-        let file = self.path.join(&name);
-        if let Some(folder) = file.parent() {
-            files::make_folder(folder)?;
-        }
-        let mut matrix = MatrixFile::create(&file, self.run.nodes, width)?;
+        let mut matrix = self.begin_matrix(number, width)?;
         while let Some(rows) = next()? {
             matrix.add(rows.as_ref())?;
         }
-        self.progress.keep(&name, matrix.commit()?);
+        self.end_matrix(number, matrix, key)
+    }
+
+    fn begin_matrix(&self, number: usize, width: usize) -> Result<MatrixFile> {
+        let file = self.path.join(aggregate_name(&self.run.settings, number));
+        if let Some(folder) = file.parent() {
+            files::make_folder(folder)?;
+        }
+        MatrixFile::create(&file, self.run.nodes, width)
+    }
+
+    fn end_matrix(&mut self, number: usize, matrix: MatrixFile, key: Option<&RunKey>) -> Result<()> {
+        self.progress.keep(&aggregate_name(&self.run.settings, number), matrix.commit()?);
         self.progress.save(&self.path, key)
     }
 
@@ -350,14 +301,7 @@ impl CheckpointStore for RunFolder {
     }
 
     fn begin_aggregate(&mut self, number: usize, width: usize) -> Result<Option<MatrixFile>> {
-        if memory::bound().is_none() {
-            return Ok(None);
-        }
-        let file = self.path.join(aggregate_name(&self.run.settings, number));
-        if let Some(folder) = file.parent() {
-            files::make_folder(folder)?;
-        }
-        MatrixFile::create(&file, self.run.nodes, width).map(Some)
+        memory::bound().map(|_| self.begin_matrix(number, width)).transpose()
     }
 
     fn end_aggregate(
@@ -367,11 +311,8 @@ impl CheckpointStore for RunFolder {
         file: MatrixFile,
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>> {
-        let name = aggregate_name(&self.run.settings, number);
-        let digest = file.commit()?;
-        self.progress.keep(&name, digest);
-        self.progress.save(&self.path, key)?;
-        self.aggregate_file(&name, width)
+        self.end_matrix(number, file, key)?;
+        self.aggregate_file(&aggregate_name(&self.run.settings, number), width)
     }
 
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {
@@ -399,39 +340,9 @@ impl CheckpointStore for RunFolder {
     }
 
     fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {
-        let mut tensors = Tensors::default();
-        for (stage, model) in state.finished.iter().enumerate() {
-            model.add_to(&mut tensors, &format!("stage{stage}."));
-        }
-        if let Some(model) = &state.model {
-            model.add_to(&mut tensors, "model.");
-        }
-        if let Some((_, best)) = &state.best {
-            best.add_to(&mut tensors, "best.");
-        }
-        let mut steps = None;
-        if let Some(optimiser) = &state.optimiser {
-            let (done, first, second) = optimiser.state();
-            steps = Some(done);
-            for (name, values) in [("optimiser.first", first), ("optimiser.second", second)] {
-                tensors.values.insert(name.into(), (vec![values.len()], values.to_vec()));
-            }
-        }
-        let note = Note {
-            finished: state.finished.iter().map(|model| WrittenShape::of(&model.shape())).collect(),
-            training: state.model.as_ref().map(|model| WrittenShape::of(&model.shape())),
-            epoch: state.epoch,
-            steps,
-            best: state.best.as_ref().map(|(accuracy, _)| *accuracy),
-            history: state.history.clone(),
-            stage_accuracies: state.stage_accuracies.clone(),
-            scaled: state.scaled.clone(),
-            asked: state.asked.clone(),
-        };
         let turn = usize::from(self.progress.checkpoint() == Some(CHECKPOINTS[0]));
         let file = self.path.join(CHECKPOINTS[turn]);
-        tensors.note = serde_json::to_string(&note).in_file(&file)?;
-        let digest = tensors.write_private(&file)?;
+        let digest = state::written(state).in_file(&file)?.write_private(&file)?;
         let before = self.progress.keep_checkpoint(CHECKPOINTS[turn], digest);
         self.progress.save(&self.path, key)?;
         if let Some(before) = before {

@@ -110,40 +110,32 @@ pub fn fit_in_memory(
     let dataset = &dataset.clone().prepared(settings.preparation())?;
     let plan =
         prepare_by(dataset, settings, |settings, sizes| Plan::remembered(&cache.noise, settings, sizes))?;
+    let spec = |seed| RunSpec { settings, plan: &plan, seed };
     match settings.seed {
         Some(seed) => {
             let store = InMemoryRun::new(cache, fingerprint, settings, &plan);
-            fit(dataset, settings, &plan, seed, store, Randomness::from_seed(seed).erase(), observer)
+            fit(dataset, spec(seed), store, Randomness::from_seed(seed).erase(), observer)
         }
         None => {
             let key = RunKey::from_os()?;
             // Initial values show in a model: they have a seed of their own, not one that tells of the key.
-            let model_seed = u64::from_le_bytes(random_bytes()?);
-            fit(
-                dataset,
-                settings,
-                &plan,
-                model_seed,
-                InMemoryRun::alone(),
-                Randomness::from_key(key).erase(),
-                observer,
-            )
+            let spec = spec(u64::from_le_bytes(random_bytes()?));
+            fit(dataset, spec, InMemoryRun::alone(), Randomness::from_key(key).erase(), observer)
         }
     }
 }
 
 fn fit(
     dataset: &Dataset,
-    settings: &Settings,
-    plan: &Plan,
-    seed: u64,
+    spec: RunSpec<'_>,
     mut store: InMemoryRun<'_>,
     randomness: Randomness<AnySource>,
     observer: &mut dyn Observer,
 ) -> Result<Measured> {
+    let settings = spec.settings;
     let vault = Vault::new(dataset.clone(), settings, randomness)?;
     let state = std::mem::take(&mut store.begun);
-    let trainer = Trainer::new(vault, RunSpec { settings, plan, seed }, state, &mut store, observer);
+    let trainer = Trainer::new(vault, spec, state, &mut store, observer);
     let fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     let dataset = &fitted.scaled(dataset.clone())?;
     let found = release::assessed(&fitted.predictor, dataset, dataset, Part::Test)?;

@@ -20,6 +20,7 @@ mod injected;
 mod memory;
 mod progress;
 mod ranked;
+mod state;
 mod training;
 
 use std::path::Path;

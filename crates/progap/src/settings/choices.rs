@@ -144,8 +144,8 @@ choices! { "class_weights",
     ClassWeights {
         /// As much as they have nodes.
         Even = "none",
-        /// All the same, however rare: a node counts n / (C n_c), with n_c of the n training nodes in its class. Labels must be
-        /// public, so not at node level.
+        /// All the same, however rare: a node counts n / (C n_c), with n_c of the n training nodes in its class; at node level, where
+        /// labels are private, by a noisy count.
         Balanced = "balanced",
     }
 }

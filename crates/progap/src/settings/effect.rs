@@ -61,14 +61,7 @@ mod tests {
     fn what_is_without_effect_on_noise_leaves_the_plan_as_it_is() {
         use crate::plan::{Plan, PublicSizes};
         use crate::settings::{Accounting, Bounding};
-        let sizes = PublicSizes {
-            edges: 60_000,
-            train_nodes: 2_000,
-            nodes: 3_000,
-            columns: 40,
-            classes: 4,
-            open_numbers: 0,
-        };
+        let sizes = PublicSizes::EXAMPLE;
         type Change = fn(Settings) -> Settings;
         let changes: [(&str, Change); 6] = [
             ("clip", |s| Settings { clip: 0.5, ..s }),

@@ -94,8 +94,8 @@ impl Vault {
 
     /// The width of a message, if rows may be sent in this way.
     pub(super) fn check_message(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<usize> {
-        if message.is_made() && self.public_rows().is_none() {
-            return Err(Error::Contradiction("rows are private at node level"));
+        if message.is_made() {
+            self.need_public_rows()?;
         }
         Ok(message.width(aggregates, (self.columns(), self.rows.classes)))
     }
@@ -127,7 +127,7 @@ impl Vault {
         Ok(self.table.insert(table))
     }
 
-    /// Adds noise to exact sums, a row of so many for each own node.
+    /// Adds noise to exact sums, a row of this many for each own node.
     fn noisy<N>(
         &mut self,
         (sums, width): (Vec<N>, usize),

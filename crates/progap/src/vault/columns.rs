@@ -5,6 +5,7 @@ use progap_privacy::Event;
 use progap_privacy::noise::{MAX_SIGMA, Quantiser, RoundedGaussian, choose_scale};
 
 use super::Vault;
+use crate::mixing::splitmix;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::rows::Rows;
@@ -12,7 +13,8 @@ use crate::scaling::{PLACE_BINS, SPREAD_BINS, Spread, difference_bin, place_bins
 use crate::settings::{Level, Scaling, Settings};
 use crate::{Error, Result};
 
-const COLUMNS: &str = "column counts";
+/// The name of the query.
+pub(crate) const COLUMN_COUNTS: &str = "column counts";
 
 /// How often it is asked: how large values are and how far apart, then where they lie.
 pub(crate) const COLUMN_ROUNDS: u64 = 2;
@@ -20,7 +22,7 @@ pub(crate) const COLUMN_ROUNDS: u64 = 2;
 /// The noise of counts over that of an aggregation, each divided by its sensitivity: both rounds together cost a fiftieth of an aggregation.
 const NOISE: f64 = 10.0;
 
-/// In each round a record is counted so many times in each column.
+/// In each round a record is counted this many times in each column.
 const COUNTED: usize = 2;
 
 /// Whether a run asks for counts of values.
@@ -34,17 +36,17 @@ pub(crate) fn column_count() -> Result<Query> {
     Ok(counts_with(Event::gaussian(NOISE, 1.0)?))
 }
 
-/// An upper bound on the counts of both rounds, for so many columns of any kind.
+/// An upper bound on the counts of both rounds, for this many columns of any kind.
 pub(crate) fn column_bins(columns: usize) -> u64 {
     (columns as u64).saturating_mul((SPREAD_BINS + PLACE_BINS) as u64)
 }
 
 fn counts_with(event: Event) -> Query {
     let purpose = "values of number columns and their differences, counted with noise; over the root of how often a record is counted";
-    Query::new(COLUMNS, purpose, event)
+    Query::new(COLUMN_COUNTS, purpose, event)
 }
 
-/// The noise of a count, where a record is in so many: never less than what is charged.
+/// The noise of a count, where a record is in this many: never less than what is charged.
 fn noise_of_a_count(sigma: f64, columns: usize) -> f64 {
     (sigma * ((COUNTED * columns) as f64).sqrt().next_up()).next_up()
 }
@@ -54,7 +56,7 @@ fn noise_of_a_count(sigma: f64, columns: usize) -> f64 {
 /// # Errors
 /// Too much noise.
 pub(crate) fn check_column_noise(plan: &Plan, columns: usize) -> Result<()> {
-    match plan.queries.get(COLUMNS).map(|query| &query.event) {
+    match plan.queries.get(COLUMN_COUNTS).map(|query| &query.event) {
         Some(Event::Gaussian { sigma, .. }) if noise_of_a_count(*sigma, columns) >= MAX_SIGMA => {
             Err(Error::Setting {
                 name: "scaling",
@@ -128,7 +130,7 @@ impl Vault {
         })
     }
 
-    /// Noisy counts of a round, so many in each column.
+    /// Noisy counts of a round, this many in each column.
     fn count_columns(
         &mut self,
         plan: &Plan,
@@ -137,11 +139,11 @@ impl Vault {
         fill: impl FnOnce(&Rows, &[NumberColumn], &mut dyn FnMut(usize, usize)),
     ) -> Result<(Vec<f32>, f64)> {
         let Some(Event::Gaussian { sigma, sensitivity }) =
-            plan.queries.get(COLUMNS).map(|query| query.event.clone())
+            plan.queries.get(COLUMN_COUNTS).map(|query| query.event.clone())
         else {
             return Err(Error::Contradiction("the plan does not pay for counts of values"));
         };
-        if self.part.is_some() || self.asked.count(COLUMNS) + 1 != round {
+        if self.part.is_some() || self.asked.count(COLUMN_COUNTS) + 1 != round {
             return Err(Error::Contradiction(
                 "counts of values are asked for once, of all nodes, in their order",
             ));
@@ -156,7 +158,7 @@ impl Vault {
         fill(&self.rows, &self.open_numbers, &mut |column, bin| {
             counts[column * bins + bin] += i64::from(scale);
         });
-        let query = self.randomness.query(&format!("{COLUMNS} {round}"))?;
+        let query = self.randomness.query(&format!("{COLUMN_COUNTS} {round}"))?;
         let table = RoundedGaussian::for_messages(noise, quantiser.scale())?;
         let noisy = table.release_owned(counts, quantiser.scale(), query, rayon::current_num_threads());
         self.record(counts_with(Event::gaussian(sigma, sensitivity)?));
@@ -183,14 +185,8 @@ impl Vault {
 
 /// All nodes, two by two, in an order that has nothing to do with that of the table; one stays alone where their number is odd.
 pub(crate) fn partners(nodes: usize) -> Vec<[Option<u32>; 2]> {
-    let mixed = |node: u32| {
-        let mut mixed = u64::from(node).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
     let mut order: Vec<u32> = (0..nodes as u32).collect();
-    order.sort_unstable_by_key(|&node| mixed(node));
+    order.sort_unstable_by_key(|&node| splitmix(node));
     order.chunks(2).map(|pair| [pair.first().copied(), pair.get(1).copied()]).collect()
 }
 
@@ -287,9 +283,9 @@ mod tests {
     #[test]
     fn counts_of_values_have_the_noise_that_is_charged() {
         let plan = plan();
-        let query = plan.queries.get(COLUMNS).expect("planned");
+        let query = plan.queries.get(COLUMN_COUNTS).expect("planned");
         let sigma = NOISE * plan.aggregate_multiplier;
-        assert_eq!(plan.queries.count(COLUMNS), COLUMN_ROUNDS);
+        assert_eq!(plan.queries.count(COLUMN_COUNTS), COLUMN_ROUNDS);
         assert!(
             matches!(query.event, Event::Gaussian { sigma: s, sensitivity } if (s / sigma - 1.0).abs() < 1e-9 && sensitivity == 1.0)
         );
@@ -305,7 +301,7 @@ mod tests {
             let tolerance = 5.0 / (2.0 * counts.len() as f64).sqrt();
             assert!((square.sqrt() / charged - 1.0).abs() < tolerance, "{} {charged}", square.sqrt());
         }
-        assert_eq!(vault.asked().count(COLUMNS), COLUMN_ROUNDS);
+        assert_eq!(vault.asked().count(COLUMN_COUNTS), COLUMN_ROUNDS);
         assert!(vault.count_spreads(&plan).is_err(), "the same noise twice");
         let without = Settings { scaling: Scaling::Single, ..settings() };
         let cheaper = Plan::new(&without.checked().expect("settings"), SIZES).expect("a plan");

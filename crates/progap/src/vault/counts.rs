@@ -10,7 +10,8 @@ use crate::query::Query;
 use crate::settings::{ClassWeights, Level, Settings};
 use crate::{Error, Result};
 
-const COUNTS: &str = "class counts";
+/// The name of the query.
+pub(crate) const CLASS_COUNTS: &str = "class counts";
 
 /// The noise of counts over that of an aggregation, each divided by its sensitivity: as few counts tell what is needed of a class, they
 /// cost a twenty-fifth of an aggregation.
@@ -27,7 +28,7 @@ pub(crate) fn class_count() -> Result<Query> {
 }
 
 fn counts_with(event: Event) -> Query {
-    Query::new(COUNTS, "training nodes of each class, counted with noise", event)
+    Query::new(CLASS_COUNTS, "training nodes of each class, counted with noise", event)
 }
 
 impl Vault {
@@ -41,7 +42,8 @@ impl Vault {
     /// # Errors
     /// A plan that does not pay for it, or a second question.
     pub fn class_counts(&mut self, plan: &Plan) -> Result<NoisyCounts> {
-        let Some(Event::Gaussian { sigma, sensitivity }) = plan.queries.get(COUNTS).map(|query| &query.event)
+        let Some(Event::Gaussian { sigma, sensitivity }) =
+            plan.queries.get(CLASS_COUNTS).map(|query| &query.event)
         else {
             return Err(Error::Contradiction("the plan does not pay for counts of classes"));
         };
@@ -59,7 +61,7 @@ impl Vault {
         if let Some(part) = self.part() {
             counts = part.added_up(&counts)?;
         }
-        let query = self.randomness.query(COUNTS)?;
+        let query = self.randomness.query(CLASS_COUNTS)?;
         let noise = RoundedGaussian::for_messages(sigma, quantiser.scale())?;
         let noisy = noise.release_owned(counts, quantiser.scale(), query, rayon::current_num_threads());
         self.record(counts_with(Event::gaussian(sigma, sensitivity)?));
@@ -111,7 +113,7 @@ mod tests {
     fn counted(dataset: Dataset, seed: u64) -> NoisyCounts {
         let mut vault = Vault::new(dataset, &settings(), Randomness::from_seed(seed)).expect("a vault");
         let counts = vault.class_counts(&plan()).expect("counts");
-        assert_eq!(vault.asked().count(COUNTS), 1);
+        assert_eq!(vault.asked().count(CLASS_COUNTS), 1);
         counts
     }
 
@@ -156,14 +158,14 @@ mod tests {
             .collect();
         let deviation = (noise.iter().map(|v| v * v).sum::<f64>() / noise.len() as f64).sqrt();
         assert!((deviation / sigma - 1.0).abs() < 0.1, "{deviation} {sigma}");
-        let query = plan.queries.get(COUNTS).expect("planned");
+        let query = plan.queries.get(CLASS_COUNTS).expect("planned");
         assert!(
             matches!(query.event, Event::Gaussian { sigma: s, sensitivity } if (s / sigma - 1.0).abs() < 1e-9 && sensitivity == 1.0)
         );
         let without = Settings { class_weights: ClassWeights::Even, ..settings() };
         let without = Plan::new(&without.checked().expect("settings"), SIZES).expect("a plan");
         assert!(plan.aggregate_multiplier > without.aggregate_multiplier);
-        assert_eq!(without.queries.count(COUNTS), 0);
+        assert_eq!(without.queries.count(CLASS_COUNTS), 0);
         let mut vault = Vault::new(data(), &settings(), Randomness::from_seed(1)).expect("a vault");
         assert!(vault.class_counts(&without).is_err(), "not planned");
         vault.class_counts(&plan).expect("once");

@@ -61,7 +61,7 @@ impl Vault {
         Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
     }
 
-    /// The grid for [`Vault::gradient`] with up to so many parameters.
+    /// The grid for [`Vault::gradient`] with up to this many parameters.
     pub fn gradient_grid(&self, parameters: usize, plan: &Plan) -> Result<GradientGrid> {
         let terms = self.count(Part::Train) as u64;
         Ok(GradientGrid::new(

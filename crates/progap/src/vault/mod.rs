@@ -51,10 +51,10 @@ use std::num::NonZeroU64;
 
 pub(crate) use aggregate::aggregation;
 pub(crate) use columns::{
-    COLUMN_ROUNDS, asks_for_columns, check_column_noise, column_bins, column_count, partners,
+    COLUMN_COUNTS, COLUMN_ROUNDS, asks_for_columns, check_column_noise, column_bins, column_count, partners,
 };
 pub use counts::NoisyCounts;
-pub(crate) use counts::{asks_for_counts, class_count};
+pub(crate) use counts::{CLASS_COUNTS, asks_for_counts, class_count};
 pub(crate) use gradient::gradient_sum;
 use progap_graph::{Dataset, DatasetParts, Graph, NumberColumn, Part};
 use progap_nn::Network;
@@ -220,6 +220,14 @@ impl Vault {
         (self.settings.level != Level::Node).then_some(&self.rows)
     }
 
+    /// The rows, for what exists only where they are public.
+    ///
+    /// # Errors
+    /// Private rows.
+    pub fn need_public_rows(&self) -> Result<&Rows> {
+        self.public_rows().ok_or(Error::Contradiction("rows are private at node level"))
+    }
+
     /// How much each class counts in training, where the settings balance them. A function of public labels; at node level, where they
     /// are private, [`Vault::class_counts`] tells.
     pub fn class_weights(&self) -> Option<Vec<f32>> {
@@ -274,7 +282,7 @@ impl Vault {
         self.asked.add(query, 1);
     }
 
-    /// Counts values of noise before they are drawn: the plan's delta pays for so many and no more.
+    /// Counts values of noise before they are drawn: the plan's delta pays for this many and no more.
     fn draw(&mut self, values: usize, plan: &Plan) -> Result<()> {
         self.drawn += values as u64;
         if self.drawn > plan.noise_values {
@@ -303,8 +311,7 @@ impl Vault {
     /// # Errors
     /// Private rows, or features that do not fit.
     pub fn replace_public_rows(&mut self, columns: usize, values: Vec<f32>) -> Result<()> {
-        let rows = self.public_rows().ok_or(Error::Contradiction("rows are private at node level"))?;
-        self.rows = rows.with_features(columns, values)?;
+        self.rows = self.need_public_rows()?.with_features(columns, values)?;
         Ok(())
     }
 

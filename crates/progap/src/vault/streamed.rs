@@ -19,7 +19,7 @@ use crate::rows::{Aggregates, Message};
 use crate::settings::Level;
 use crate::{Error, Result};
 
-/// About so many sums are in memory at a time.
+/// About this many sums are in memory at a time.
 const SUMS_AT_ONCE: usize = 1 << 22;
 
 /// What takes the rows of an aggregate, in their order.

@@ -11,7 +11,7 @@ use crate::Result;
 use crate::plan::Plan;
 use crate::query::Query;
 
-/// The query, for its event, where a record touches up to so many terms.
+/// The query, for its event, where a record touches up to this many terms.
 pub(crate) fn subgraph_sum(event: Event, max_terms: u64) -> Query {
     let purpose = format!(
         "noisy sum of clipped gradients over nodes with their senders, of which a record touches up to {max_terms}"
@@ -58,7 +58,7 @@ impl Vault {
         Ok(noisy.value().iter().map(|g| (g / size as f64) as f32).collect())
     }
 
-    /// The grid for [`Vault::subgraph_gradient`] with so many parameters: a touched term moves from one clipped gradient to any
+    /// The grid for [`Vault::subgraph_gradient`] with this many parameters: a touched term moves from one clipped gradient to any
     /// other.
     pub fn subgraph_grid(&self, parameters: usize, plan: &Plan) -> Result<GradientGrid> {
         let terms = Summation::sequential(self.settings.batch_size as u64);

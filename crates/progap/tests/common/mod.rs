@@ -50,7 +50,7 @@ pub fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// An observer that stops after so many epochs.
+/// An observer that stops after this many epochs.
 pub fn stop_after(epochs: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
     let mut done = 0;
     move |_: &Progress| {
@@ -59,7 +59,7 @@ pub fn stop_after(epochs: usize) -> impl FnMut(&Progress) -> ControlFlow<()> {
     }
 }
 
-/// Stopped after so many epochs and resumed, a run must end in the same bits.
+/// Stopped after this many epochs and resumed, a run must end in the same bits.
 pub fn stopped_and_resumed_ends_the_same(settings: &Settings, epochs: &[usize]) {
     stopped_and_resumed_on(&network(), settings, epochs);
 }

@@ -39,7 +39,7 @@ pub fn tuning_warning(experiment: &Experiment) -> Option<&'static str> {
 }
 
 impl Schedule<'_> {
-    /// The seconds that are left on so many cores, if anything is known about it.
+    /// The seconds that are left on this many cores, if anything is known about it.
     fn seconds(&self) -> Option<f64> {
         let (seconds, _) = self.clock.seconds(self.left)?;
         let workers = self.workers.min(self.left.len()).max(1);

@@ -21,7 +21,7 @@ pub(super) fn beside_a_list<R: Read + Seek>(archive: &Archive<R>, name: &str) ->
     }
 }
 
-/// So many weights.
+/// This many weights.
 pub(super) fn read<R: Read + Seek>(archive: &mut Archive<R>, key: &str, edges: usize) -> Result<Vec<f32>> {
     let array =
         archive.require(key, "the weight of each edge")?.vector("list of weights", Some(edges as u64))?;

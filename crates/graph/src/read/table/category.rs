@@ -23,7 +23,7 @@ pub(super) struct Sorted {
 pub(super) const NONE: u32 = u32::MAX;
 
 impl Categories {
-    /// A column that begins with so many rows without a name.
+    /// A column that begins with this many rows without a name.
     pub(super) fn with_empty_rows(rows: usize) -> Checked<Self> {
         Ok(Categories { codes: room::filled(NONE, rows)?, numbers: HashMap::new() })
     }

@@ -9,7 +9,7 @@ use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 
-/// A page may claim this much, and so many times its packed size on top; pages usually have 1 MiB.
+/// A page may claim this much, and this many times its packed size on top; pages usually have 1 MiB.
 const MAX_PAGE: u64 = 64 << 20;
 const MAX_RATIO: u64 = 1024;
 

@@ -252,7 +252,7 @@ enum Kind {
     Number,
     Bool,
     Text,
-    /// Dates and times, of which so many units make a day.
+    /// Dates and times, of which this many units make a day.
     Days {
         per_day: f64,
     },

@@ -1,4 +1,4 @@
-//! Two views (docs/method.md): what the features say of a class is learnt on the labelled nodes, what the noisy sums say on **all**
+//! Two views (docs/views.md): what the features say of a class is learnt on the labelled nodes, what the noisy sums say on **all**
 //! nodes with the features as a teacher, and a small combination weighs one against the other. Its probabilities are the messages of
 //! the next aggregation.
 //!
@@ -25,6 +25,7 @@ use super::history::{EpochRecord, Judged};
 use super::trainer::{FittedStage, Trainer};
 use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
 use crate::assessment::Metric;
+use crate::mixing::mixed;
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
@@ -189,8 +190,7 @@ impl Recipe for TwoViews {
 
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let settings = trainer.settings;
-        let rows = trainer.vault.public_rows().cloned();
-        let rows = &rows.ok_or(Error::Contradiction("rows are private at node level"))?;
+        let rows = &trainer.vault.need_public_rows()?.clone();
         let roles = Roles::new(rows, trainer.seed);
         // Fitted again where a run is resumed: it is a function of public rows, to the last bit.
         let features = features::fit(rows, &roles)?;
@@ -380,14 +380,6 @@ impl Roles {
         counts.iter_mut().for_each(|count| *count /= total);
         counts
     }
-}
-
-/// A number that looks random (splitmix64): for orders, which protect nothing.
-fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// The accuracy on a part of the nodes, whose rows and labels are public; of no nodes it is not a number.

@@ -1,0 +1,47 @@
+//! Which flags resolve what is wrong with the files of a data set.
+
+use progap_graph::{Error, Place, Problem};
+
+/// The flags that resolve what is wrong with people's files, where some do: the library knows no flags.
+pub fn flags_for(error: &Error) -> Option<String> {
+    let column = match error.place() {
+        Some(Place::Cell { column, .. } | Place::Column(column)) => Some(column.as_str()),
+        _ => None,
+    };
+    match (error.problem(), column) {
+        (Problem::NearlyUnique { .. }, Some(column)) => {
+            Some(format!("--drop {column}, --text {column}:64 or --categorical {column}"))
+        }
+        (Problem::NotANumber(_) | Problem::NotADate(_), Some(column)) => {
+            Some(format!("--categorical {column} or --drop {column}"))
+        }
+        (Problem::UnlistedCategory(_), _) => Some("the file of --columns".into()),
+        (Problem::Unsupported(_), Some(column)) => Some(format!("--drop {column}")),
+        (Problem::Missing { what, .. }, _) if what.starts_with("data set") => {
+            Some("--data-dir DIR, or PROGAP_DATA".into())
+        }
+        (Problem::Missing { what, .. }, _) => ["id", "label", "split", "source", "target"]
+            .iter()
+            .find(|role| what.starts_with(&format!("{role} column")))
+            .map(|role| format!("--{role} COLUMN"))
+            .or_else(|| what.starts_with("weights column").then(|| "--weights=COLUMN".into()))
+            .or_else(|| {
+                let said = "--drop, --keep, --number, --categorical, --date, --text, --bounds, or the file of --columns";
+                what.starts_with("column \"").then(|| said.into())
+            })
+            .or_else(|| {
+                let of_array =
+                    |(mark, role): &(&str, &str)| what.contains(mark).then(|| format!("--array {role}=NAME"));
+                let roles = [("\"y\"", "labels"), ("\"x\"", "features"), ("\"edge_index\"", "edges")];
+                let named = |role: &&str| what.ends_with(&format!("({role})"));
+                let by_name = ["labels", "features", "edges", "train", "val", "test"].into_iter().find(named);
+                let by_name = by_name.map(|role| format!("--array {role}=NAME"));
+                roles.iter().find_map(of_array).or(by_name).filter(|_| what.starts_with("array"))
+            }),
+        (Problem::Invalid(text), _) if text.starts_with("there is no split") => Some("--mask N".into()),
+        (Problem::NotAWeight(_), _) => Some("--weights".into()),
+        (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
+        (Problem::NoLabelFile, _) => Some("--labels FILE".into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! Fingerprints of data sets: by them runs, stores and ledgers know their data again, so that their bytes never change.
+
+use crate::scale::{Curve, Map};
+use crate::{Dataset, Features, NumberColumn, Split};
+
+impl Dataset {
+    /// A fingerprint of the content (edges, features, labels, split; not the name): 32 hexadecimal digits that
+    /// tell whether two data sets are the same.
+    pub fn fingerprint(&self) -> String {
+        self.hash(self.split().map_or(&[], Split::codes))
+    }
+
+    /// The fingerprint whatever the split: by it a ledger knows the data, of which there is one budget.
+    pub fn content_fingerprint(&self) -> String {
+        self.hash(&[])
+    }
+
+    fn hash(&self, split: &[u8]) -> String {
+        let mut hash = twox_hash::XxHash3_128::new();
+        let mut add = |bytes: &[u8]| {
+            hash.write(&(bytes.len() as u64).to_le_bytes());
+            for piece in bytes.chunks(1 << 22) {
+                hash.write(piece);
+                crate::store::passed(piece.len());
+            }
+        };
+        add(bytemuck::cast_slice(self.graph().offsets()));
+        add(bytemuck::cast_slice(self.graph().senders()));
+        add(bytemuck::cast_slice(self.labels()));
+        add(&(self.classes() as u64).to_le_bytes());
+        add(&(self.features().columns() as u64).to_le_bytes());
+        match self.features() {
+            Features::Dense { values, .. } => add(bytemuck::cast_slice(values)),
+            Features::Half { values, .. } => add(bytemuck::cast_slice(values)),
+            Features::Sparse { offsets, indices, values, .. } => {
+                add(bytemuck::cast_slice(offsets));
+                add(bytemuck::cast_slice(indices));
+                add(values.as_ref().map_or(&[], |values| bytemuck::cast_slice(values)));
+            }
+        }
+        add(split);
+        // Parts that a data set does not have leave no trace, so that it has the fingerprint of formats without them.
+        if !self.numbers().is_empty() {
+            let numbers: Vec<String> = self.numbers().iter().map(number_text).collect();
+            add(format!("[{}]", numbers.join(", ")).as_bytes());
+        }
+        if let Some(weights) = self.graph().weights() {
+            add(b"weights");
+            add(bytemuck::cast_slice(weights));
+        }
+        format!("{:032x}", hash.finish_128())
+    }
+}
+
+/// A number column in words; logarithms are left out where nobody speaks of them.
+fn number_text(number: &NumberColumn) -> String {
+    let NumberColumn { column, missing, bounds, log, map } = number;
+    let log = log.map_or_else(String::new, |log| format!("log: Some({log}), "));
+    let (missing, bounds) = (some(missing.map(|m| m.to_string())), some(bounds.map(bounds_text)));
+    let map = some(map.as_ref().map(map_text));
+    format!("NumberColumn {{ column: {column}, missing: {missing}, bounds: {bounds}, {log}map: {map} }}")
+}
+
+fn map_text(map: &Map) -> String {
+    match map {
+        Map::Bounds { low, high } => format!("Bounds {{ low: {low:?}, high: {high:?} }}"),
+        Map::LogBounds { low, high } => format!("LogBounds {{ low: {low:?}, high: {high:?} }}"),
+        Map::SignedLog => "SignedLog".into(),
+        Map::Standard { curve, mean, deviation, bounds } => {
+            let curve = match curve {
+                Curve::Straight => "Straight".into(),
+                Curve::Log { floor } => format!("Log {{ floor: {floor:?} }}"),
+                Curve::Asinh { centre, unit } => format!("Asinh {{ centre: {centre:?}, unit: {unit:?} }}"),
+            };
+            let bounds = some(bounds.map(bounds_text));
+            format!(
+                "Standard {{ curve: {curve}, mean: {mean:?}, deviation: {deviation:?}, bounds: {bounds} }}"
+            )
+        }
+    }
+}
+
+fn bounds_text([low, high]: [f64; 2]) -> String {
+    format!("[{low:?}, {high:?}]")
+}
+
+fn some(text: Option<String>) -> String {
+    text.map_or_else(|| "None".into(), |text| format!("Some({text})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DatasetParts, Graph, NodeIds};
+
+    fn columns() -> Vec<NumberColumn> {
+        let standard = |curve, bounds| Some(Map::Standard { curve, mean: 1e-7, deviation: 2.5, bounds });
+        let maps = [
+            None,
+            Some(Map::Bounds { low: -1.0, high: 1e20 }),
+            Some(Map::LogBounds { low: 0.5, high: 5000.0 }),
+            Some(Map::SignedLog),
+            standard(Curve::Straight, Some([0.0, 9.0])),
+            standard(Curve::Log { floor: 0.25 }, None),
+            standard(Curve::Asinh { centre: -3.0, unit: 0.1 }, None),
+        ];
+        let columns = maps.into_iter().enumerate().map(|(column, map)| NumberColumn {
+            missing: (column == 1).then_some(9),
+            bounds: (column == 2).then_some([0.5, 5000.0]),
+            log: [None, Some(false), Some(true)].get(column).copied().flatten(),
+            map,
+            ..NumberColumn::new(column)
+        });
+        columns.collect()
+    }
+
+    /// Ledgers and runs keep fingerprints: what they are made of stays the same, to the last byte.
+    #[test]
+    fn number_columns_are_written_as_ever() {
+        let expected = [
+            "NumberColumn { column: 0, missing: None, bounds: None, map: None }",
+            "NumberColumn { column: 1, missing: Some(9), bounds: None, log: Some(false), map: Some(Bounds { low: -1.0, high: 1e20 }) }",
+            "NumberColumn { column: 2, missing: None, bounds: Some([0.5, 5000.0]), log: Some(true), map: Some(LogBounds { low: 0.5, high: 5000.0 }) }",
+            "NumberColumn { column: 3, missing: None, bounds: None, map: Some(SignedLog) }",
+            "NumberColumn { column: 4, missing: None, bounds: None, map: Some(Standard { curve: Straight, mean: 1e-7, deviation: 2.5, bounds: Some([0.0, 9.0]) }) }",
+            "NumberColumn { column: 5, missing: None, bounds: None, map: Some(Standard { curve: Log { floor: 0.25 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
+            "NumberColumn { column: 6, missing: None, bounds: None, map: Some(Standard { curve: Asinh { centre: -3.0, unit: 0.1 }, mean: 1e-7, deviation: 2.5, bounds: None }) }",
+        ];
+        assert_eq!(columns().iter().map(number_text).collect::<Vec<_>>(), expected);
+    }
+
+    /// The values are those of Python's xxhash over the same bytes.
+    #[test]
+    fn a_data_set_has_the_fingerprint_it_always_had() {
+        let data = |numbers| {
+            Dataset::new(DatasetParts {
+                name: "two".into(),
+                graph: Graph::from_edges(2, &[0], &[1]).expect("a graph"),
+                features: Features::dense(2, 10, (0..20u8).map(f32::from).collect::<Vec<_>>())
+                    .expect("features"),
+                labels: vec![0, 1].into(),
+                class_names: vec!["a".into(), "b".into()],
+                feature_names: vec![],
+                numbers,
+                split: None,
+                node_ids: NodeIds::Position,
+            })
+            .expect("a data set")
+        };
+        assert_eq!(data(vec![]).fingerprint(), "347fe5fa9a2851422d4da6e438f6624a");
+        assert_eq!(data(columns()).fingerprint(), "6e4ebe9493b69846408e35aed4044672");
+    }
+}
