@@ -2,8 +2,9 @@
 
     python scripts/calibration.py --progap target/release/progap GRAPHS...
 
-Needs numpy. The error of one split has a floor that falls with the root of its test nodes: probabilities that are exactly right give about
-0.36 sqrt(10 / n) with ten bins, 6 % of 340 nodes. So the error is also measured on the test nodes of all splits together.
+Needs numpy. Binned errors are never below zero, so even probabilities that are exactly right have one, the larger the fewer nodes there
+are. Beside each error stands the mean error of such probabilities: the same ones, with hits drawn from them. The error of one split is
+compared with that, and the error is also measured on the test nodes of all splits together.
 """
 
 import argparse
@@ -22,6 +23,13 @@ def error(confidence, right):
     """The mean distance between how sure predictions are and how often they are right, in bins of equal width."""
     bins = np.clip(np.ceil(confidence * BINS), 1, BINS)
     return sum(abs((confidence - right)[bins == k].sum()) for k in range(1, BINS + 1)) / len(right)
+
+
+def error_if_right(confidence, draws=1000):
+    """The mean error if a prediction were right as often as it is sure, and the error below which 95 % of such draws are."""
+    chance = np.random.default_rng(1)
+    errors = [error(confidence, (chance.random(len(confidence)) < confidence).astype(float)) for _ in range(draws)]
+    return np.mean(errors), np.quantile(errors, 0.95)
 
 
 def run(*words):
@@ -50,12 +58,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("graphs", nargs="+")
     args = parser.parse_args()
-    print("| graph | test nodes | accuracy | calibration error of one split | of all splits together |\n|---|---|---|---|---|")
+    print("| graph | test nodes | accuracy | one split | if exactly right (95 % below) | all splits together | if exactly right |\n|---|---|---|---|---|---|---|")
     for graph in args.graphs:
         splits = [one_split(args.progap, graph, seed, []) for seed in range(1, args.seeds + 1)]
         confidence, right = (np.concatenate(part) for part in zip(*splits))
-        figures = [right.mean(), np.mean([error(*split) for split in splits]), error(confidence, right)]
-        print(f"| {Path(graph).stem} | {len(splits[0][1])} | " + " | ".join(f"{100 * f:.1f}" for f in figures) + " |", flush=True)
+        one, below = np.mean([error_if_right(confidence) for confidence, _ in splits], axis=0)
+        percent = [right.mean(), np.mean([error(*split) for split in splits]), one, below, error(confidence, right), error_if_right(confidence)[0]]
+        accuracy, measured, one, below, together, all_right = (f"{100 * value:.1f}" for value in percent)
+        print(f"| {Path(graph).stem} | {len(splits[0][1])} | {accuracy} | {measured} | {one} ({below}) | {together} | {all_right} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use progap_graph::{Dataset, Features, Part, store};
 use progap_privacy::noise::{MessageType, choose_scale};
 
-use crate::method::MOST_FITTED;
+use crate::method::{MOST_FITTED, Method, are_compared};
 use crate::plan::Plan;
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
@@ -50,7 +50,15 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
         Features::Sparse { indices, .. } => 8.0 * indices.len() as f64 / nodes.max(1.0),
         _ => 4.0 * columns as f64,
     } + 4.0 * widths.iter().sum::<usize>() as f64;
-    let read = dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64;
+    // Where `views` compares rows, all of them teach.
+    let read = match dataset.features() {
+        Features::Sparse { indices, .. }
+            if settings.method == Method::Views && are_compared(dataset.nodes(), indices.len()) =>
+        {
+            nodes
+        }
+        _ => dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64,
+    };
     let held: f64 =
         [dataset.features().held_bytes(), dataset.graph().held_bytes()].iter().map(|&b| b as f64).sum();
     // What `views` fits its stages to.

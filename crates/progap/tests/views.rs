@@ -87,6 +87,66 @@ fn few_labels_go_farther() {
     }
 }
 
+/// 2,000 bags of words, 100 of them labelled, and no edge that tells anything: each class has words of its own, most of which no labelled bag has.
+fn bags(dense: bool) -> Dataset {
+    const WORDS: usize = 1800;
+    let mut state = 1u64;
+    let mut draw = |words: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % words
+    };
+    let mut values = vec![0f32; 2000 * WORDS];
+    for (node, row) in values.chunks_exact_mut(WORDS).enumerate() {
+        (0..6).for_each(|_| row[400 * (node % 3) + draw(400) as usize] = 1.0);
+        (6..14).for_each(|_| row[1200 + draw(600) as usize] = 1.0);
+    }
+    let features = match dense {
+        true => Features::dense(2000, WORDS, values),
+        false => {
+            let found = |row: &[f32]| (0..WORDS as u32).filter(|&word| row[word as usize] > 0.0).collect();
+            let rows: Vec<Vec<u32>> = values.chunks_exact(WORDS).map(found).collect();
+            let ends = rows.iter().scan(0, |end, row| {
+                *end += row.len() as u64;
+                Some(*end)
+            });
+            let offsets: Vec<u64> = std::iter::once(0).chain(ends).collect();
+            Features::sparse(2000, WORDS, offsets, rows.concat(), None)
+        }
+    };
+    let labels: Vec<u32> = (0..2000).map(|node| node % 3).collect();
+    let part = |node: usize| match node * 7 % 20 {
+        0 => Part::Train,
+        1 => Part::Val,
+        _ => Part::Test,
+    };
+    let split = Some(Split::from_parts((0..2000).map(part)));
+    let features = features.expect("features");
+    let parts = DatasetParts {
+        features,
+        labels: labels.into(),
+        split,
+        feature_names: vec![],
+        ..network().into_parts()
+    };
+    Dataset::new(parts).expect("data")
+}
+
+/// Bags that are alike teach one another, which is only looked for where rows are sparse; and predictions need nothing but a row.
+#[test]
+fn rows_that_are_alike_teach_the_features() {
+    let accuracy = |dense: bool| {
+        let data = bags(dense);
+        let (_keep, folder) = folder();
+        let settings = Settings { depth: 0, ..settings(Level::Edge) };
+        let release = train_on(&data, &settings, &folder).expect("trained");
+        assert_verified(&folder);
+        assert_predicts_as_measured_on(&data, &release);
+        release.metrics.test_accuracy
+    };
+    let (compared, alone) = (accuracy(false), accuracy(true));
+    assert!(compared > alone + 0.1, "{compared} {alone}");
+}
+
 /// Where sums are noise the features remain, and they are as good as they would be alone.
 #[test]
 fn noise_leaves_the_features_as_they_are() {

@@ -26,6 +26,8 @@ pub enum Evidence<'a> {
     Labels(&'a [u32]),
     /// How likely what is known of the row would be in each class, up to a factor for each row: a row of classes for each.
     Likelihoods(&'a [f32]),
+    /// How probable each class is, as someone else says: a row of classes for each, which adds up to one.
+    Targets(&'a [f32]),
 }
 
 /// What is fitted, and how.
@@ -57,7 +59,7 @@ pub struct Start(Vec<f64>);
 
 impl Design {
     /// The model that minimises the mean over the rows of `-log Σ_c evidence_c p_c(x)`, plus the penalty. With labels that is the
-    /// cross-entropy; with likelihoods of a second view of each row it is the likelihood of that view given this one, whose minimum
+    /// cross-entropy, and with targets it is the cross-entropy in their mean, `-Σ_c target_c log p_c(x)`; with likelihoods of a second view of each row it is the likelihood of that view given this one, whose minimum
     /// does not confuse classes that the second view confuses.
     ///
     /// The same on any number of threads.
@@ -106,9 +108,9 @@ impl<'a> Problem<'a> {
                     return Err(Error::Label { row: row as u32, label: labels[row], classes });
                 }
             }
-            Evidence::Likelihoods(values) => {
+            Evidence::Likelihoods(values) | Evidence::Targets(values) => {
                 design.check_fits(values.len() / classes.max(1))?;
-                check_length("list of likelihoods", values.len(), design.rows * classes)?;
+                check_length("list of what is known", values.len(), design.rows * classes)?;
             }
         }
         if !task.row_weights.is_empty() {

@@ -28,6 +28,9 @@ impl<'a> Known<'a> {
             Evidence::Likelihoods(values) => {
                 Evidence::Likelihoods(&values[first * classes..(first + rows) * classes])
             }
+            Evidence::Targets(values) => {
+                Evidence::Targets(&values[first * classes..(first + rows) * classes])
+            }
         };
         let weights = if self.weights.is_empty() { &[] } else { &self.weights[first..first + rows] };
         Known { evidence, weights, ..self }
@@ -46,6 +49,10 @@ impl<'a> Known<'a> {
             Evidence::Likelihoods(values) => {
                 let (weights, share) = (self.weights, self.share as f32);
                 mixture_slopes(values, weights, share, logits, (self.classes, columns), &mut ratios);
+            }
+            Evidence::Targets(values) => {
+                let (weights, share) = (self.weights, self.share as f32);
+                target_slopes(values, weights, share, logits, (self.classes, columns), &mut ratios);
             }
         }
         let minus_log = |rows: &[(f32, f32)]| {
@@ -144,6 +151,30 @@ vectorised! {
     }
 }
 
+/// `exp` of logits less the largest in, `weight (p - target)` out; the second of each pair becomes the product of the exponentials,
+/// each to the power of its target.
+fn target_slopes(
+    targets: &[f32],
+    weights: &[f32],
+    share: f32,
+    rows: &mut [f32],
+    (classes, columns): (usize, usize),
+    ratios: &mut [(f32, f32)],
+) {
+    for (index, (row, ratio)) in rows.chunks_exact_mut(columns).zip(ratios).enumerate() {
+        let weight = share * weights.get(index).copied().unwrap_or(1.0);
+        let factor = weight / ratio.0;
+        let mut log = 0.0;
+        for (value, &target) in row.iter_mut().zip(&targets[index * classes..][..classes]) {
+            if target > 0.0 {
+                log += target * value.max(f32::MIN_POSITIVE).ln();
+            }
+            *value = *value * factor - weight * target;
+        }
+        ratio.1 = log.exp();
+    }
+}
+
 /// The values of the classes from `at` on, and zeros beyond the last class.
 #[inline(always)]
 fn inside<const L: usize>(values: &[f32], at: usize, classes: usize) -> [f32; L] {
@@ -197,10 +228,16 @@ mod tests {
                     Evidence::Labels(labels) => {
                         (0..classes).map(|c| f64::from(u8::from(c == labels[row] as usize))).collect()
                     }
-                    Evidence::Likelihoods(values) => {
+                    Evidence::Likelihoods(values) | Evidence::Targets(values) => {
                         values[row * classes..][..classes].iter().map(|&value| f64::from(value)).collect()
                     }
                 };
+                if let Evidence::Targets(_) = known.evidence {
+                    let weight = known.share * known.weights.get(row).map_or(1.0, |&w| f64::from(w));
+                    let loss: f64 = odds.iter().zip(&tells).map(|(o, t)| -t * (o / sum).ln()).sum();
+                    let slopes = odds.iter().zip(&tells).map(|(o, t)| weight * (o / sum - t));
+                    return (weight * loss, slopes.collect());
+                }
                 let mixed: f64 = odds.iter().zip(&tells).map(|(o, t)| o * t).sum();
                 let weight = known.share * known.weights.get(row).map_or(1.0, |&w| f64::from(w));
                 if mixed <= 0.0 {
@@ -209,7 +246,14 @@ mod tests {
                 let slope = |c: usize| weight * odds[c] * (1.0 / sum - tells[c] / mixed);
                 (weight * (sum / mixed).ln(), (0..classes).map(slope).collect())
             };
-            for evidence in [Evidence::Labels(&labels), Evidence::Likelihoods(&likelihoods)] {
+            let mut targets: Vec<f32> = likelihoods.iter().map(|value| value + 0.1).collect();
+            for row in targets.chunks_exact_mut(classes) {
+                let sum: f32 = row.iter().sum();
+                row.iter_mut().for_each(|value| *value /= sum);
+            }
+            let evidences =
+                [Evidence::Labels(&labels), Evidence::Likelihoods(&likelihoods), Evidence::Targets(&targets)];
+            for evidence in evidences {
                 for weights in [&[][..], &weights] {
                     let known = Known { evidence, weights, classes, share: 0.25 };
                     let mut found = vec![0f32; rows * columns];

@@ -19,7 +19,7 @@ mod views;
 
 use std::ops::ControlFlow;
 
-pub(crate) use views::MOST_FITTED;
+pub(crate) use views::{MOST_FITTED, are_compared};
 
 use progap_graph::{Dataset, NumberColumn};
 

@@ -19,19 +19,19 @@ const PATIENCE: usize = 2;
 /// Rows that a choice is made on: more would choose the same and take longer.
 const MOST_ROWS: usize = 4096;
 /// Fits end early: from zeros, that is a regulariser of its own.
-const TOLERANCE: f64 = 1e-4;
-const ITERATIONS: usize = 100;
+pub(super) const TOLERANCE: f64 = 1e-4;
+pub(super) const ITERATIONS: usize = 100;
 
 /// What the features say.
 pub(super) struct Features {
     /// The model of all training nodes.
     pub model: Softmax,
     /// The same before its temperature, which comes to its logits as it does to those out of fold.
-    plain: Softmax,
-    temperature: f32,
+    pub plain: Softmax,
+    pub temperature: f32,
     /// The logits of training nodes that teach, each by a model that did not see it, and where each of them is.
-    out_of_fold: Vec<f32>,
-    places: HashMap<u32, usize>,
+    pub out_of_fold: Vec<f32>,
+    pub places: HashMap<u32, usize>,
 }
 
 impl Features {
@@ -59,10 +59,10 @@ impl Features {
 }
 
 /// A way to scale rows, with the factor that brings them back to their usual length.
-struct Scaling {
-    scaling: RowScaling,
-    weights: Vec<f32>,
-    scale: f32,
+pub(super) struct Scaling {
+    pub scaling: RowScaling,
+    pub weights: Vec<f32>,
+    pub scale: f32,
 }
 
 /// Fits the features model; what it says of training nodes is said out of fold.
@@ -146,7 +146,7 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
 }
 
 /// The mean of the squared norms of some rows, which are never all copied.
-fn mean_square(inputs: &Inputs<'_>, nodes: &[u32]) -> Result<f64> {
+pub(super) fn mean_square(inputs: &Inputs<'_>, nodes: &[u32]) -> Result<f64> {
     const ROWS_AT_ONCE: usize = 1 << 16;
     let mut sum = 0.0;
     for block in nodes.chunks(ROWS_AT_ONCE) {
@@ -157,7 +157,7 @@ fn mean_square(inputs: &Inputs<'_>, nodes: &[u32]) -> Result<f64> {
 }
 
 /// Rows as they are; of one length; and, where they are sparse, of one length with rare columns in front.
-fn scalings(input: Input<'_>, rows: usize, square: f64) -> Vec<Scaling> {
+pub(super) fn scalings(input: Input<'_>, rows: usize, square: f64) -> Vec<Scaling> {
     let (columns, scale) = (input.columns(), square.sqrt() as f32);
     let unit = |weights| Scaling { scaling: RowScaling::WeightedUnit, weights, scale };
     let mut all =

@@ -14,7 +14,11 @@ mod depth;
 mod features;
 mod judge;
 mod messages;
+mod near;
 mod stage;
+mod taught;
+
+pub(crate) use near::are_compared;
 
 use std::ops::Range;
 
@@ -193,7 +197,7 @@ impl Recipe for TwoViews {
         let rows = &trainer.vault.need_public_rows()?.clone();
         let roles = Roles::new(rows, trainer.seed);
         // Fitted again where a run is resumed: it is a function of public rows, to the last bit.
-        let features = features::fit(rows, &roles)?;
+        let features = taught::fit(rows, &roles)?;
         // Of a class that is rarer by a factor the odds are larger by it, as if all were equally frequent (Menon et al. 2021, Long-tail
         // learning via logit adjustment).
         let weights = trainer.vault.class_weights();

@@ -17,8 +17,8 @@ const PENALTY_OF_MANY: f64 = 0.003;
 const PENALTY: f64 = 0.01;
 /// The most steps of a combination, which goes on from the one before: more of them change no accuracy (docs/views.md).
 const COMBINATION_STEPS: usize = 30;
-/// How strongly the combination is held to the product of both views, which is right where they are independent.
-const TOWARDS_PRODUCT: [f64; 5] = [1.0, 0.1, 0.03, 0.01, 0.001];
+/// How strongly a combination is held to a simple one: both views to their product, which is right where they are independent.
+const TOWARDS_CENTRE: [f64; 5] = [1.0, 0.1, 0.03, 0.01, 0.001];
 
 /// A stage with the mean log loss on nodes held out.
 pub(super) fn fit(
@@ -112,29 +112,48 @@ fn combine(
     let labels = [&roles.train, &roles.held_out].map(|nodes| Roles::labels(rows, nodes));
     let joined = Joined::new(&taught.known, &taught.seen, &taught.sums, shape);
     let judged = Joined::new(&judged.known, &judged.seen, &judged.sums, shape);
-    let (inputs, judged) = (joined.inputs()?, judged.inputs()?);
     let [taught, held_out] =
         [&roles.train, &roles.held_out].map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
-    let design = Design::new(&inputs, &taught)?;
     let mut product = vec![0f32; (2 * classes + width) * classes];
     (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);
+    let taught = Known { inputs: &joined.inputs()?, places: &taught, labels: &labels[0] };
+    let judged = Known { inputs: &judged.inputs()?, places: &held_out, labels: &labels[1] };
+    pulled_towards(&product, classes, taught, judged)
+}
+
+/// Rows of some inputs whose classes are known.
+pub(super) struct Known<'a> {
+    pub inputs: &'a Inputs<'a>,
+    pub places: &'a [u32],
+    pub labels: &'a [u32],
+}
+
+/// Linear weights that are learnt, and pulled towards given ones as strongly as rows held out like best, with their temperature; and
+/// the log loss on these rows.
+pub(super) fn pulled_towards(
+    centre: &[f32],
+    classes: usize,
+    taught: Known<'_>,
+    judged: Known<'_>,
+) -> Result<(Softmax, f64)> {
+    let design = Design::new(taught.inputs, taught.places)?;
     let (mut best, mut start): (Option<(f64, Softmax)>, _) = (None, None);
-    for decay in TOWARDS_PRODUCT {
+    for decay in TOWARDS_CENTRE {
         let task = Task {
-            evidence: Evidence::Labels(&labels[0]),
+            evidence: Evidence::Labels(taught.labels),
             classes,
             row_weights: &[],
             hidden: 0,
             decay,
-            towards: &product,
+            towards: centre,
             iterations: COMBINATION_STEPS,
             tolerance: 1e-6,
             seed: 0,
         };
         let (mut model, found) = design.fit(&task, start.as_ref())?;
         start = Some(found);
-        let logits = model.logits(&judged, &held_out)?;
-        let (temperature, log_loss) = best_temperature(&logits, &labels[1], classes);
+        let logits = model.logits(judged.inputs, judged.places)?;
+        let (temperature, log_loss) = best_temperature(&logits, judged.labels, classes);
         if best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
             model.scale_logits(temperature);
             best = Some((log_loss, model));
