@@ -18,6 +18,7 @@ pub mod read;
 mod room;
 pub mod scale;
 mod split;
+pub mod standard;
 pub mod store;
 pub mod summary;
 mod symmetry;
