@@ -143,16 +143,23 @@ impl Dataset {
 
     /// The same data with its number columns brought to scale, and with a column of ones where there are no features at all,
     /// so that there is something to begin with. Done once: a second time changes nothing.
-    pub fn prepared(mut self, how: Preparation) -> Result<Dataset> {
+    pub fn prepared(self, how: Preparation) -> Result<Dataset> {
+        let mut prepared = self.never_bare()?;
+        if prepared.0.numbers.iter().all(|number| number.map.is_some()) {
+            return Ok(prepared);
+        }
+        let rows = prepared.nodes();
+        (prepared.0.features, prepared.0.numbers) =
+            scale::prepare(prepared.0.features, rows, prepared.0.numbers, how)?;
+        Ok(prepared)
+    }
+
+    /// The same data, with a column of ones where there are no features at all.
+    pub fn never_bare(mut self) -> Result<Dataset> {
         if self.0.features.columns() == 0 {
             self.0.features = Features::dense(self.nodes(), 1, room::filled(1f32, self.nodes())?)?;
             self.0.feature_names = vec!["constant".into()];
         }
-        if self.0.numbers.iter().all(|number| number.map.is_some()) {
-            return Ok(self);
-        }
-        let rows = self.nodes();
-        (self.0.features, self.0.numbers) = scale::prepare(self.0.features, rows, self.0.numbers, how)?;
         Ok(self)
     }
 

@@ -19,6 +19,7 @@ pub mod read;
 mod room;
 pub mod scale;
 mod split;
+pub mod standard;
 pub mod store;
 pub mod summary;
 mod symmetry;

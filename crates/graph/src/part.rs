@@ -174,6 +174,14 @@ impl Features {
         }
     }
 
+    /// How many entries all rows have where they are sparse; 0 where they are dense.
+    pub fn all_entries(&self) -> usize {
+        match self {
+            Features::Dense { .. } | Features::Half { .. } => 0,
+            Features::Sparse { indices, .. } => indices.len(),
+        }
+    }
+
     /// How many entries a row has where rows are sparse; 0 where they are dense.
     pub fn entries(&self, row: usize) -> usize {
         match self {

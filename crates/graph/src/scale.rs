@@ -18,7 +18,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{Features, Place, Problem, Result, room};
+use crate::{Features, Place, Problem, Result, room, standard};
 
 /// A feature column that holds numbers in a unit of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,13 +105,9 @@ pub enum Curve {
     },
 }
 
-/// A column with more zeros than this share keeps them: what is sparse stays sparse.
-const MOSTLY_ZERO: f64 = 0.8;
 /// Positive bounds as far apart as this are taken on a scale of logarithms: what spans three orders of magnitude lies near its lower
 /// bound on any other.
 const FAR_APART: f64 = 1000.0;
-/// A column as skewed as this is straightened. An exponential one has 2, a normal one 0.
-const SKEWED: f64 = 2.0;
 
 impl NumberColumn {
     /// A column as it was read.
@@ -185,79 +181,16 @@ impl Map {
             }
         }
     }
-
-    /// The map that gives a column mean 0 and deviation 1, from the values that are neither 0 nor missing, and the number of
-    /// zeros.
-    fn standard(mut values: Vec<f64>, zeros: usize, bounds: Option<[f64; 2]>) -> Result<Map> {
-        let bring_within = |value: &mut f64| {
-            if let Some([low, high]) = bounds {
-                *value = value.clamp(low, high);
-            }
-        };
-        values.iter_mut().for_each(bring_within);
-        let scaled = |curve, mean, deviation| Map::Standard { curve, mean, deviation, bounds };
-        let sparse = zeros as f64 > MOSTLY_ZERO * (zeros + values.len()) as f64;
-        if sparse && bounds.is_none_or(|[low, high]| low <= 0.0 && high >= 0.0) {
-            // Only the others have a say in the unit: they become about 1, and the zeros stay.
-            let square = values.iter().map(|value| value * value).sum::<f64>() / values.len().max(1) as f64;
-            return Ok(scaled(Curve::Straight, 0.0, if square > 0.0 { square.sqrt() } else { 1.0 }));
-        }
-        let mut zero = 0.0;
-        bring_within(&mut zero);
-        room::grow(&mut values, zeros)?;
-        values.resize(values.len() + zeros, zero);
-        let first = values.first().copied().unwrap_or(0.0);
-        if values.iter().all(|&value| value == first) {
-            return Ok(scaled(Curve::Straight, first, 1.0));
-        }
-        let straight = Moments::of(values.iter().copied());
-        let mut curves = vec![];
-        if straight.skewness.abs() > SKEWED {
-            values.sort_unstable_by(f64::total_cmp);
-            let quantile = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
-            curves.extend((values[0] > 0.0).then(|| Curve::Log { floor: values[0] }));
-            let unit = (quantile(0.75) - quantile(0.25)) / 2.0;
-            curves.extend((unit > 0.0).then(|| Curve::Asinh { centre: quantile(0.5), unit }));
-        }
-        let straightened = curves.into_iter().map(|curve| {
-            let moments = Moments::of(values.iter().map(|&value| curve.apply(value)));
-            (curve, moments)
-        });
-        let (curve, Moments { mean, deviation, .. }) = straightened
-            .filter(|(_, moments)| {
-                moments.skewness.abs() < straight.skewness.abs() && moments.deviation > 0.0
-            })
-            .min_by(|(_, a), (_, b)| a.skewness.abs().total_cmp(&b.skewness.abs()))
-            .unwrap_or((Curve::Straight, straight));
-        Ok(scaled(curve, mean, if deviation > 0.0 { deviation } else { 1.0 }))
-    }
 }
 
 impl Curve {
-    fn apply(self, value: f64) -> f64 {
+    pub(crate) fn apply(self, value: f64) -> f64 {
         match self {
             Curve::Straight => value,
             // A row that comes later may lie below: it is as small as the smallest.
             Curve::Log { floor } => value.max(floor).ln(),
             Curve::Asinh { centre, unit } => ((value - centre) / unit).asinh(),
         }
-    }
-}
-
-struct Moments {
-    mean: f64,
-    deviation: f64,
-    skewness: f64,
-}
-
-impl Moments {
-    fn of(values: impl Iterator<Item = f64> + Clone) -> Moments {
-        let count = values.clone().count().max(1) as f64;
-        let mean = values.clone().sum::<f64>() / count;
-        let square = values.clone().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-        let deviation = square.sqrt();
-        let cube = values.map(|value| ((value - mean) / deviation).powi(3)).sum::<f64>() / count;
-        Moments { mean, deviation, skewness: if deviation > 0.0 { cube } else { 0.0 } }
     }
 }
 
@@ -325,32 +258,35 @@ pub(crate) fn prepare(
     numbers: Vec<NumberColumn>,
     how: Preparation,
 ) -> Result<(Features, Vec<NumberColumn>)> {
-    let mut known = match how {
-        Preparation::Standardise => known_values(&features, rows, &numbers)?,
-        Preparation::RowByRow | Preparation::Declared => vec![],
+    let maps = match how {
+        Preparation::Standardise => standard::maps(&features, rows, &numbers)?,
+        Preparation::RowByRow | Preparation::Declared => declared_maps(&numbers, how),
     };
-    known.resize_with(numbers.len(), || None);
-    let chosen = numbers.into_par_iter().zip(known).map(|(number, known)| {
-        let map = match how {
-            _ if number.map.is_some() => None,
-            Preparation::RowByRow => Some(number.single()),
-            Preparation::Declared => number.bounds.map(|_| number.single()),
-            Preparation::Standardise => known
-                .map(|Known { values, zeros }| Map::standard(values, zeros, number.bounds))
-                .transpose()?,
-        };
-        Ok((number, map))
-    });
-    let chosen: Vec<(NumberColumn, Option<Map>)> = chosen.collect::<Result<_>>()?;
-    let maps: Vec<(&NumberColumn, Map)> =
-        chosen.iter().filter_map(|(number, map)| Some((number, (*map)?))).collect();
-    let features = map_columns(features, rows, &maps)?;
-    let numbers = chosen.into_iter().filter_map(|(number, map)| {
+    let new: Vec<(&NumberColumn, Map)> =
+        numbers.iter().zip(&maps).filter_map(|(number, map)| Some((number, (*map)?))).collect();
+    let features = map_columns(features, rows, &new)?;
+    Ok((features, with_maps(&numbers, &maps, how)))
+}
+
+/// The map of each column by what is declared of it, and by nothing that any row holds; none for one that was mapped before, or that whoever
+/// looks at whole columns finds one for.
+pub fn declared_maps(numbers: &[NumberColumn], how: Preparation) -> Vec<Option<Map>> {
+    let map = |number: &NumberColumn| match how {
+        _ if number.map.is_some() => None,
+        Preparation::RowByRow => Some(number.single()),
+        Preparation::Declared => number.bounds.map(|_| number.single()),
+        Preparation::Standardise => None,
+    };
+    numbers.iter().map(map).collect()
+}
+
+/// The list of number columns once these maps were applied. What needs no map is ready as it is, unless it waits for one.
+pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparation) -> Vec<NumberColumn> {
+    let mapped = numbers.iter().zip(maps).map(|(number, map)| {
         let map = map.or(number.map);
-        // What needs no map is ready as it is, unless it waits for one.
-        (map.is_some() || how == Preparation::Declared).then_some(NumberColumn { map, ..number })
+        NumberColumn { map, ..number.clone() }
     });
-    Ok((features, numbers.collect()))
+    mapped.filter(|number| number.map.is_some() || how == Preparation::Declared).collect()
 }
 
 /// The features with the maps of these columns applied, which were not before.
@@ -361,46 +297,6 @@ pub fn apply(features: Features, rows: usize, numbers: &[NumberColumn]) -> Resul
     let maps: Vec<(&NumberColumn, Map)> =
         numbers.iter().filter_map(|number| Some((number, number.map?))).collect();
     map_columns(features, rows, &maps)
-}
-
-/// The values of a column that are not missing.
-struct Known {
-    /// Those that are not 0.
-    values: Vec<f64>,
-    zeros: usize,
-}
-
-/// The values of each column; nothing for a column that was mapped before, or that is a switch: 0 and 1 only.
-fn known_values(features: &Features, rows: usize, numbers: &[NumberColumn]) -> Result<Vec<Option<Known>>> {
-    let real: Vec<u32> = number_columns(features).into_iter().map(|number| number.column).collect();
-    let mut place = vec![usize::MAX; features.columns()];
-    let mut known: Vec<Option<Known>> = Vec::with_capacity(numbers.len());
-    for (at, number) in numbers.iter().enumerate() {
-        let is_real = number.map.is_none() && real.binary_search(&number.column).is_ok();
-        known.push(is_real.then_some(Known { values: vec![], zeros: rows }));
-        if is_real {
-            place[number.column as usize] = at;
-        }
-    }
-    let mut stored: Vec<(usize, f32)> = vec![];
-    for row in 0..rows {
-        stored.clear();
-        stored.extend(features.row(row).filter(|(_, value)| *value != 0.0));
-        for &(column, value) in &stored {
-            if let Some(Some(known)) = known.get_mut(place[column]) {
-                known.zeros -= 1;
-                room::push(&mut known.values, f64::from(value))?;
-            }
-        }
-        for (number, known) in numbers.iter().zip(&mut known).filter(|(number, _)| number.missing.is_some()) {
-            let is_there = |column: u32| stored.binary_search_by_key(&(column as usize), |s| s.0).is_ok();
-            if let (Some(known), true) = (known, number.missing.is_some_and(is_there)) {
-                // What stands in the place of a missing value is 0.
-                known.zeros = known.zeros.saturating_sub(1);
-            }
-        }
-    }
-    Ok(known)
 }
 
 fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -> Result<Features> {

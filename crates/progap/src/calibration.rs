@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use progap_graph::{Dataset, Part};
+use progap_graph::Part;
 use progap_nn::best_temperature;
 
 use crate::Result;
@@ -26,20 +26,17 @@ const LEAST_NODES: usize = 30;
 /// A function of the released model, of noisy aggregates that left the vault before, and of features, labels and the split, which
 /// are public at the levels that have it: post-processing. At node level labels are private, and nothing is calibrated.
 ///
-/// Where nodes lie in several ranks, the predictor has the aggregates of this one's.
+/// Where nodes lie in several ranks, rows and aggregates are those of this one.
 pub(crate) fn temperature(
     predictor: &Predictor,
-    dataset: &Dataset,
+    rows: impl FnOnce() -> Result<Rows>,
     settings: &Settings,
     part: Option<&HeldPart>,
 ) -> Result<Option<f32>> {
     if settings.level == Level::Node || settings.calibration == Calibration::Off {
         return Ok(None);
     }
-    let rows = match part {
-        None => Rows::of_nodes(dataset)?,
-        Some(part) => Rows::part_of(dataset, part.own())?,
-    };
+    let rows = rows()?;
     let nodes = rows.nodes(Part::Val);
     if part.map_or(nodes.len(), |part| part.count(Part::Val)) < LEAST_NODES {
         return Ok(None);

@@ -103,14 +103,6 @@ impl Rows {
         Rows { features, labels, split, classes }
     }
 
-    /// The rows of some nodes of a data set.
-    pub(crate) fn part_of(dataset: &Dataset, nodes: Range<usize>) -> Result<Rows> {
-        let no_split = || Split::from_parts(std::iter::empty());
-        let split = dataset.split().map_or_else(no_split, |split| split.part_of(nodes.clone()));
-        let labels: Buffer<u32> = dataset.labels()[nodes.clone()].to_vec().into();
-        Rows::new(dataset.features().part(nodes), labels, split, dataset.classes())
-    }
-
     /// The rows of a release's nodes, which are public or the nodes' own.
     pub(crate) fn of_nodes(nodes: &Dataset) -> Result<Rows> {
         let parts = nodes.clone().into_parts();

@@ -9,7 +9,7 @@ use progap::ranks::{Ranks, Sent, on_threads};
 use progap::run::{self, Ranked};
 use progap::settings::Request;
 use progap_graph::synth::SocialNetwork;
-use progap_graph::{Dataset, DatasetParts, Features, Ratios};
+use progap_graph::{Dataset, DatasetParts, Features, NumberColumn, Ratios};
 
 /// A network whose rows have one to four entries.
 fn data(nodes: usize) -> Dataset {
@@ -126,6 +126,81 @@ fn gap_and_mlp_at_all_levels() {
             let settings = [("method", method), ("level", level), ("seed", "5"), ("epochs", "2")];
             assert_same(&data, &settings, &[2, 3, 7]);
         }
+    }
+}
+
+/// A people's table: an income, a skewed column, one with missing values and their indicator, a switch, one with declared bounds.
+fn table(nodes: usize, sparse: bool) -> Dataset {
+    let mut parts = data(nodes).into_parts();
+    let mut rows: Vec<[f32; 6]> = vec![];
+    for node in 0..nodes {
+        let z = (node * 7919 % 1000) as f32 / 250.0 - 2.0 + parts.labels[node] as f32;
+        let known = node % 7 != 3;
+        rows.push([
+            30_000.0 + 9_000.0 * z,
+            (2.0 * z).exp(),
+            if known { 0.01 * z } else { 0.0 },
+            if known { 0.0 } else { 1.0 },
+            if node % 10 == 0 { 1.0 } else { 0.0 },
+            20.0 + (node % 60) as f32,
+        ]);
+    }
+    let entries = |row: &[f32; 6]| -> Vec<(u32, f32)> {
+        row.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(at, v)| (at as u32, *v)).collect()
+    };
+    parts.features = if sparse {
+        let (mut offsets, mut all) = (vec![0u64], vec![]);
+        for row in &rows {
+            all.extend(entries(row));
+            offsets.push(all.len() as u64);
+        }
+        let (indices, values): (Vec<u32>, Vec<f32>) = all.into_iter().unzip();
+        Features::sparse(nodes, 6, offsets, indices, Some(values.into())).expect("features")
+    } else {
+        Features::dense(nodes, 6, rows.concat()).expect("features")
+    };
+    let number = NumberColumn::new;
+    parts.numbers = vec![
+        number(0),
+        number(1),
+        NumberColumn { missing: Some(3), ..number(2) },
+        number(4),
+        NumberColumn { bounds: Some([0.0, 100.0]), ..number(5) },
+    ];
+    Dataset::new(parts).expect("a data set")
+}
+
+#[test]
+fn columns_in_units_of_their_own_are_brought_to_scale() {
+    let usual = [("method", "progap"), ("seed", "3"), ("epochs", "3")];
+    for sparse in [false, true] {
+        let data = table(3001, sparse);
+        for (level, numbers) in [("edge", &[2, 3, 7][..]), ("none", &[2])] {
+            assert_same(&data, &[&usual[..], &[("level", level)]].concat(), numbers);
+        }
+        for (scaling, numbers) in [("noisy", &[2, 3, 7][..]), ("single", &[2])] {
+            let settings = [("level", "node"), ("epsilon", "8"), ("scaling", scaling)];
+            assert_same(&data, &[&usual[..], &settings].concat(), numbers);
+        }
+    }
+}
+
+#[test]
+fn a_run_on_a_table_goes_on_with_other_ranks() {
+    let (data, place) = (table(2001, false), tempfile::tempdir().expect("a folder"));
+    let settings = [("method", "progap"), ("level", "node"), ("scaling", "noisy"), ("epsilon", "8")];
+    let settings = [&settings[..], &[("seed", "9"), ("epochs", "4")]].concat();
+    let expected = alone(&data, &settings, &place.path().join("alone"));
+    for (before, after) in [(3, 2), (2, 1)] {
+        let folder = place.path().join(format!("{before}-{after}"));
+        let stopped = on_threads(before, |ranks: Ranks| {
+            let mut stop = |_: &Progress| ControlFlow::Break(());
+            progap::train(&data, request(&settings)).observer(&mut stop).over(&ranks, &folder)
+        });
+        assert!(stopped.iter().all(|outcome| matches!(outcome, Err(progap::Error::Interrupted(_)))));
+        let done = on_threads(after, |ranks: Ranks| run::resume_over(&ranks, &data, &folder, &mut ()));
+        assert!(done.iter().all(Result::is_ok), "{done:?}");
+        assert!(files(&folder) == expected, "{before} ranks, then {after}");
     }
 }
 

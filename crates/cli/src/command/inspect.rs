@@ -11,7 +11,8 @@ use progap_graph::{Place, Problem};
 use serde::Serialize;
 
 use super::Outcome;
-use crate::source::{DataSource, flags_for};
+use crate::remedy::flags_for;
+use crate::source::DataSource;
 use crate::ui::{self, bytes, count, percent};
 
 /// Show a data set in figures (nodes, edges, classes, degrees, homophily, split), or what a release guarantees

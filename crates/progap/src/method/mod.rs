@@ -36,6 +36,7 @@ use crate::cost::StageCost;
 use crate::ledger::Warning;
 use crate::model::Shape;
 use crate::predictor::{Link, Predictor, Reads};
+use crate::rows::Rows;
 use crate::settings::{Combination, Level, Nonlinearity, Settings};
 use crate::vault::{Aggregates, Vault};
 
@@ -133,9 +134,14 @@ impl Fitted {
     }
 
     /// The same with probabilities that can be believed, where the settings ask for it.
-    pub fn calibrated(mut self, dataset: &Dataset, settings: &Settings) -> Result<Self> {
+    pub fn calibrated(self, dataset: &Dataset, settings: &Settings) -> Result<Self> {
+        self.calibrated_by(|| Rows::of_nodes(dataset), settings)
+    }
+
+    /// As [`Fitted::calibrated`], by these rows: on one of several ranks, its own.
+    pub fn calibrated_by(mut self, rows: impl FnOnce() -> Result<Rows>, settings: &Settings) -> Result<Self> {
         self.predictor.temperature =
-            calibration::temperature(&self.predictor, dataset, settings, self.vault.part())?;
+            calibration::temperature(&self.predictor, rows, settings, self.vault.part())?;
         Ok(self)
     }
 }

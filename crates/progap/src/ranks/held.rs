@@ -3,13 +3,12 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use progap_graph::part::{self, Pairs, PartGraph};
-use progap_graph::{Dataset, Features, Graph, Part, Split};
-use progap_nn::{Packed, chunk_rows};
+use progap_graph::part::{Pairs, PartGraph};
+use progap_graph::{Features, Graph, Part, Split};
+use progap_nn::{Input, Inputs, Packed};
 use progap_privacy::noise::{Held, NotOneQuery};
 
-use super::{Ranks, Sent};
-use crate::rows::Rows;
+use super::{RankData, Ranks, Sent};
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
 
@@ -39,21 +38,6 @@ impl From<NotOneQuery> for Error {
     }
 }
 
-/// Where the nodes of each rank begin, and where the last end: by edges; at public levels, and where a stage has too many rows to
-/// bring together, only where a chunk of training rows begins.
-pub(crate) fn borders(dataset: &Dataset, settings: &Settings, ranks: usize) -> Result<Vec<usize>> {
-    let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
-    let train = split.count(Part::Train);
-    let aggregates = settings.depth.saturating_mul(settings.hidden.max(dataset.classes()));
-    let rows = match dataset.features() {
-        Features::Dense { columns, .. } | Features::Half { columns, .. } => train.saturating_mul(*columns),
-        Features::Sparse { indices, .. } => 2 * indices.len(),
-    };
-    let few = Packed::are_few(rows.saturating_add(train.saturating_mul(aggregates + settings.hidden)));
-    let chunk = (settings.level != Level::Node && !few).then(|| chunk_rows(train));
-    Ok(part::borders(dataset.graph(), split, ranks, chunk))
-}
-
 /// Finds out together what follows from all edges: whether each has an edge back, and how many there are.
 pub(crate) fn look_at_edges(graph: &Graph, ranks: &Ranks, own: Range<usize>) -> Result<()> {
     let points = match ranks.is_first() {
@@ -73,12 +57,10 @@ pub(crate) fn look_at_edges(graph: &Graph, ranks: &Ranks, own: Range<usize>) -> 
 const PARTS: [Part; 4] = [Part::Train, Part::Val, Part::Test, Part::Unused];
 
 impl HeldPart {
-    /// The part of this rank, and the rows of its nodes.
-    pub fn new(dataset: Dataset, settings: &Settings, ranks: &Ranks) -> Result<(HeldPart, Rows)> {
-        let borders = borders(&dataset, settings, ranks.size())?;
-        let own = borders[ranks.rank()]..borders[ranks.rank() + 1];
+    /// The part of this rank.
+    pub fn new(data: &RankData, settings: &Settings, ranks: &Ranks) -> Result<HeldPart> {
+        let (dataset, borders, own) = (&data.dataset, data.borders.clone(), data.own.clone());
         let graph = PartGraph::new(dataset.graph(), own.clone());
-        let rows = Rows::part_of(&dataset, own.clone())?;
         let split = dataset.split().cloned().unwrap_or_else(|| Split::from_parts(std::iter::empty()));
         let train: Vec<u32> = split.nodes(Part::Train).map(|node| node as u32).collect();
         let counts = PARTS.map(|part| split.count(part));
@@ -86,10 +68,6 @@ impl HeldPart {
         if settings.level != Level::Node {
             train.iter().for_each(|&node| train_classes[dataset.labels()[node as usize] as usize] += 1);
         }
-        let entries = match dataset.features() {
-            Features::Dense { .. } | Features::Half { .. } => 0,
-            Features::Sparse { indices, .. } => indices.len(),
-        };
         let of_rank = |rank: usize| senders_of(&graph, &borders, rank);
         let needs = |rank: usize| -> Vec<u8> {
             let local: Vec<u32> =
@@ -103,7 +81,7 @@ impl HeldPart {
         }
         let degrees = ranks.numbers(Sent::Agreement, &[graph.max_in_degree() as u64])?;
         let max_in_degree = degrees.iter().flatten().copied().max().unwrap_or(0) as usize;
-        let part = HeldPart {
+        Ok(HeldPart {
             ranks: ranks.clone(),
             borders,
             graph,
@@ -112,9 +90,8 @@ impl HeldPart {
             counts,
             train,
             train_classes,
-            entries,
-        };
-        Ok((part, rows))
+            entries: data.entries,
+        })
     }
 
     /// The nodes of this rank.
@@ -144,6 +121,15 @@ impl HeldPart {
             Features::Sparse { .. } => 2 * self.entries,
         };
         Packed::are_few(own + self.train.len() * aggregates)
+    }
+
+    /// About how many values a row of these inputs has: the same number on all ranks.
+    pub fn values_of_a_row(&self, inputs: &Inputs<'_>) -> usize {
+        let values = |input: &Input<'_>| match *input {
+            Input::Dense { columns, .. } | Input::Half { columns, .. } => columns,
+            Input::Sparse { .. } => 2 * self.entries / self.nodes().max(1),
+        };
+        1 + inputs.as_slice().iter().map(values).sum::<usize>()
     }
 
     /// Which of a query's values are those of this rank.

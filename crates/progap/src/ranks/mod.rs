@@ -5,12 +5,14 @@
 //! | `mod.rs` | [`Transport`], which carries bytes; [`Ranks`], which counts them |
 //! | `threads.rs` | ranks in one process, for tests |
 //! | `open.rs` | a file of which each rank reads its part |
+//! | `data.rs` | the rows of a rank, brought to scale by maps that all rows give |
 //! | `held.rs` | what a rank holds: its rows, the edges into them, and whom it serves |
 //! | `rows.rs` | rows that travel, so that each chunk of a batch lies in one rank |
 //! | `store.rs` | a run's files, which the first rank keeps for all |
 //!
 //! Every rank runs the same lines. What they decide by is the same on all of them: settings, public sizes, and what left the vault.
 
+mod data;
 mod held;
 mod open;
 mod rows;
@@ -21,7 +23,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use held::{HeldPart, borders, look_at_edges};
+pub(crate) use data::RankData;
+pub(crate) use held::{HeldPart, look_at_edges};
 pub use open::open;
 pub(crate) use rows::{Cut, Travelled, packed_order};
 pub(crate) use store::{PieceStore, SharedObserver, SharedStore};
@@ -65,10 +68,13 @@ pub enum Sent {
     Sums,
     /// What the first rank keeps.
     Kept,
+    /// Columns in units of their own, to be brought to scale.
+    Columns,
 }
 
 impl Sent {
-    const ALL: [Sent; 6] = [Sent::Agreement, Sent::Messages, Sent::Noise, Sent::Rows, Sent::Sums, Sent::Kept];
+    const ALL: [Sent; 7] =
+        [Sent::Agreement, Sent::Messages, Sent::Noise, Sent::Rows, Sent::Sums, Sent::Kept, Sent::Columns];
 
     /// What a number stands for.
     pub(crate) fn from_number(number: u64) -> Option<Sent> {
@@ -84,6 +90,7 @@ impl Sent {
             Sent::Rows => "rows",
             Sent::Sums => "sums",
             Sent::Kept => "kept",
+            Sent::Columns => "columns",
         }
     }
 }

@@ -9,6 +9,9 @@ use super::{HeldPart, Sent};
 use crate::rows::Rows;
 use crate::{Error, Result};
 
+/// Values that travel to a rank at a time, about: little beside the rows that come together.
+const VALUES_AT_ONCE: usize = 1 << 20;
+
 /// The rows of a batch that this rank works on, brought together.
 pub(crate) struct Travelled {
     inputs: Vec<Column>,
@@ -133,35 +136,54 @@ impl Travelled {
         batch: &[u32],
         cut: &Cut,
     ) -> Result<Travelled> {
+        let places = cut.of(part.ranks.rank(), batch.len());
+        let mut travelled = Travelled {
+            inputs: inputs.as_slice().iter().map(Column::like).collect(),
+            labels: Vec::with_capacity(places.len()),
+            rows: (0..places.len() as u32).collect(),
+            first: places.start,
+            of: batch.len(),
+        };
+        let at_once = VALUES_AT_ONCE.div_ceil(part.values_of_a_row(inputs));
+        let most = (0..part.ranks.size()).map(|rank| cut.of(rank, batch.len()).len()).max().unwrap_or(0);
+        for start in (0..most).step_by(at_once) {
+            let round = |rank: usize| -> &[u32] {
+                let places = cut.of(rank, batch.len());
+                &batch[places.end.min(places.start + start)..places.end.min(places.start + start + at_once)]
+            };
+            travelled.receive(part, inputs, labels, round)?;
+        }
+        Ok(travelled)
+    }
+
+    /// Brings some rows of the batch to each rank, after those that came before.
+    fn receive<'b>(
+        &mut self,
+        part: &HeldPart,
+        inputs: &Inputs<'_>,
+        labels: &[u32],
+        round: impl Fn(usize) -> &'b [u32],
+    ) -> Result<()> {
         let (own, ranks) = (part.own(), &part.ranks);
-        let mut to = vec![];
-        for rank in 0..ranks.size() {
-            let mut words = vec![];
-            for &node in &batch[cut.of(rank, batch.len())] {
+        let words_for = |rank: usize| {
+            let mut words: Vec<u32> = vec![];
+            for &node in round(rank) {
                 if own.contains(&(node as usize)) {
                     let row = node as usize - own.start;
                     words.push(labels[row]);
                     inputs.as_slice().iter().for_each(|input| write_row(input, row, &mut words));
                 }
             }
-            to.push(bytemuck::cast_slice(&words).to_vec());
-        }
-        let come = ranks.exchange(Sent::Rows, to)?;
+            bytemuck::cast_slice(&words).to_vec()
+        };
+        let come = ranks.exchange(Sent::Rows, (0..ranks.size()).map(words_for).collect())?;
         let come: Vec<Vec<u32>> = come.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
         let mut from: Vec<&[u32]> = come.iter().map(|words| &words[..]).collect();
-        let places = cut.of(ranks.rank(), batch.len());
-        let mut travelled = Travelled {
-            inputs: inputs.as_slice().iter().map(Column::like).collect(),
-            labels: vec![],
-            rows: (0..places.len() as u32).collect(),
-            first: places.start,
-            of: batch.len(),
-        };
-        for &node in &batch[places] {
+        for &node in round(ranks.rank()) {
             let from = &mut from[part.rank_of(node)];
-            travelled.take(from).ok_or_else(|| Error::Rank("a rank sent rows that do not fit".into()))?;
+            self.take(from).ok_or_else(|| Error::Rank("a rank sent rows that do not fit".into()))?;
         }
-        Ok(travelled)
+        Ok(())
     }
 
     fn take(&mut self, from: &mut &[u32]) -> Option<()> {

@@ -25,7 +25,7 @@ mod training;
 
 use std::path::Path;
 
-use progap_graph::{Dataset, Part};
+use progap_graph::{Dataset, Features, Part};
 use progap_privacy::noise::{AnySource, Randomness};
 
 pub use account::{Account, chargeable, check_budget};
@@ -40,6 +40,7 @@ use crate::ledger::{self, Charge, Ledger};
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Fitted, Observer};
 use crate::plan::{Plan, PublicSizes};
+use crate::ranks::RankData;
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
 use crate::settings::{Checked, Direction, FromSizes, Level, Settings};
@@ -124,9 +125,12 @@ pub fn prepare(dataset: &Dataset, settings: &Checked) -> Result<Plan> {
     prepare_by(dataset, settings, Plan::new)
 }
 
-/// As [`prepare`], where others look at all rows but some.
-fn prepare_rows(dataset: &Dataset, settings: &Checked, rows: std::ops::Range<usize>) -> Result<Plan> {
-    prepare_with(dataset, settings, Plan::new, rows)
+/// As [`prepare`], where other ranks look at all rows but some.
+fn prepare_part(data: &RankData, settings: &Checked) -> Result<Plan> {
+    let rows = Looked { features: &data.features, first: data.own.start };
+    let sizes =
+        PublicSizes { open_numbers: data.open_numbers().count(), ..PublicSizes::of(&data.dataset, settings) };
+    prepare_with(&data.dataset, settings, Plan::new, (rows, sizes))
 }
 
 /// As [`prepare`], by another way to the same plan.
@@ -135,14 +139,21 @@ fn prepare_by(
     settings: &Checked,
     plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
 ) -> Result<Plan> {
-    prepare_with(dataset, settings, plan, 0..dataset.nodes())
+    let rows = Looked { features: dataset.features(), first: 0 };
+    prepare_with(dataset, settings, plan, (rows, PublicSizes::of(dataset, settings)))
+}
+
+/// Rows that are looked at, from one on.
+struct Looked<'d> {
+    features: &'d Features,
+    first: usize,
 }
 
 fn prepare_with(
     dataset: &Dataset,
     settings: &Checked,
     plan: impl FnOnce(&Checked, PublicSizes) -> Result<Plan>,
-    rows: std::ops::Range<usize>,
+    (rows, sizes): (Looked<'_>, PublicSizes),
 ) -> Result<Plan> {
     let split = dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))?;
     // Whether there is a release must not tell of private labels: a class that no training node has is refused nowhere. Without
@@ -154,7 +165,7 @@ fn prepare_with(
                 "the split has fewer than two training nodes: give it more".into(),
             ));
         }
-        if let Some((row, column, value)) = first_beyond(dataset, rows) {
+        if let Some((row, column, value)) = rows.features.first_beyond(LARGEST_FEATURE) {
             let name = dataset
                 .feature_names()
                 .get(column)
@@ -162,7 +173,7 @@ fn prepare_with(
             return Err(Error::Unsuitable(format!(
                 "node {:?} has {value:e} in feature column {name}; values beyond {LARGEST_FEATURE:e} cannot be trained on: scale \
                  the column",
-                dataset.node_ids().name(row)
+                dataset.node_ids().name(rows.first + row)
             )));
         }
     }
@@ -189,20 +200,10 @@ fn prepare_with(
     if settings.from_sizes != FromSizes::default() {
         return Err(Error::Contradiction("settings were to follow from sizes, and were not decided"));
     }
-    let sizes = PublicSizes::of(dataset, settings);
     delta::check(settings, sizes)?;
     let plan = plan(settings, sizes)?;
     check_column_noise(&plan, sizes.open_numbers)?;
     Ok(plan)
-}
-
-/// The first feature of some rows that cannot be worked with: its row, its column and its value.
-fn first_beyond(dataset: &Dataset, rows: std::ops::Range<usize>) -> Option<(usize, usize, f32)> {
-    if rows == (0..dataset.nodes()) {
-        return dataset.features().first_beyond(LARGEST_FEATURE);
-    }
-    let found = dataset.features().part(rows.clone()).first_beyond(LARGEST_FEATURE);
-    found.map(|(row, column, value)| (rows.start + row, column, value))
 }
 
 /// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.

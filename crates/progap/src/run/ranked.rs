@@ -7,16 +7,16 @@ use progap_privacy::noise::{AnySource, Randomness, RunKey};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use super::{RunFile, RunFolder, Training, charge_new, metrics, prepare_rows, write_release};
+use super::{RunFile, RunFolder, Training, charge_new, metrics, prepare_part, write_release};
 use crate::cost::{Cost, Laps, Stopwatch};
 use crate::ledger::Warning;
 use crate::method::checkpoint::State;
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::Plan;
-use crate::ranks::{Ranks, Sent, SharedObserver, SharedStore, borders, look_at_edges};
+use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, look_at_edges};
 use crate::release::{self, Metrics, Statement};
-use crate::settings::{Bounding, Checked, Direction, Level, Scaling, Settings};
+use crate::settings::{Bounding, Checked, Direction, Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, memory};
 
@@ -61,17 +61,16 @@ impl Training<'_> {
         agree(ranks, dataset, &asked)?;
         look(ranks, dataset)?;
         let settings = asked.for_data(dataset);
-        let own = borders(dataset, &settings, ranks.size())?;
-        let dataset = dataset.clone().prepared(settings.preparation())?;
-        let plan = prepare_rows(&dataset, &settings, own[ranks.rank()]..own[ranks.rank() + 1])?;
+        let data = RankData::new(ranks, dataset, &settings)?;
+        let plan = prepare_part(&data, &settings)?;
         let nobody: &mut dyn Observer = &mut ();
         let observer = self.observer.unwrap_or(nobody);
         if !ranks.is_first() {
-            return go_on(ranks, dataset, None, plan, observer);
+            return go_on(ranks, data, None, plan, observer);
         }
         let account = match (self.account, &self.ledger) {
             (None, Some(path)) => {
-                let found = super::Account::find(&dataset, &settings, path, self.ledger_name.as_deref())?;
+                let found = super::Account::find(dataset, &settings, path, self.ledger_name.as_deref())?;
                 found.1.iter().for_each(|warning: &Warning| observer.warning(warning));
                 Some(found.0)
             }
@@ -81,10 +80,10 @@ impl Training<'_> {
             super::chargeable(&settings)?;
         }
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
-        let run = RunFile::new(&dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
+        let run = RunFile::new(&data.whole()?, &settings, account.as_ref(), self.source, key.as_ref())?;
         let run = RunFolder::create(folder, run, key)?;
         charge_new(&run, &plan)?;
-        go_on(ranks, dataset, Some(run), plan, observer)
+        go_on(ranks, data, Some(run), plan, observer)
     }
 }
 
@@ -116,14 +115,13 @@ pub fn resume_over(
     refuse(dataset, &settings)?;
     agree(ranks, dataset, &settings)?;
     look(ranks, dataset)?;
-    let own = borders(dataset, &settings, ranks.size())?;
-    let dataset = dataset.clone().prepared(settings.preparation())?;
-    let plan = prepare_rows(&dataset, &settings, own[ranks.rank()]..own[ranks.rank() + 1])?;
+    let data = RankData::new(ranks, dataset, &settings)?;
+    let plan = prepare_part(&data, &settings)?;
     if let Some(run) = &run {
-        super::same_data(&dataset, run)?;
+        super::same_data(&data.whole()?, run)?;
         super::charge(run, &plan)?;
     }
-    go_on(ranks, dataset, run, plan, observer)
+    go_on(ranks, data, run, plan, observer)
 }
 
 /// What runs on one machine only, and what to do about it.
@@ -148,22 +146,8 @@ fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
             "`direction` runs on one machine: turn the edges round before they are converted".into(),
         );
     }
-    if settings.for_data(dataset).scaling == Scaling::Noisy {
-        return alone(
-            "noisy counts of number columns, two nodes at a time, run on one machine: declare bounds of the columns, or give \
-             `scaling single`"
-                .into(),
-        );
-    }
     if settings.touches_edges() && dataset.graph().weights().is_some() {
         return alone("edges with weights run on one machine: leave the weights out".into());
-    }
-    if dataset.numbers().iter().any(|number| number.map.is_none()) && settings.level != Level::Node {
-        return alone(
-            "columns in units of their own are brought to scale over all rows, which runs on one machine: scale them before, or give \
-             `unscaled`"
-                .into(),
-        );
     }
     Ok(())
 }
@@ -211,12 +195,12 @@ fn look(ranks: &Ranks, dataset: &Dataset) -> Result<()> {
 /// Trains on this rank's part, from where the run stands. The first rank has the folder, and tells the others.
 fn go_on(
     ranks: &Ranks,
-    dataset: Dataset,
+    data: RankData,
     mut first: Option<RunFolder>,
     plan: Plan,
     observer: &mut dyn Observer,
 ) -> Result<Option<Ranked>> {
-    let shape = (dataset.features().columns(), dataset.classes());
+    let shape = (data.features.columns(), data.dataset.classes());
     let told = match &mut first {
         None => None,
         Some(folder) => Some(Told {
@@ -233,7 +217,7 @@ fn go_on(
     let told: Told = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
     bytes.zeroize();
     let randomness = randomness(&told)?;
-    rayon::scope(|_| train(ranks, dataset, (first, told), (plan, randomness), observer))
+    rayon::scope(|_| train(ranks, &data, (first, told), (plan, randomness), observer))
 }
 
 fn randomness(told: &Told) -> Result<Randomness<AnySource>> {
@@ -258,7 +242,7 @@ impl Drop for Told {
 
 fn train(
     ranks: &Ranks,
-    dataset: Dataset,
+    data: &RankData,
     (mut first, told): (Option<RunFolder>, Told),
     (plan, randomness): (Plan, Randomness<AnySource>),
     observer: &mut dyn Observer,
@@ -270,18 +254,18 @@ fn train(
         Some(bytes) => told.run.state(&path, bytes)?,
         None => State::default(),
     };
-    let vault = Vault::over(ranks, dataset.clone(), &settings, randomness)?;
+    let vault = Vault::over(ranks, data, &settings, randomness)?;
     laps.lap("preparation");
     let spec = RunSpec { settings: &settings, plan: &plan, seed: told.run.model_seed };
     let mut store = SharedStore {
         ranks: ranks.clone(),
-        borders: borders(&dataset, &settings, ranks.size())?,
+        borders: data.borders.clone(),
         first: first.as_mut().map(|folder| folder as _),
         folder: path.clone(),
     };
     let mut observer = SharedObserver { ranks: ranks.clone(), first: observer };
     let trainer = Trainer::new(vault, spec, state, &mut store, &mut observer);
-    let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
+    let mut fitted = method::fit(trainer)?.calibrated_by(|| data.rows(), &settings)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     drop(store);
     let sent: Vec<u64> = ranks.sent().into_iter().flat_map(|(what, bytes)| [what as u64, bytes]).collect();
@@ -292,7 +276,7 @@ fn train(
         ranks.broadcast(Sent::Agreement, None)?;
         return Ok(None);
     };
-    let metrics = metrics(&fitted, &settings);
+    let (metrics, dataset) = (metrics(&fitted, &settings), fitted.scaled(data.whole()?)?);
     let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
     write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
     laps.lap("writing");

@@ -1,5 +1,7 @@
 //! Where the values of number columns lie, in counts with Gaussian noise: for columns whose range nobody declares, where rows are private.
 
+use std::ops::Range;
+
 use progap_graph::{NumberColumn, scale};
 use progap_privacy::Event;
 use progap_privacy::noise::{MAX_SIGMA, Quantiser, RoundedGaussian, choose_scale};
@@ -8,6 +10,7 @@ use super::Vault;
 use crate::mixing::splitmix;
 use crate::plan::Plan;
 use crate::query::Query;
+use crate::ranks::{HeldPart, Sent};
 use crate::rows::Rows;
 use crate::scaling::{PLACE_BINS, SPREAD_BINS, Spread, difference_bin, place_bins, value_bin};
 use crate::settings::{Level, Scaling, Settings};
@@ -99,14 +102,23 @@ impl Vault {
 
     /// The first round: counts of each column, one column after the other, and the deviation of their noise.
     pub(crate) fn count_spreads(&mut self, plan: &Plan) -> Result<(Vec<f32>, f64)> {
-        let pairs = partners(self.rows.labels().len());
-        self.count_columns(plan, 1, SPREAD_BINS, |rows, numbers, count| {
-            let (mut one, mut other) = (vec![], vec![]);
+        let pairs = partners(self.nodes());
+        let others = self.partners_elsewhere(&pairs)?;
+        self.count_columns(plan, 1, SPREAD_BINS, |rows, own, numbers, count| {
+            let (mut one, mut other, mut others) = (vec![], vec![], others.into_iter());
+            let here = |node: Option<u32>| node.filter(|&node| own.contains(&(node as usize)));
             for &[first, second] in &pairs {
-                values_of(rows, numbers, first, &mut one);
-                values_of(rows, numbers, second, &mut other);
+                values_of(rows, own.start, numbers, here(first), &mut one);
+                values_of(rows, own.start, numbers, here(second), &mut other);
+                let values = one.iter().chain(&other).enumerate();
+                values.for_each(|(at, value)| {
+                    value.iter().for_each(|&value| count(at % numbers.len(), value_bin(value)));
+                });
+                if here(first).is_some() && second.is_some() && here(second).is_none() {
+                    other.clear();
+                    other.extend(others.by_ref().take(numbers.len()));
+                }
                 for (column, (&a, &b)) in one.iter().zip(&other).enumerate() {
-                    a.into_iter().chain(b).for_each(|value| count(column, value_bin(value)));
                     if let (Some(a), Some(b)) = (a, b) {
                         count(column, difference_bin(a - b));
                     }
@@ -117,10 +129,10 @@ impl Vault {
 
     /// The second round, for what the first one said.
     fn count_places(&mut self, plan: &Plan, spreads: &[Spread]) -> Result<(Vec<f32>, f64)> {
-        self.count_columns(plan, 2, PLACE_BINS, |rows, numbers, count| {
+        self.count_columns(plan, 2, PLACE_BINS, |rows, own, numbers, count| {
             let mut values = vec![];
-            for node in 0..rows.labels().len() as u32 {
-                values_of(rows, numbers, Some(node), &mut values);
+            for node in own.clone() {
+                values_of(rows, own.start, numbers, Some(node as u32), &mut values);
                 for (column, (value, spread)) in values.iter().zip(spreads).enumerate() {
                     if let (Some(value), Some(unit)) = (value, spread.unit()) {
                         place_bins(*value, unit).into_iter().for_each(|bin| count(column, bin));
@@ -130,20 +142,54 @@ impl Vault {
         })
     }
 
+    /// Where nodes lie in several ranks: what the partners have that lie in others, of the own nodes that come first in their pair, in
+    /// the order of the pairs.
+    fn partners_elsewhere(&self, pairs: &[[Option<u32>; 2]]) -> Result<Vec<Option<f64>>> {
+        let Some(part) = &self.part else { return Ok(vec![]) };
+        let (own, me, columns) = (part.own(), part.ranks.rank(), self.open_numbers.len());
+        let apart =
+            pairs.iter().filter_map(|pair| Some([pair[0]?, pair[1]?])).filter_map(|[first, second]| {
+                let ranks = [part.rank_of(first), part.rank_of(second)];
+                (ranks[0] != ranks[1] && ranks.contains(&me)).then_some((ranks, second))
+            });
+        let (mut to, mut from, mut values) = (vec![vec![]; part.ranks.size()], vec![], vec![]);
+        for ([first, second], node) in apart {
+            if first == me {
+                from.push(second);
+            } else {
+                values_of(&self.rows, own.start, &self.open_numbers, Some(node), &mut values);
+                let exact = values.iter().map(|value| value.map_or(f32::NAN, |value| value as f32));
+                to[first].extend(exact.flat_map(f32::to_le_bytes));
+            }
+        }
+        let come = part.ranks.exchange(Sent::Columns, to)?;
+        let come: Vec<Vec<f32>> = come.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
+        let mut come: Vec<_> = come.into_iter().map(Vec::into_iter).collect();
+        let mut found = Vec::with_capacity(from.len() * columns);
+        for rank in from {
+            let before = found.len();
+            found.extend(come[rank].by_ref().take(columns).map(|v| (!v.is_nan()).then(|| f64::from(v))));
+            if found.len() - before != columns {
+                return Err(Error::Rank("a rank sent values that do not fit".into()));
+            }
+        }
+        Ok(found)
+    }
+
     /// Noisy counts of a round, this many in each column.
     fn count_columns(
         &mut self,
         plan: &Plan,
         round: u64,
         bins: usize,
-        fill: impl FnOnce(&Rows, &[NumberColumn], &mut dyn FnMut(usize, usize)),
+        fill: impl FnOnce(&Rows, Range<usize>, &[NumberColumn], &mut dyn FnMut(usize, usize)),
     ) -> Result<(Vec<f32>, f64)> {
         let Some(Event::Gaussian { sigma, sensitivity }) =
             plan.queries.get(COLUMN_COUNTS).map(|query| query.event.clone())
         else {
             return Err(Error::Contradiction("the plan does not pay for counts of values"));
         };
-        if self.part.is_some() || self.asked.count(COLUMN_COUNTS) + 1 != round {
+        if self.asked.count(COLUMN_COUNTS) + 1 != round {
             return Err(Error::Contradiction(
                 "counts of values are asked for once, of all nodes, in their order",
             ));
@@ -155,9 +201,13 @@ impl Vault {
         let scale = choose_scale(noise, 1.0).map_or(1, |(_, scale)| scale);
         let quantiser = Quantiser::<i16>::new(scale)?;
         let mut counts = vec![0i64; columns * bins];
-        fill(&self.rows, &self.open_numbers, &mut |column, bin| {
+        let own = self.part.as_ref().map_or(0..self.rows.labels().len(), HeldPart::own);
+        fill(&self.rows, own, &self.open_numbers, &mut |column, bin| {
             counts[column * bins + bin] += i64::from(scale);
         });
+        if let Some(part) = &self.part {
+            counts = part.added_up(&counts)?;
+        }
         let query = self.randomness.query(&format!("{COLUMN_COUNTS} {round}"))?;
         let table = RoundedGaussian::for_messages(noise, quantiser.scale())?;
         let noisy = table.release_owned(counts, quantiser.scale(), query, rayon::current_num_threads());
@@ -190,13 +240,19 @@ pub(crate) fn partners(nodes: usize) -> Vec<[Option<u32>; 2]> {
     order.chunks(2).map(|pair| [pair.first().copied(), pair.get(1).copied()]).collect()
 }
 
-/// What a node has in each of the columns; nothing where the value is missing, or where there is no node.
-fn values_of(rows: &Rows, numbers: &[NumberColumn], node: Option<u32>, values: &mut Vec<Option<f64>>) {
+/// What a node has in each of the columns, of rows that begin with some node; nothing where the value is missing, or where there is no node.
+fn values_of(
+    rows: &Rows,
+    first: usize,
+    numbers: &[NumberColumn],
+    node: Option<u32>,
+    values: &mut Vec<Option<f64>>,
+) {
     values.clear();
     let Some(node) = node else { return values.resize(numbers.len(), None) };
     values.resize(numbers.len(), Some(0.0));
     let mut missing = vec![];
-    for (column, value) in rows.features.row(node as usize).filter(|(_, value)| *value != 0.0) {
+    for (column, value) in rows.features.row(node as usize - first).filter(|(_, value)| *value != 0.0) {
         match numbers.binary_search_by_key(&(column as u32), |number| number.column) {
             Ok(at) => values[at] = Some(f64::from(value)),
             Err(_) => missing.push(column as u32),

@@ -67,7 +67,7 @@ pub(crate) use votes::{vote_count, vote_sensitivity};
 
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
-use crate::ranks::{HeldPart, Ranks};
+use crate::ranks::{HeldPart, RankData, Ranks};
 pub use crate::rows::{Aggregate, Aggregates, Maker, Message, Rows};
 use crate::settings::{Bounding, ClassWeights, Direction, Level, Settings};
 use crate::{Error, Result};
@@ -166,7 +166,7 @@ impl Vault {
     /// others. All ranks have the same randomness, and ask the same queries in the same order.
     pub(crate) fn over(
         ranks: &Ranks,
-        dataset: Dataset,
+        data: &RankData,
         settings: &Settings,
         randomness: Randomness<AnySource>,
     ) -> Result<Self> {
@@ -180,7 +180,7 @@ impl Vault {
                 ));
             }
         };
-        let (part, rows) = HeldPart::new(dataset, settings, ranks)?;
+        let (part, rows) = (HeldPart::new(data, settings, ranks)?, data.rows()?);
         // Where no sender is bounded, nobody asks how many edges each has.
         let out_degrees = match bound {
             SenderBound::Edge => vec![0; rows.labels.len()],
@@ -194,7 +194,7 @@ impl Vault {
             bound,
             out_degrees,
             rows,
-            open_numbers: vec![],
+            open_numbers: data.open_numbers().cloned().collect(),
             train: part.train.clone(),
             randomness,
             asked: Queries::default(),

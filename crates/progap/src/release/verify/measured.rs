@@ -7,6 +7,7 @@ use crate::assessment::Metric;
 use crate::method::history::{EpochRecord, is_whole};
 use crate::predictor::{NO_MODEL, aggregate_name};
 use crate::release::{Metrics, Release};
+use crate::rows::Rows;
 use crate::settings::{Calibration, Level, Selection, Settings};
 use crate::{Result, calibration, files, method};
 
@@ -115,7 +116,8 @@ pub(super) fn temperature(release: &Release) -> Result<Option<Finding>> {
             said.map_or("none".into(), |said| format!("a factor of {said:.4} on logits, not recomputed"));
         return Ok((said.is_some() || !ok).then(|| Finding::checked("calibration", detail, ok)));
     }
-    let found = calibration::temperature(&release.predictor, release.nodes(), settings, None)?;
+    let found =
+        calibration::temperature(&release.predictor, || Rows::of_nodes(release.nodes()), settings, None)?;
     let ok = match (said, found) {
         (Some(said), Some(found)) => (said / found - 1.0).abs() < 1e-2,
         (said, found) => said == found,

@@ -1,0 +1,157 @@
+//! The data of one rank: its own rows, brought to scale by maps that all rows together give.
+
+use std::ops::Range;
+
+use progap_graph::scale::{self, Map, NumberColumn};
+use progap_graph::standard::Known;
+use progap_graph::{Dataset, Features, Preparation, Split, part};
+use progap_nn::{Packed, chunk_rows};
+
+use super::{Ranks, Sent};
+use crate::rows::Rows;
+use crate::settings::{Level, Settings};
+use crate::{Error, Result};
+
+/// A data set, of which a rank has brought its own rows to scale.
+pub(crate) struct RankData {
+    /// As it lies in the file: every column in its unit.
+    pub dataset: Dataset,
+    /// The number columns with their maps, as those of a data set that was prepared.
+    pub numbers: Vec<NumberColumn>,
+    /// Where the nodes of each rank begin, and where the last end.
+    pub borders: Vec<usize>,
+    /// The nodes of this rank.
+    pub own: Range<usize>,
+    /// Their features, brought to scale.
+    pub features: Features,
+    /// Entries of sparse features of all ranks.
+    pub entries: usize,
+}
+
+impl RankData {
+    /// Finds the maps together with the other ranks, and applies them to the own rows.
+    pub fn new(ranks: &Ranks, dataset: &Dataset, settings: &Settings) -> Result<RankData> {
+        let dataset = dataset.clone().never_bare()?;
+        let split = split_of(&dataset)?;
+        let even = part::borders(dataset.graph(), split, ranks.size(), None);
+        let maps = maps(ranks, &dataset, settings.preparation(), even[ranks.rank()]..even[ranks.rank() + 1])?;
+        let numbers = scale::with_maps(dataset.numbers(), &maps, settings.preparation());
+        let scaled = |rows: Range<usize>| {
+            scale::apply(dataset.features().part(rows.clone()), rows.len(), &new_maps(&dataset, &maps))
+        };
+        let entries = match dataset.features() {
+            Features::Dense { .. } | Features::Half { .. } => 0,
+            Features::Sparse { indices, .. } if new_maps(&dataset, &maps).is_empty() => indices.len(),
+            // Zeros that a map makes something else of become entries.
+            Features::Sparse { .. } => {
+                let own = scaled(even[ranks.rank()]..even[ranks.rank() + 1])?.all_entries() as u64;
+                ranks.numbers(Sent::Agreement, &[own])?.iter().flatten().sum::<u64>() as usize
+            }
+        };
+        let borders = borders(&dataset, settings, entries, ranks.size())?;
+        let own = borders[ranks.rank()]..borders[ranks.rank() + 1];
+        let features = scaled(own.clone())?;
+        Ok(RankData { dataset, numbers, borders, own, features, entries })
+    }
+
+    /// The rows of the own nodes.
+    pub fn rows(&self) -> Result<Rows> {
+        let split = split_of(&self.dataset)?.part_of(self.own.clone());
+        let labels = self.dataset.labels()[self.own.clone()].to_vec().into();
+        let (features, classes) = (self.features.clone(), self.dataset.classes());
+        match self.open_numbers().next() {
+            None => Rows::new(features, labels, split, classes),
+            Some(_) => Ok(Rows::unscaled(features, labels, split, classes)),
+        }
+    }
+
+    /// Number columns that no map was found for yet.
+    pub fn open_numbers(&self) -> impl Iterator<Item = &NumberColumn> {
+        self.numbers.iter().filter(|number| number.is_open())
+    }
+
+    /// All rows as one process would hold them, for what the first rank writes.
+    pub fn whole(&self) -> Result<Dataset> {
+        Ok(self.dataset.clone().prepared_as(&self.numbers)?)
+    }
+}
+
+fn split_of(dataset: &Dataset) -> Result<&Split> {
+    dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))
+}
+
+/// The columns that these maps are applied to.
+fn new_maps(dataset: &Dataset, maps: &[Option<Map>]) -> Vec<NumberColumn> {
+    let new = dataset.numbers().iter().zip(maps).filter(|(_, map)| map.is_some());
+    new.map(|(number, map)| NumberColumn { map: *map, ..number.clone() }).collect()
+}
+
+/// The map of each number column, the same on all ranks. Where whole columns are looked at, each goes to one rank, which does with it what
+/// one process does.
+fn maps(ranks: &Ranks, dataset: &Dataset, how: Preparation, own: Range<usize>) -> Result<Vec<Option<Map>>> {
+    let numbers = dataset.numbers();
+    if how != Preparation::Standardise || numbers.iter().all(|number| number.map.is_some()) {
+        return Ok(scale::declared_maps(numbers, how));
+    }
+    let features = dataset.features().part(own.clone());
+    // A column of zeros and ones in all ranks stays as it is.
+    let real: Vec<u64> =
+        scale::number_columns(&features).iter().map(|number| u64::from(number.column)).collect();
+    let mut real: Vec<u64> = ranks.numbers(Sent::Columns, &real)?.concat();
+    real.sort_unstable();
+    let known =
+        Known::of(&features, own.len(), numbers, |column| real.binary_search(&u64::from(column)).is_ok())?;
+    let mut maps = vec![];
+    for (round, known) in known.chunks(ranks.size()).enumerate() {
+        let to = known.iter().map(|known| known.as_ref().map_or_else(Vec::new, sent));
+        let to = to.chain(std::iter::repeat_with(Vec::new)).take(ranks.size()).collect();
+        let come = ranks.exchange(Sent::Columns, to)?;
+        let number = numbers.get(round * ranks.size() + ranks.rank());
+        let all = come.iter().filter(|bytes| !bytes.is_empty()).map(|bytes| received(bytes));
+        let all = all.reduce(|mut all, next| {
+            all.values.extend(next.values);
+            Known { zeros: all.zeros + next.zeros, ..all }
+        });
+        let map = match (all, number) {
+            (Some(all), Some(number)) => Some(all.map(number.bounds)?),
+            _ => None,
+        };
+        let wrong = |error: serde_json::Error| Error::Rank(format!("a rank has no sensible map: {error}"));
+        let found = ranks.all_gather(Sent::Columns, serde_json::to_vec(&map).map_err(wrong)?)?;
+        for bytes in found.iter().take(known.len()) {
+            maps.push(serde_json::from_slice(bytes).map_err(wrong)?);
+        }
+    }
+    Ok(maps)
+}
+
+/// A column's values in the rows of a rank, as they travel: as exact as they were read.
+fn sent(known: &Known) -> Vec<u8> {
+    let values = known.values.iter().map(|&value| value as f32);
+    (known.zeros as u64).to_le_bytes().into_iter().chain(values.flat_map(f32::to_le_bytes)).collect()
+}
+
+fn received(bytes: &[u8]) -> Known {
+    let (zeros, values) = bytes.split_at(8.min(bytes.len()));
+    let zeros: Vec<u64> = bytemuck::pod_collect_to_vec(zeros);
+    let values: Vec<f32> = bytemuck::pod_collect_to_vec(values);
+    Known {
+        zeros: zeros.first().map_or(0, |&zeros| zeros as usize),
+        values: values.into_iter().map(f64::from).collect(),
+    }
+}
+
+/// Where the nodes of each rank begin, and where the last end: by edges; at public levels, and where a stage has too many rows to
+/// bring together, only where a chunk of training rows begins.
+fn borders(dataset: &Dataset, settings: &Settings, entries: usize, ranks: usize) -> Result<Vec<usize>> {
+    let split = split_of(dataset)?;
+    let train = split.count(progap_graph::Part::Train);
+    let aggregates = settings.depth.saturating_mul(settings.hidden.max(dataset.classes()));
+    let rows = match dataset.features() {
+        Features::Dense { columns, .. } | Features::Half { columns, .. } => train.saturating_mul(*columns),
+        Features::Sparse { .. } => 2 * entries,
+    };
+    let few = Packed::are_few(rows.saturating_add(train.saturating_mul(aggregates + settings.hidden)));
+    let chunk = (settings.level != Level::Node && !few).then(|| chunk_rows(train));
+    Ok(part::borders(dataset.graph(), split, ranks, chunk))
+}
