@@ -117,7 +117,8 @@ fn what_is_not_there_is_explained() {
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     use std::process::Stdio;
     let folder = folder();
-    let quick = ["train", "demo", "--method", "mlp", "--level", "none", "--epochs", "1", "--quiet", "--out", "r"];
+    let quick =
+        ["train", "demo", "--method", "mlp", "--level", "none", "--epochs", "1", "--quiet", "--out", "r"];
     progap_in(folder.path(), &quick).ok();
     for arguments in [&["data", "list", "--all", "--json"][..], &["predict", "r"]] {
         let mut child = command(folder.path())
