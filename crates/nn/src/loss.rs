@@ -109,20 +109,52 @@ vectorised! {
         let (Targets::Labels(labels), None) = (loss.batch.targets, loss.batch.weights) else {
             return by_rows(loss, columns, logits, d, divided);
         };
+        let of = (loss.rows, loss.classes, loss.scale);
         // The compiler makes more of constants.
         match columns {
             8 => {
                 let [mut z, mut p] = [[[0.0; ROWS]; 8]; 2];
                 match divided {
-                    None => by_columns(loss, labels, logits, d, [&mut z, &mut p], None),
-                    divided => by_columns(loss, labels, logits, d, [&mut z, &mut p], divided),
+                    None => by_columns(of, labels, logits, d, [&mut z, &mut p], None),
+                    divided => by_columns(of, labels, logits, d, [&mut z, &mut p], divided),
                 }
             }
             _ => {
                 let [mut z, mut p] = std::array::from_fn(|_| vec![[0.0; ROWS]; columns]);
-                by_columns(loss, labels, logits, d, [&mut z, &mut p], divided)
+                by_columns(of, labels, logits, d, [&mut z, &mut p], divided)
             }
         }
+    }
+}
+
+vectorised! {
+    /// Rows of logits in, `scale (p - e_y)` out, padding zero; gives the sum of the cross-entropies.
+    pub(crate) fn label_slopes<'a>(
+        labels: &'a [u32],
+        classes: usize,
+        columns: usize,
+        scale: f32,
+        logits: &'a mut [f32],
+    ) -> f64 {
+        let rows: [u32; ROWS] = std::array::from_fn(|row| row as u32);
+        let [mut few_z, mut few_p] = [[[0.0; ROWS]; 8]; 2];
+        let [mut many_z, mut many_p] = [vec![], vec![]];
+        if columns != 8 {
+            many_z.resize(columns, [0.0; ROWS]);
+            many_p.resize(columns, [0.0; ROWS]);
+        }
+        let mut own = vec![0.0; ROWS * columns];
+        let mut total = 0.0;
+        for (logits, labels) in logits.chunks_mut(ROWS * columns).zip(labels.chunks(ROWS)) {
+            let (of, own) = ((&rows[..labels.len()], classes, scale), &mut own[..logits.len()]);
+            own.copy_from_slice(logits);
+            total += match columns {
+                8 => by_columns(of, labels, own, logits, [&mut few_z, &mut few_p], None),
+                _ => by_columns(of, labels, own, logits, [&mut many_z, &mut many_p], None),
+            }
+            .loss;
+        }
+        total
     }
 }
 
@@ -180,16 +212,16 @@ fn by_rows(
     tally
 }
 
+/// Of some rows, so many classes, and a factor.
 #[inline(always)]
 fn by_columns(
-    loss: Loss<'_>,
+    (rows, classes, scale): (&[u32], usize, f32),
     labels: &[u32],
     logits: &[f32],
     d: &mut [f32],
     [z, p]: [&mut [Column]; 2],
     mut divided: Option<Divided<'_>>,
 ) -> Tally {
-    let Loss { rows, classes, scale, .. } = loss;
     let columns = z.len();
     let mut tally = Tally::default();
     for (first, rows) in (0..).step_by(ROWS).zip(rows.chunks(ROWS)) {

@@ -5,18 +5,27 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::dispatch_narrow;
 use super::product::{self, Start, add, load, step, store, tile_by_registers};
 
 /// [`product::affine`] for rows of `K` columns that give rows of `C`.
 pub(super) fn affine<const K: usize, const C: usize>(of: product::Affine<'_>) {
     let (x, out) = (&of.x.values.as_chunks().0[..of.rows], &mut of.out.as_chunks_mut().0[..of.rows]);
-    pulp::Arch::new().dispatch(Affine::<K, C> { x, w: of.w.as_chunks().0, start: of.start, out });
+    dispatch::<C, _>(Affine::<K, C> { x, w: of.w.as_chunks().0, start: of.start, out });
 }
 
 /// [`product::add_outer`] for rows of `K` columns and of `C`.
 pub(super) fn add_outer<const K: usize, const C: usize>(of: product::AddOuter<'_>) {
     let (x, d) = (&of.x.values.as_chunks().0[..of.rows], &of.d.as_chunks().0[..of.rows]);
-    pulp::Arch::new().dispatch(AddOuter::<K, C> { x, d, sums: of.sums.as_chunks_mut().0 });
+    dispatch::<C, _>(AddOuter::<K, C> { x, d, sums: of.sums.as_chunks_mut().0 });
+}
+
+/// Work that gives rows of `C` columns, on vectors that are no wider than those.
+fn dispatch<const C: usize, W: WithSimd<Output = ()>>(work: W) {
+    match C {
+        8 => dispatch_narrow(work),
+        _ => pulp::Arch::new().dispatch(work),
+    }
 }
 
 struct Affine<'a, const K: usize, const C: usize> {

@@ -146,11 +146,11 @@ impl<'a> InParts<'a> {
 }
 
 /// Work on whole rows; a tile of one is `V` vectors.
-trait RowWork {
+pub(crate) trait RowWork {
     fn rows<S: Simd, const V: usize>(self, simd: S);
 }
 
-struct RowDispatch<W>(W);
+pub(crate) struct RowDispatch<W>(pub W);
 
 impl<W: RowWork> WithSimd for RowDispatch<W> {
     type Output = ();
@@ -167,7 +167,7 @@ impl<W: RowWork> WithSimd for RowDispatch<W> {
 }
 
 #[inline(always)]
-fn total<S: Simd, const V: usize>(simd: S, vectors: [S::f32s; V]) -> f32 {
+pub(crate) fn total<S: Simd, const V: usize>(simd: S, vectors: [S::f32s; V]) -> f32 {
     let mut sum = vectors[0];
     for vector in &vectors[1..] {
         sum = simd.add_f32s(sum, *vector);

@@ -49,6 +49,15 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
+/// Does work on rows of 8 columns. In a vector of 16 half of the lanes would be idle, and take as long.
+pub(crate) fn dispatch_narrow<W: pulp::WithSimd>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(eight_lanes) = pulp::x86::V3::try_new() {
+        return pulp::Simd::vectorize(eight_lanes, work);
+    }
+    pulp::Arch::new().dispatch(work)
+}
+
 /// Runs `$body` with the constant `$lanes` and each column `$at` where a vector of so many lanes starts.
 macro_rules! for_lanes {
     ($columns:expr, $lanes:ident, $at:ident, $body:block) => {
@@ -92,7 +101,7 @@ pub(crate) fn sum_lanes<const L: usize>(v: &[f32; L]) -> f32 {
 }
 
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     /// A matrix with values between -0.5 and 0.5.
     pub fn matrix(rows: usize, columns: usize, seed: u32) -> Vec<f32> {
         (0..rows * columns)

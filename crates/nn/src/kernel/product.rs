@@ -6,7 +6,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::{fixed, for_lanes, lanes, lanes_mut, vectorised};
+use super::{dispatch_narrow, fixed, for_lanes, lanes, lanes_mut, vectorised};
 
 /// A matrix seen row after row: row `r` starts at `r * stride`.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ pub(crate) fn affine(
         (16, 16) => fixed::affine::<16, 16>(affine),
         (16, 8) => fixed::affine::<16, 8>(affine),
         (8, 16) => fixed::affine::<8, 16>(affine),
-        (_, 8) => pulp::Arch::new().dispatch(Tiles::<_, 8>(affine)),
+        (_, 8) => dispatch_narrow(Tiles::<_, 8>(affine)),
         _ => pulp::Arch::new().dispatch(Tiles::<_, 16>(affine)),
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn add_outer(
     match (x.stride, inner, columns) {
         (16, 16, 16) => fixed::add_outer::<16, 16>(outer),
         (16, 16, 8) => fixed::add_outer::<16, 8>(outer),
-        (_, _, 8) => pulp::Arch::new().dispatch(Tiles::<_, 8>(outer)),
+        (_, _, 8) => dispatch_narrow(Tiles::<_, 8>(outer)),
         _ => pulp::Arch::new().dispatch(Tiles::<_, 16>(outer)),
     }
 }
@@ -144,7 +144,7 @@ pub(super) fn step<S: Simd, const M: usize, const V: usize>(
 
 /// `T` values from `at` on as `V` vectors; the rest of a wider vector is zero.
 #[inline(always)]
-pub(super) fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32], at: usize) -> [S::f32s; V] {
+pub(crate) fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32], at: usize) -> [S::f32s; V] {
     let values = &row[at..at + T];
     match T < S::F32_LANES {
         true => [simd.partial_load_f32s(values); V],
@@ -154,7 +154,7 @@ pub(super) fn load<S: Simd, const V: usize, const T: usize>(simd: S, row: &[f32]
 
 /// Writes what [`load`] reads.
 #[inline(always)]
-pub(super) fn store<S: Simd, const V: usize, const T: usize>(
+pub(crate) fn store<S: Simd, const V: usize, const T: usize>(
     simd: S,
     row: &mut [f32],
     at: usize,

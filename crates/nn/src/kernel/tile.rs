@@ -7,7 +7,7 @@ use crate::layer::Activation;
 use crate::layer::activation::{ELU, RELU, SCALE, SCALE_ALPHA, SELU, with_activation};
 
 /// Columns of a tile.
-pub(super) const TILE: usize = 16;
+pub(crate) const TILE: usize = 16;
 
 /// Work on the rows of matrices, one tile of columns after another.
 pub(super) trait TileWork {

@@ -3,6 +3,7 @@
 use super::fit::Evidence;
 use crate::kernel::exp::exp;
 use crate::kernel::{for_lanes, lanes, lanes_mut, sum_lanes, vectorised};
+use crate::loss;
 
 /// Rows whose likelihoods are multiplied before one logarithm is taken of them: each is at least 1e-45, and all of them together a
 /// normal number.
@@ -38,6 +39,9 @@ impl<'a> Known<'a> {
 
     /// Logits in, slopes of the loss with respect to them out; gives the loss. Rows of `logits` are padded to `columns`.
     pub fn loss(self, logits: &mut [f32], columns: usize) -> f64 {
+        if let (Evidence::Labels(labels), []) = (self.evidence, self.weights) {
+            return self.share * loss::label_slopes(labels, self.classes, columns, self.share as f32, logits);
+        }
         let rows = logits.len() / columns;
         // How much a row counts divided by what its exponentials add up to; and both sides of its likelihood.
         let mut ratios = vec![(0f32, 0f32); rows];
@@ -284,6 +288,11 @@ mod tests {
         let mut logits: Vec<f32> =
             (0..9).flat_map(|_| [300.0, -300.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).collect();
         let known = Known { evidence: Evidence::Labels(&[1; 9]), weights: &[], classes: 2, share: 1.0 };
+        let loss = known.loss(&mut logits, 8);
+        assert!((loss / 9.0 - 600.0).abs() < 0.1, "{loss}");
+        let known = Known { weights: &[1.0; 9], ..known };
+        let mut logits: Vec<f32> =
+            (0..9).flat_map(|_| [300.0, -300.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).collect();
         let loss = known.loss(&mut logits, 8);
         assert!((loss / 9.0 - 87.0).abs() < 0.1, "{loss}");
     }

@@ -211,8 +211,11 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
             sums[j] += f64::from(a[j]) * f64::from(b[j]);
         }
     }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-    sums.iter().sum::<f64>() + rest
+    let mut rest = 0.0;
+    for (a, b) in a_rest.iter().zip(b_rest) {
+        rest += f64::from(*a) * f64::from(*b);
+    }
+    ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7])) + rest
 }
 
 impl Kept<'_> {
@@ -292,7 +295,12 @@ fn add(factor: f64, values: &[impl Copy + Into<f64>], sums: &mut [f64]) {
 vectorised! {
     /// The norm of each row's gradient.
     fn norms<'a>(kept: &'a Kept<'a>, layout: &'a Layout) -> Vec<f64> {
-        (0..kept.rows).map(|r| kept.norm(layout, r)).collect()
+        let mut norms = vec![0.0; kept.rows];
+        // A loop, not a closure, which may be left out of line and compiled for the baseline only.
+        for (r, norm) in norms.iter_mut().enumerate() {
+            *norm = kept.norm(layout, r);
+        }
+        norms
     }
 }
 
@@ -318,9 +326,21 @@ vectorised! {
         if let Some((input, rows)) = kept.sparse {
             let rows = rows.iter().zip(scaled.chunks_exact(padded)).zip(factors);
             for ((&row, d), _) in rows.filter(|(_, factor)| **factor > 0.0) {
-                each_column(input, row, |i, value| {
-                    add(value, &d[..outputs], &mut weights[i as usize * outputs..]);
-                });
+                match (d.first_chunk::<16>(), ones(input, row)) {
+                    // The usual widths and rows, without a question for each column.
+                    (Some(d), Some(columns)) if outputs == 16 => {
+                        let weights = weights.as_chunks_mut::<16>().0;
+                        for &i in columns {
+                            let sums = &mut weights[i as usize];
+                            for j in 0..16 {
+                                sums[j] += d[j];
+                            }
+                        }
+                    }
+                    _ => each_column(input, row, |i, value| {
+                        add(value, &d[..outputs], &mut weights[i as usize * outputs..]);
+                    }),
+                }
             }
             return;
         }
@@ -393,6 +413,13 @@ impl Products<'_> {
     }
 }
 
+/// The columns of a sparse row whose values are all 1, where each is listed once.
+#[inline(always)]
+fn ones<'a>(input: Input<'a>, row: u32) -> Option<&'a [u32]> {
+    let (indices, values) = input.entries(row);
+    (values.is_none() && indices.is_sorted_by(|a, b| a < b)).then_some(indices)
+}
+
 /// Every column of a sparse row once, with its value: of a column that is listed twice the sum of its values.
 fn each_column(input: Input<'_>, row: u32, mut take: impl FnMut(u32, f64)) {
     let (indices, values) = input.entries(row);
@@ -409,6 +436,9 @@ fn each_column(input: Input<'_>, row: u32, mut take: impl FnMut(u32, f64)) {
 
 /// The squared length of a sparse row.
 fn sparse_square(input: Input<'_>, row: u32) -> f64 {
+    if let Some(columns) = ones(input, row) {
+        return columns.len() as f64;
+    }
     let mut square = 0.0;
     each_column(input, row, |_, value| square += value * value);
     square

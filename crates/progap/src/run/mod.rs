@@ -245,6 +245,8 @@ fn run_with(
     laps.lap("writing");
     stopwatch.stop(laps).write(&folder.path)?;
     folder.finish()?;
+    // The release has its own aggregates and rows: they are not held twice.
+    drop((fitted, dataset));
     Release::open(&folder.path)
 }
 
