@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use terminal_size::{Width, terminal_size_of};
 
 use crate::command::Outcome;
 
@@ -84,8 +85,8 @@ pub fn wide_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
         }));
     }
     // Where nobody says how wide the terminal is, lines stay readable; no column can do with a letter or two.
-    let width = table.width().filter(|&width| width >= NARROWEST).unwrap_or(USUAL_WIDTH);
-    table.set_width(width);
+    let width = terminal_size_of(std::io::stdout()).map(|(Width(width), _)| width);
+    table.set_width(width.filter(|&width| width >= NARROWEST).unwrap_or(USUAL_WIDTH));
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
