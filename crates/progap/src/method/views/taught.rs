@@ -66,7 +66,7 @@ fn taught(rows: &Rows, roles: &Roles, alone: &Features) -> Result<Option<(Featur
     let (log_loss, temperature, plain) = best.ok_or(Error::Contradiction("no strength was tried"))?;
     let mut model = plain.clone();
     model.scale_logits(temperature);
-    // Of a training node the teacher speaks, who did not see its label; the temperature is not his.
+    // Of a training node the teacher speaks, who hardly knows its label (docs/views.md); the temperature is not his.
     let of_node =
         |&node: &u32| said[node as usize * classes..][..classes].iter().map(|value| value / temperature);
     let out_of_fold = roles.train.iter().flat_map(of_node).collect();
