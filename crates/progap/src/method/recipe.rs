@@ -85,6 +85,11 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
+    /// How many batches make an epoch of few training nodes at node level. With fewer a stage would have too few steps to learn anything.
+    fn batches_of_few(&self, _settings: &Settings) -> usize {
+        16
+    }
+
     /// The epochs that this many training nodes suggest at node level.
     fn epochs_for(&self, settings: &Settings, _train_nodes: usize) -> usize {
         settings.epochs

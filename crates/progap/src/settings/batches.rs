@@ -5,9 +5,7 @@ use super::{FromSizes, Level, Settings};
 /// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
 const MOST_STEPS: usize = 1000;
 
-/// The share of few training nodes that is a batch, as one over it, and the smallest batch. With larger ones a stage would have too few
-/// steps to learn anything.
-const FEW_NODES: usize = 16;
+/// The smallest batch of few training nodes, if there are twice as many.
 const SMALLEST_BATCH: usize = 16;
 
 /// From so many training nodes on the usual number of epochs is enough; the fewer there are, the more epochs, up to this many.
@@ -20,7 +18,7 @@ const LEAST_EPOCHS: usize = 3;
 impl Settings {
     /// The settings with batches and epochs decided for so many training nodes, which are public, as far as they are open.
     ///
-    /// A sixteenth of few training nodes, and more epochs of them where the method gains by it. Else as many as the settings say, up to
+    /// A sixteenth of few training nodes, or the share that the method has, and more epochs of them where the method gains by it. Else as many as the settings say, up to
     /// the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer, both with the square root of
     /// the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size and the
     /// number of steps stays (docs/method.md#batches).
@@ -28,7 +26,8 @@ impl Settings {
         if self.level != Level::Node || !open.batch_size || train_nodes == 0 {
             return self;
         }
-        self.batch_size = small_batch(self.batch_size, train_nodes);
+        let few = train_nodes / self.method.recipe().batches_of_few(&self);
+        self.batch_size = small_batch(self.batch_size, few, train_nodes);
         if !open.epochs {
             return self;
         }
@@ -50,10 +49,9 @@ pub(crate) fn more_epochs(usual: usize, train_nodes: usize) -> usize {
     (wanted.round() as usize).clamp(usual, MOST_EPOCHS.max(usual))
 }
 
-/// The usual batch, or a sixteenth of few training nodes; always fewer than all of them.
-fn small_batch(usual: usize, train_nodes: usize) -> usize {
-    let few = (train_nodes / FEW_NODES).max(SMALLEST_BATCH).min((train_nodes / 2).max(1));
-    usual.min(few)
+/// The usual batch, or the share of few training nodes; always fewer than all of them.
+fn small_batch(usual: usize, few: usize, train_nodes: usize) -> usize {
+    usual.min(few.max(SMALLEST_BATCH).min((train_nodes / 2).max(1)))
 }
 
 #[cfg(test)]
@@ -102,6 +100,24 @@ mod tests {
             (settings.batch_size, settings.epochs)
         };
         assert_eq!([170, 850, 3400, 12_000].map(batches), [(16, 60), (53, 34), (212, 17), (512, 10)]);
+    }
+
+    /// Features alone: a quarter of few training nodes, whether the depth was asked for or follows from sizes.
+    #[test]
+    fn where_no_aggregation_is_asked_for_batches_are_a_quarter_of_few_nodes() {
+        use crate::settings::Request;
+        let node = || Request::default().with("level", "node").with("epsilon", 2.0);
+        let batches = |request: Request, columns: usize, train_nodes: usize| {
+            let sizes = PublicSizes { train_nodes, columns, classes: 7, ..PublicSizes::default() };
+            let settings = request.settings().expect("settings").for_sizes(sizes).into_settings();
+            (settings.depth, settings.batch_size, settings.epochs)
+        };
+        assert_eq!(batches(node(), 1433, 1200), (0, 300, 29));
+        assert_eq!(batches(node(), 1433, 5738), (0, 512, 13));
+        assert_eq!(batches(node().with("depth", 0), 200, 1200), (0, 300, 29));
+        assert_eq!(batches(node(), 200, 1200), (1, 75, 29), "one aggregation");
+        let mlp = node().with("method", "mlp");
+        assert_eq!(batches(mlp, 1433, 1200).1, 75, "another method");
     }
 
     /// What was asked for stays, however large the training set is.
