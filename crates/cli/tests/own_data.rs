@@ -42,7 +42,7 @@ fn a_table_with_gaps_goes_all_the_way() {
         let place = folder();
         let at = place.path();
         put_people(at, separator);
-        progap_in(at, &["inspect", "g"]).refused(&["\"name\"", "200 different values", "--drop name"]);
+        progap_in(at, &["train", "g"]).refused(&["\"name\"", "200 different values", "--drop name"]);
         let shown = progap_in(at, &["inspect", "g", "--drop", "name"]).ok();
         for part in
             ["100 nodes have one (50.0 %)", "income", "1 feature and 1 for missing", "2011-01-10", "not used"]
