@@ -202,7 +202,15 @@ def test_a_bar_of_tqdm(graph, capsys):
     assert "100%" in capsys.readouterr().err
 
 
-def test_ctrl_c_stops_and_can_be_resumed(graph, tmp_path):
+@pytest.fixture
+def hears_ctrl_c():
+    """Jobs in the background of a shell ignore Ctrl-C, and so would Python."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_stops_and_can_be_resumed(graph, tmp_path, hears_ctrl_c):
     folder = tmp_path / "release"
 
     def interrupt():
