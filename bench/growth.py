@@ -31,7 +31,7 @@ def run(arguments, folder):
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         raise SystemExit(f"progap {' '.join(arguments)}: {said.decode().strip()}")
-    return time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, printed.decode()
+    return time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6, printed.decode()
 
 
 def megabytes(path):

@@ -8,47 +8,44 @@ use crate::aggregate::{self, Sum};
 use crate::symmetry::{self, PRIME};
 use crate::{Features, Graph, Part, Problem, Result, Split};
 
+/// Bytes of edges after whose copying the pages of mapped files are given back.
+const GIVEN_BACK: usize = 4 << 20;
+
 /// The edges into some nodes, without loops and repetitions. Senders are numbered by their place among those that occur.
+///
+/// Edges are read again for each sum, and held no longer: between two sums they would lie in memory for nothing.
 #[derive(Debug, Clone)]
 pub struct PartGraph {
+    graph: Graph,
+    rows: Range<usize>,
     offsets: Vec<u64>,
-    columns: Vec<u32>,
     senders: Vec<u32>,
 }
 
 impl PartGraph {
     /// The edges into the nodes of a range. No other edge is looked at.
     pub fn new(graph: &Graph, rows: Range<usize>) -> PartGraph {
-        let mut offsets = Vec::with_capacity(rows.len() + 1);
-        offsets.push(0u64);
-        let edges = (graph.offsets()[rows.end] - graph.offsets()[rows.start]) as usize;
-        let mut columns: Vec<u32> = Vec::with_capacity(edges);
-        for row in rows {
-            let (senders, mut before) = (graph.in_neighbours(row), None);
-            let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
-            columns.extend(senders.iter().filter(new));
-            offsets.push(columns.len() as u64);
-            crate::store::passed(size_of_val(senders));
-        }
-        let mut occurs: Vec<u64> = vec![0; graph.nodes().div_ceil(64)];
-        columns.iter().for_each(|&sender| occurs[sender as usize / 64] |= 1u64 << (sender % 64));
-        let before: Vec<u32> = occurs
-            .iter()
-            .scan(0, |sum, word| {
-                let before = *sum;
-                *sum += word.count_ones();
-                Some(before)
-            })
-            .collect();
-        columns.par_iter_mut().for_each(|sender| {
-            let (word, bit) = (*sender as usize / 64, *sender % 64);
-            *sender = before[word] + (occurs[word] & ((1u64 << bit) - 1)).count_ones();
+        let (offsets, edges) = read(graph, rows.clone());
+        let mut occurs = Occurring::none(graph.nodes());
+        edges.iter().for_each(|&sender| occurs.insert(sender));
+        PartGraph { graph: graph.clone(), rows, offsets, senders: occurs.nodes().collect() }
+    }
+
+    /// The sender of each edge, by its place in [`PartGraph::senders`].
+    fn edges(&self) -> Result<Vec<u32>> {
+        let (offsets, mut edges) = read(&self.graph, self.rows.clone());
+        let mut occurs = Occurring::none(self.graph.nodes());
+        self.senders.iter().for_each(|&sender| occurs.insert(sender));
+        let places = occurs.places();
+        let known = edges.par_iter_mut().all(|sender| {
+            let known = occurs.contains(*sender);
+            *sender = occurs.place(&places, *sender);
+            known
         });
-        let bits = |(at, &word): (usize, &u64)| {
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (64 * at + bit) as u32)
-        };
-        let senders = occurs.iter().enumerate().flat_map(bits).collect();
-        PartGraph { offsets, columns, senders }
+        match known && offsets == self.offsets {
+            true => Ok(edges),
+            false => Err(Problem::Invalid("the edges are others than they were before".into()).into()),
+        }
     }
 
     /// The nodes that send along these edges, ascending: the order of messages in [`PartGraph::sum`].
@@ -57,10 +54,13 @@ impl PartGraph {
     }
 
     /// How many of these edges each of [`PartGraph::senders`] sends along.
-    pub fn sent(&self) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// Edges that have changed.
+    pub fn sent(&self) -> Result<Vec<u32>> {
         let mut sent = vec![0u32; self.senders.len()];
-        self.columns.iter().for_each(|&sender| sent[sender as usize] += 1);
-        sent
+        self.edges()?.iter().for_each(|&sender| sent[sender as usize] += 1);
+        Ok(sent)
     }
 
     /// The largest number of edges into one node.
@@ -72,15 +72,79 @@ impl PartGraph {
     /// [`PartGraph::senders`].
     ///
     /// # Errors
-    /// Lengths that do not fit; an integer sum that could overflow.
+    /// Lengths that do not fit; an integer sum that could overflow; edges that have changed.
     pub fn sum<M, S>(&self, width: usize, messages: &[M], sums: &mut [S]) -> Result<()>
     where
         M: Copy + Send + Sync,
         S: Sum<M>,
     {
-        let edges =
-            aggregate::Edges { offsets: &self.offsets, senders: &self.columns, messages: self.senders.len() };
+        let senders = &self.edges()?;
+        let edges = aggregate::Edges { offsets: &self.offsets, senders, messages: self.senders.len() };
         aggregate::wide_sum_along(edges, width, messages, sums)
+    }
+}
+
+/// The edges into some nodes, without loops and repetitions: where those of each node begin, and their senders.
+fn read(graph: &Graph, rows: Range<usize>) -> (Vec<u64>, Vec<u32>) {
+    let mut offsets = Vec::with_capacity(rows.len() + 1);
+    offsets.push(0u64);
+    let edges = (graph.offsets()[rows.end] - graph.offsets()[rows.start]) as usize;
+    let mut columns: Vec<u32> = Vec::with_capacity(edges);
+    let mut copied = 0;
+    for row in rows {
+        let (senders, mut before) = (graph.in_neighbours(row), None);
+        let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
+        columns.extend(senders.iter().filter(new));
+        offsets.push(columns.len() as u64);
+        crate::store::passed(size_of_val(senders));
+        copied += size_of_val(senders);
+        if copied >= GIVEN_BACK {
+            crate::store::give_back_pages();
+            copied = 0;
+        }
+    }
+    crate::store::give_back_pages();
+    (offsets, columns)
+}
+
+/// Which nodes occur, a bit each.
+struct Occurring(Vec<u64>);
+
+impl Occurring {
+    fn none(nodes: usize) -> Occurring {
+        Occurring(vec![0; nodes.div_ceil(64)])
+    }
+
+    fn insert(&mut self, node: u32) {
+        self.0[node as usize / 64] |= 1u64 << (node % 64);
+    }
+
+    fn contains(&self, node: u32) -> bool {
+        self.0[node as usize / 64] >> (node % 64) & 1 == 1
+    }
+
+    /// Those that occur, ascending.
+    fn nodes(&self) -> impl Iterator<Item = u32> {
+        let bits = |(at, &word): (usize, &u64)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (64 * at + bit) as u32)
+        };
+        self.0.iter().enumerate().flat_map(bits)
+    }
+
+    /// How many occur before each word.
+    fn places(&self) -> Vec<u32> {
+        let before = self.0.iter().scan(0, |sum, word| {
+            let before = *sum;
+            *sum += word.count_ones();
+            Some(before)
+        });
+        before.collect()
+    }
+
+    /// How many occur before a node.
+    fn place(&self, places: &[u32], node: u32) -> u32 {
+        let (word, bit) = (node as usize / 64, node % 64);
+        places[word] + (self.0[word] & ((1u64 << bit) - 1)).count_ones()
     }
 }
 
@@ -264,7 +328,7 @@ mod tests {
                 let mut sums = vec![0i32; rows.len() * 3];
                 part.sum(3, &own, &mut sums).expect("sums");
                 found.extend(sums);
-                part.senders().iter().zip(part.sent()).for_each(|(&s, count)| sent[s as usize] += count);
+                part.senders().iter().zip(part.sent().expect("the same edges")).for_each(|(&s, count)| sent[s as usize] += count);
             }
             prop_assert_eq!(found, whole);
             prop_assert_eq!(sent, clean.out_degrees());

@@ -38,7 +38,7 @@ mod parts;
 
 #[cfg(unix)]
 pub use map::end_with_words_if_cut_short;
-pub use pages::{is_mapping_bounded, keep_mapped_below, look_at_pages, passed};
+pub use pages::{give_back as give_back_pages, is_mapping_bounded, keep_mapped_below, look_at_pages, passed};
 pub use part::{PartFile, PieceSum};
 pub use parts::{MANIFEST, check_manifest, is_parts, open_parts, write_parts};
 

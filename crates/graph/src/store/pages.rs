@@ -104,8 +104,8 @@ pub fn look_at_pages() {
     }
 }
 
-/// Gives back the pages of all files.
-fn give_back() {
+/// Gives back the pages of all mapped files. What is read again comes from the page cache.
+pub fn give_back() {
     #[cfg(target_os = "linux")]
     {
         let maps: Vec<Arc<Mmap>> =

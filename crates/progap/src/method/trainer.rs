@@ -167,6 +167,8 @@ impl<'r> Trainer<'r> {
             }
             None => {
                 let values = ask(&mut self.vault, number, aggregates, self.plan)?;
+                // Training reads no edge: those of a mapped file need not stay in memory beside it.
+                progap_graph::store::give_back_pages();
                 self.vault.forget();
                 self.store.keep_aggregate(number, values, width, self.vault.key())?
             }

@@ -166,7 +166,7 @@ impl HeldPart {
 
     /// The edges out of each own node, of all ranks together.
     pub fn out_degrees(&self) -> Result<Vec<u32>> {
-        let sent = self.graph.sent();
+        let sent = self.graph.sent()?;
         let of =
             |rank: usize| bytemuck::cast_slice(&sent[senders_of(&self.graph, &self.borders, rank)]).to_vec();
         let come = self.ranks.exchange(Sent::Agreement, (0..self.ranks.size()).map(of).collect())?;

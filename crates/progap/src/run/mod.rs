@@ -245,8 +245,9 @@ fn run_with(
     laps.lap("writing");
     stopwatch.stop(laps).write(&folder.path)?;
     folder.finish()?;
-    // The release has its own aggregates and rows: they are not held twice.
+    // The release has its own aggregates and rows: they are not held twice, nor is the data set beside them.
     drop((fitted, dataset));
+    progap_graph::store::give_back_pages();
     Release::open(&folder.path)
 }
 
