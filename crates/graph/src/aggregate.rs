@@ -114,29 +114,29 @@ where
     M: Copy + Send + Sync,
     S: Sum<M>,
 {
-    wide_sum_along(Edges::of(graph), width, messages, sums)
+    in_panels(width, messages, sums, |messages, sums| sum_along(Edges::of(graph), messages, sums))
 }
 
-/// As [`wide_sum`], along edges whose senders are others than their receivers.
-pub(crate) fn wide_sum_along<M, S>(
-    edges: Edges<'_>,
+/// Hands messages of any width to `sum` in panels of at most [`MAX_WIDTH`] columns.
+pub(crate) fn in_panels<M, S>(
     width: usize,
     messages: &[M],
     sums: &mut [S],
+    mut sum: impl FnMut(Messages<'_, M, S>, &mut [S]) -> Result<()>,
 ) -> Result<()>
 where
-    M: Copy + Send + Sync,
+    M: Copy,
     S: Sum<M>,
 {
     if width <= MAX_WIDTH {
-        return sum_along(edges, Messages { width, values: messages, weights: None }, sums);
+        return sum(Messages { width, values: messages, weights: None }, sums);
     }
     for first in (0..width).step_by(MAX_WIDTH) {
         let columns = first..width.min(first + MAX_WIDTH);
         let panel: Vec<M> =
             messages.chunks_exact(width).flat_map(|row| &row[columns.clone()]).copied().collect();
-        let mut part = vec![S::default(); edges.receivers() * columns.len()];
-        sum_along(edges, Messages { width: columns.len(), values: &panel, weights: None }, &mut part)?;
+        let mut part = vec![S::default(); sums.len() / width * columns.len()];
+        sum(Messages { width: columns.len(), values: &panel, weights: None }, &mut part)?;
         for (sums, part) in sums.chunks_exact_mut(width).zip(part.chunks_exact(columns.len())) {
             sums[columns.clone()].copy_from_slice(part);
         }
@@ -240,7 +240,7 @@ where
     sum_along(Edges { offsets, ..Edges::of(graph) }, messages, sums)
 }
 
-fn sum_along<M, S>(edges: Edges<'_>, messages: Messages<'_, M, S>, sums: &mut [S]) -> Result<()>
+pub(crate) fn sum_along<M, S>(edges: Edges<'_>, messages: Messages<'_, M, S>, sums: &mut [S]) -> Result<()>
 where
     M: Copy + Sync,
     S: Sum<M>,
@@ -275,7 +275,7 @@ where
     Ok(())
 }
 
-fn check_length(what: &str, found: usize, expected: usize) -> Result<()> {
+pub(crate) fn check_length(what: &str, found: usize, expected: usize) -> Result<()> {
     if found == expected {
         return Ok(());
     }

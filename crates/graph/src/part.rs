@@ -6,46 +6,87 @@ use rayon::prelude::*;
 
 use crate::aggregate::{self, Sum};
 use crate::symmetry::{self, PRIME};
-use crate::{Features, Graph, Part, Problem, Result, Split};
+use crate::{Error, Features, Graph, Part, Problem, Result, Split};
 
-/// Bytes of edges after whose copying the pages of mapped files are given back.
-const GIVEN_BACK: usize = 4 << 20;
+/// The edges that are held at once while a part is read.
+const AT_ONCE: usize = if cfg!(test) { 64 } else { 1 << 21 };
 
 /// The edges into some nodes, without loops and repetitions. Senders are numbered by their place among those that occur.
 ///
-/// Edges are read again for each sum, and held no longer: between two sums they would lie in memory for nothing.
+/// Edges are read again for each sum, a block of rows at a time: a process never holds all of its edges.
 #[derive(Debug, Clone)]
 pub struct PartGraph {
     graph: Graph,
     rows: Range<usize>,
-    offsets: Vec<u64>,
+    edges: usize,
+    longest: usize,
     senders: Vec<u32>,
+}
+
+/// The edges into the nodes of a block of rows.
+struct Block<'a> {
+    /// The rows, counted from the first of the part.
+    rows: Range<usize>,
+    /// Where the edges of each row begin.
+    offsets: &'a [u64],
+    senders: &'a mut [u32],
 }
 
 impl PartGraph {
     /// The edges into the nodes of a range. No other edge is looked at.
     pub fn new(graph: &Graph, rows: Range<usize>) -> PartGraph {
-        let (offsets, edges) = read(graph, rows.clone());
         let mut occurs = Occurring::none(graph.nodes());
-        edges.iter().for_each(|&sender| occurs.insert(sender));
-        PartGraph { graph: graph.clone(), rows, offsets, senders: occurs.nodes().collect() }
+        let mut part = PartGraph { graph: graph.clone(), rows, edges: 0, longest: 0, senders: vec![] };
+        let (mut edges, mut longest) = (0, 0);
+        part.read(|block| {
+            block.senders.iter().for_each(|&sender| occurs.insert(sender));
+            edges += block.senders.len();
+            longest = longest.max(aggregate::longest_row(block.offsets));
+        });
+        (part.edges, part.longest, part.senders) = (edges, longest, occurs.nodes().collect());
+        part
     }
 
-    /// The sender of each edge, by its place in [`PartGraph::senders`].
-    fn edges(&self) -> Result<Vec<u32>> {
-        let (offsets, mut edges) = read(&self.graph, self.rows.clone());
+    /// Reads all edges of the part, a block of rows after the other.
+    fn read(&self, mut each: impl FnMut(Block<'_>)) {
+        let (mut offsets, mut senders, mut first) = (vec![0u64], vec![], self.rows.start);
+        for row in self.rows.clone() {
+            let (of_row, mut before) = (self.graph.in_neighbours(row), None);
+            let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
+            senders.extend(of_row.iter().filter(new));
+            offsets.push(senders.len() as u64);
+            crate::store::passed(size_of_val(of_row));
+            if senders.len() >= AT_ONCE || row + 1 == self.rows.end {
+                crate::store::give_back_pages();
+                let rows = first - self.rows.start..row + 1 - self.rows.start;
+                each(Block { rows, offsets: &offsets, senders: &mut senders });
+                first = row + 1;
+                offsets.truncate(1);
+                senders.clear();
+            }
+        }
+    }
+
+    /// As [`PartGraph::read`], with each sender by its place in [`PartGraph::senders`].
+    fn read_places(&self, mut each: impl FnMut(Block<'_>) -> Result<()>) -> Result<()> {
         let mut occurs = Occurring::none(self.graph.nodes());
         self.senders.iter().for_each(|&sender| occurs.insert(sender));
         let places = occurs.places();
-        let known = edges.par_iter_mut().all(|sender| {
-            let known = occurs.contains(*sender);
-            *sender = occurs.place(&places, *sender);
-            known
+        let (mut edges, mut outcome) = (0, Ok(()));
+        self.read(|block| {
+            if outcome.is_err() {
+                return;
+            }
+            edges += block.senders.len();
+            let known = block.senders.par_iter_mut().all(|sender| {
+                let known = occurs.contains(*sender);
+                *sender = occurs.place(&places, *sender);
+                known
+            });
+            outcome = if known { each(block) } else { Err(changed()) };
         });
-        match known && offsets == self.offsets {
-            true => Ok(edges),
-            false => Err(Problem::Invalid("the edges are others than they were before".into()).into()),
-        }
+        outcome?;
+        if edges == self.edges { Ok(()) } else { Err(changed()) }
     }
 
     /// The nodes that send along these edges, ascending: the order of messages in [`PartGraph::sum`].
@@ -59,52 +100,41 @@ impl PartGraph {
     /// Edges that have changed.
     pub fn sent(&self) -> Result<Vec<u32>> {
         let mut sent = vec![0u32; self.senders.len()];
-        self.edges()?.iter().for_each(|&sender| sent[sender as usize] += 1);
+        self.read_places(|block| {
+            block.senders.iter().for_each(|&sender| sent[sender as usize] += 1);
+            Ok(())
+        })?;
         Ok(sent)
     }
 
     /// The largest number of edges into one node.
     pub fn max_in_degree(&self) -> usize {
-        aggregate::longest_row(&self.offsets)
+        self.longest
     }
 
     /// As [`aggregate::wide_sum`]: for every node of the part the sum of what its senders say. `messages` has a row for each of
     /// [`PartGraph::senders`].
     ///
     /// # Errors
-    /// Lengths that do not fit; an integer sum that could overflow; edges that have changed.
+    /// Lengths that do not fit; an integer sum that could overflow; edges that have changed. Then `sums` is to be used no more.
     pub fn sum<M, S>(&self, width: usize, messages: &[M], sums: &mut [S]) -> Result<()>
     where
         M: Copy + Send + Sync,
         S: Sum<M>,
     {
-        let senders = &self.edges()?;
-        let edges = aggregate::Edges { offsets: &self.offsets, senders, messages: self.senders.len() };
-        aggregate::wide_sum_along(edges, width, messages, sums)
+        aggregate::check_length("list of sums", sums.len(), self.rows.len() * width)?;
+        aggregate::in_panels(width, messages, sums, |messages, sums| {
+            self.read_places(|Block { rows, offsets, senders }| {
+                let edges = aggregate::Edges { offsets, senders, messages: self.senders.len() };
+                let sums = &mut sums[rows.start * messages.width..rows.end * messages.width];
+                aggregate::sum_along(edges, messages, sums)
+            })
+        })
     }
 }
 
-/// The edges into some nodes, without loops and repetitions: where those of each node begin, and their senders.
-fn read(graph: &Graph, rows: Range<usize>) -> (Vec<u64>, Vec<u32>) {
-    let mut offsets = Vec::with_capacity(rows.len() + 1);
-    offsets.push(0u64);
-    let edges = (graph.offsets()[rows.end] - graph.offsets()[rows.start]) as usize;
-    let mut columns: Vec<u32> = Vec::with_capacity(edges);
-    let mut copied = 0;
-    for row in rows {
-        let (senders, mut before) = (graph.in_neighbours(row), None);
-        let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
-        columns.extend(senders.iter().filter(new));
-        offsets.push(columns.len() as u64);
-        crate::store::passed(size_of_val(senders));
-        copied += size_of_val(senders);
-        if copied >= GIVEN_BACK {
-            crate::store::give_back_pages();
-            copied = 0;
-        }
-    }
-    crate::store::give_back_pages();
-    (offsets, columns)
+fn changed() -> Error {
+    Problem::Invalid("the edges are others than they were before".into()).into()
 }
 
 /// Which nodes occur, a bit each.

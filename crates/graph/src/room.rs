@@ -3,11 +3,28 @@
 
 use crate::Problem;
 
+/// What must be free beside a list at least this large: the buffers that unpack it are taken without asking, and must not end
+/// the process. Above the 32 MiB up to which the allocator learns from what is freed, so that asking leaves no trace.
+const BESIDE: usize = 40 << 20;
+
 /// An empty list with room for this many values.
 pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Problem> {
     let mut values = Vec::new();
     values.try_reserve_exact(count).map_err(|_| none_for::<T>(count))?;
+    beside(&values)?;
     Ok(values)
+}
+
+/// Whether there is still room beside a large list.
+fn beside<T>(values: &Vec<T>) -> Result<(), Problem> {
+    if values.capacity().saturating_mul(size_of::<T>()) < BESIDE {
+        return Ok(());
+    }
+    let mut tried = Vec::<u8>::new();
+    let free = tried.try_reserve_exact(BESIDE);
+    // An allocation that nobody looks at may be left out, with its failure.
+    std::hint::black_box(tried);
+    free.map_err(|_| none_for::<T>(values.capacity()))
 }
 
 /// A list of this many equal values.
@@ -40,7 +57,7 @@ pub(crate) fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
     let wanted = values.len().saturating_add(more);
     // Doubling is quickest; where that does not fit, a quarter more may.
     if values.try_reserve(more).is_ok() || values.try_reserve_exact(more.max(values.len() / 4)).is_ok() {
-        return Ok(());
+        return beside(values);
     }
     Err(none_for::<T>(wanted))
 }
