@@ -391,6 +391,7 @@ impl DataSource {
             target_column: self.target.clone(),
             weights: self.weights.clone(),
             categorical: self.categorical.clone(),
+            without_labels: false,
             columns: self.columns.choices().map_err(Problem::Invalid)?,
             unscaled: self.columns.unscaled,
             label_file: self.labels.clone(),

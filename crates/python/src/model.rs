@@ -185,6 +185,28 @@ impl Model {
         Ok((best.into_pyarray(py), probabilities.into_pyarray(py).reshape([rows, classes])?))
     }
 
+    /// Ids, classes and probabilities of the nodes of a table that were not there in training.
+    #[pyo3(signature = (table, id_column=None))]
+    fn predict_table<'py>(
+        &self,
+        py: Python<'py>,
+        table: PathBuf,
+        id_column: Option<&str>,
+    ) -> PyResult<(Vec<String>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>)> {
+        let Kept::Folder(release) = &self.0 else {
+            return Err(exception(py, "ReleaseError", "the model lies in memory: save it first"));
+        };
+        let (rows, found) = work(py, || {
+            let rows = release.read_rows(&table, id_column)?;
+            let found = release.predict_rows(&rows)?;
+            Ok((rows, found))
+        })?;
+        let ids = (0..rows.nodes()).map(|node| rows.node_ids().name(node)).collect();
+        let best: Vec<i64> = found.classes.into_iter().map(i64::from).collect();
+        let probabilities = found.probabilities.into_pyarray(py).reshape([rows.nodes(), rows.classes()])?;
+        Ok((ids, best.into_pyarray(py), probabilities))
+    }
+
     /// The positions of nodes by the names that people gave them.
     fn positions<'py>(&self, py: Python<'py>, names: Vec<String>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let known = py.detach(|| self.nodes().node_ids().positions(self.nodes().nodes()));

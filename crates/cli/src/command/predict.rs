@@ -8,7 +8,7 @@ use clap::Args;
 use progap::release::Predictions;
 use progap::{Level, Release};
 use progap_graph::write::table::{ColumnValues, write_columns};
-use progap_graph::{AtomicFile, Problem};
+use progap_graph::{AtomicFile, Dataset, Problem};
 
 use super::Outcome;
 use crate::output::{Force, Inputs};
@@ -22,11 +22,15 @@ Examples:
   progap predict release/ --nodes ann,bob
   progap predict release/ --nodes ids.txt --out predictions.parquet
   progap predict release/ --unlabelled                 only nodes whose label is not known
+  progap predict release/ --rows later.csv             nodes that were not there in training
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
 a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \
 method dp-gnn the guarantee is about the model alone: predictions read the rows of a node's senders as \
-they are. `progap inspect release/` says what is covered.")]
+they are. `progap inspect release/` says what is covered.
+
+A table of `--rows` has the columns of the node table that was trained on, without label and split. No edge of these \
+nodes is known, so they are predicted by their features; their edges would have to be paid for.")]
 pub struct Predict {
     /// The folder of a release
     release: PathBuf,
@@ -36,6 +40,12 @@ pub struct Predict {
     /// Only nodes whose label was not known in training
     #[arg(long)]
     unlabelled: bool,
+    /// A table of nodes that were not there in training (CSV or Parquet), instead of the release's own
+    #[arg(long, value_name = "TABLE", conflicts_with_all = ["nodes", "unlabelled"])]
+    rows: Option<PathBuf>,
+    /// The id column of that table [default: id]
+    #[arg(long, value_name = "NAME", requires = "rows")]
+    id_column: Option<String>,
     /// File that ends in .csv, .json or .parquet [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -50,7 +60,8 @@ impl Predict {
     pub fn run(self) -> Outcome {
         let format = self.out.as_deref().map(Format::of).transpose()?;
         if let Some(out) = &self.out {
-            self.force.file(out, &Inputs::of(self.nodes.as_deref().map(Path::new)))?;
+            let given = self.nodes.as_deref().map(Path::new).or(self.rows.as_deref());
+            self.force.file(out, &Inputs::of(given))?;
         }
         let release = Release::open(&self.release)?;
         let nodes = match &self.nodes {
@@ -58,8 +69,20 @@ impl Predict {
             Some(nodes) => positions(&release, nodes)?,
         };
         let nodes = if self.unlabelled { unlabelled(&release, nodes)? } else { nodes };
+        let later = match &self.rows {
+            None => None,
+            Some(table) => {
+                let rows = release.read_rows(table, self.id_column.as_deref())?;
+                let found = release.predict_rows(&rows)?;
+                Some((rows, found))
+            }
+        };
+        let (subject, nodes) = match &later {
+            None => (Subject::Own(&release), nodes),
+            Some((rows, found)) => (Subject::Later(rows, found), found.nodes.clone()),
+        };
         // What cannot be predicted at all is said before anything is written.
-        release.predict_nodes(&[])?;
+        subject.predict(&[])?;
         if !release.covers_predictions() {
             eprintln!(
                 "caution: the guarantee of {} does not cover predictions, which read other nodes' rows as they are: keep them \
@@ -75,12 +98,12 @@ impl Predict {
         match (self.out, format) {
             (Some(path), Some(format)) => {
                 if let Format::Parquet = format {
-                    write_parquet(&release, &release.predict_nodes(&nodes)?, &path)?;
+                    write_parquet(subject.dataset(), &subject.predict(&nodes)?, &path)?;
                 } else {
                     let mut file = AtomicFile::create(&path)?;
                     let written = match format {
-                        Format::Json => write_json(&release, &nodes, &mut file),
-                        _ => write_csv(&release, &nodes, &mut file),
+                        Format::Json => write_json(&subject, &nodes, &mut file),
+                        _ => write_csv(&subject, &nodes, &mut file),
                     };
                     written.map_err(|error| naming(&path, error))?;
                     file.commit()?;
@@ -89,9 +112,40 @@ impl Predict {
             }
             _ => {
                 let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-                write_csv(&release, &nodes, &mut out)?;
+                write_csv(&subject, &nodes, &mut out)?;
                 Ok(out.flush()?)
             }
+        }
+    }
+}
+
+/// The nodes that predictions are about.
+enum Subject<'a> {
+    /// Those of the release.
+    Own(&'a Release),
+    /// Others, with what the model says about all of them.
+    Later(&'a Dataset, &'a Predictions),
+}
+
+impl Subject<'_> {
+    fn dataset(&self) -> &Dataset {
+        match self {
+            Subject::Own(release) => release.nodes(),
+            Subject::Later(rows, _) => rows,
+        }
+    }
+
+    fn predict(&self, nodes: &[u32]) -> Result<Predictions, progap::Error> {
+        match self {
+            Subject::Own(release) => release.predict_nodes(nodes),
+            Subject::Later(_, found) => Ok((*found).clone()),
+        }
+    }
+
+    fn predict_in_blocks(&self, nodes: &[u32], mut take: impl FnMut(Predictions) -> Outcome) -> Outcome {
+        match self {
+            Subject::Own(release) => release.predict_in_blocks(nodes, take),
+            Subject::Later(_, found) => take((*found).clone()),
         }
     }
 }
@@ -154,15 +208,16 @@ fn positions(release: &Release, nodes: &str) -> Result<Vec<u32>, Box<dyn std::er
     Ok(list.lines().map(str::trim).filter(|id| !id.is_empty()).map(find).collect::<Result<_, _>>()?)
 }
 
-fn write_csv(release: &Release, nodes: &[u32], out: impl Write) -> Outcome {
-    let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
+fn write_csv(subject: &Subject<'_>, nodes: &[u32], out: impl Write) -> Outcome {
+    let dataset = subject.dataset();
+    let (names, ids) = (dataset.class_names(), dataset.node_ids());
     let mut writer = csv::Writer::from_writer(out);
     let probabilities = names.iter().map(|name| format!("p({name})"));
     writer.write_record(["id", "class", "labelled"].map(String::from).into_iter().chain(probabilities))?;
     let mut number = String::new();
-    release.predict_in_blocks(nodes, |predictions| -> Outcome {
+    subject.predict_in_blocks(nodes, |predictions| -> Outcome {
         for (node, class, row) in rows(&predictions, names.len()) {
-            let labelled = release.nodes().label(node as usize).is_some();
+            let labelled = dataset.label(node as usize).is_some();
             writer.write_field(&*ids.name(node as usize))?;
             writer.write_field(&names[class as usize])?;
             writer.write_field(if labelled { "true" } else { "false" })?;
@@ -178,14 +233,15 @@ fn write_csv(release: &Release, nodes: &[u32], out: impl Write) -> Outcome {
     Ok(writer.flush()?)
 }
 
-fn write_json(release: &Release, nodes: &[u32], out: &mut impl Write) -> Outcome {
-    let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
+fn write_json(subject: &Subject<'_>, nodes: &[u32], out: &mut impl Write) -> Outcome {
+    let dataset = subject.dataset();
+    let (names, ids) = (dataset.class_names(), dataset.node_ids());
     let names: Vec<String> = names.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let mut separator = "[\n";
-    release.predict_in_blocks(nodes, |predictions| -> Outcome {
+    subject.predict_in_blocks(nodes, |predictions| -> Outcome {
         for (node, class, row) in rows(&predictions, names.len()) {
             let id = serde_json::to_string(&ids.name(node as usize))?;
-            let (class, labelled) = (&names[class as usize], release.nodes().label(node as usize).is_some());
+            let (class, labelled) = (&names[class as usize], dataset.label(node as usize).is_some());
             write!(
                 out,
                 "{separator}{{\"id\":{id},\"class\":{class},\"labelled\":{labelled},\"probabilities\":"
@@ -205,11 +261,11 @@ fn write_json(release: &Release, nodes: &[u32], out: &mut impl Write) -> Outcome
     Ok(())
 }
 
-fn write_parquet(release: &Release, predictions: &Predictions, path: &Path) -> Outcome {
-    let (names, ids) = (release.nodes().class_names(), release.nodes().node_ids());
+fn write_parquet(dataset: &Dataset, predictions: &Predictions, path: &Path) -> Outcome {
+    let (names, ids) = (dataset.class_names(), dataset.node_ids());
     let ids = predictions.nodes.iter().map(|&node| ids.name(node as usize)).collect();
     let classes = predictions.classes.iter().map(|&class| names[class as usize].clone()).collect();
-    let labelled = |&node: &u32| release.nodes().label(node as usize).is_some().to_string();
+    let labelled = |&node: &u32| dataset.label(node as usize).is_some().to_string();
     let labelled = predictions.nodes.iter().map(labelled).collect();
     let mut columns = vec![
         ("id".to_string(), ColumnValues::Text(ids)),

@@ -41,6 +41,8 @@ pub struct LoadOptions {
     pub categorical: Vec<String>,
     /// What else is known of the columns of a node table.
     pub columns: ColumnChoices,
+    /// Whether a node table is of nodes whose class is to be found: its labels and its split are not looked at.
+    pub without_labels: bool,
     /// Whether numbers are used as they are, in whatever unit they have.
     pub unscaled: bool,
     /// What is known of an archive of arrays.

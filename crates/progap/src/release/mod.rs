@@ -21,6 +21,7 @@
 
 mod export;
 mod guarantee;
+mod later;
 mod manifest;
 mod packaged;
 mod signed;
@@ -259,6 +260,7 @@ impl Release {
         if settings.level == Level::Node && !listed.is_kept_back(OWN_ROWS)? {
             let own = listed.dataset(OWN_ROWS, bounds.of(OWN_ROWS))?.into_parts();
             (parts.features, parts.numbers) = (own.features, own.numbers);
+            parts.feature_names = own.feature_names;
         }
         let nodes = Dataset::new(parts)?;
         let bounds = Bounds::new(settings, PublicSizes { classes: nodes.classes(), ..stated });

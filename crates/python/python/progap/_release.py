@@ -41,7 +41,11 @@ def frame(model: _progap.Model, classes: np.ndarray, nodes: Any, library: str | 
     chosen = positions(model, nodes)
     codes, probabilities = model.predict(chosen)
     ids = np.asarray(model.ids())
-    columns: dict[str, Any] = {"id": ids if chosen is None else ids[chosen], "class": classes[codes]}
+    return predicted(model, ids if chosen is None else ids[chosen], classes[codes], probabilities, library)
+
+
+def predicted(model: _progap.Model, ids: Any, classes: Any, probabilities: Any, library: str | None) -> Any:
+    columns: dict[str, Any] = {"id": ids, "class": classes}
     for number, name in enumerate(model.class_names):
         columns[f"p({name})"] = probabilities[:, number]
     return table(columns, library)
@@ -149,6 +153,14 @@ class Release:
     def to_frame(self, nodes: Iterable[Any] | None = None, *, library: str | None = None) -> Any:
         """Predictions as a table of pandas or polars: id, class, and the probability of each class."""
         return frame(self._model, self.classes, nodes, library)
+
+    def predict_table(
+        self, file: str | os.PathLike[str], *, id_column: str | None = None, library: str | None = None
+    ) -> Any:
+        """Predictions about nodes that were not there in training, by their features, as :meth:`to_frame` gives them. The file (CSV or Parquet) has the
+        columns of the node table that was trained on, without label and split."""
+        ids, codes, probabilities = self._model.predict_table(Path(file), id_column)
+        return predicted(self._model, np.asarray(ids, dtype=object), self.classes[codes], probabilities, library)
 
     def to_onnx(self, file: str | os.PathLike[str] | None = None) -> bytes:
         """The model as ONNX: ``features``, and ``aggregate-K`` for each noisy aggregate that it reads, in; ``probabilities`` out. Also writes it, where a

@@ -28,12 +28,14 @@ mod date;
 mod edges;
 mod feature;
 mod index;
+mod later;
 mod matrix;
 mod nodes;
 mod pages;
 mod parquet;
 
 use self::index::{Duplicate, NodeIndex};
+pub use self::later::read_later;
 use self::matrix::Matrix;
 use self::nodes::Nodes;
 pub(crate) use self::nodes::reads_as_no_label;

@@ -98,7 +98,7 @@ fn truth(name: Option<&str>) -> Checked<bool> {
 /// Which columns are what.
 struct Roles {
     id: usize,
-    label: usize,
+    label: Option<usize>,
     labelled: Option<usize>,
     split: Option<usize>,
 }
@@ -110,6 +110,9 @@ impl Roles {
             (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => index,
             (given, _) => find_usual(names, "id column", given.as_deref(), &ID_NAMES)?,
         };
+        if options.without_labels {
+            return Ok(Roles { id, label: None, labelled: None, split: None });
+        }
         let label = find_usual(names, "label column", options.label_column.as_deref(), &LABEL_NAMES)?;
         let split = match options.split_column.as_deref() {
             Some(_) => Some(find_required(names, "split column", options.split_column.as_deref(), "split")?),
@@ -123,7 +126,7 @@ impl Roles {
         let labelled = ["labelled", "labeled"].iter().find_map(|name| find(names, name));
         let labelled =
             labelled.filter(|at| ![id, label].contains(at) && Some(*at) != split && !spoken_of(at));
-        Ok(Roles { id, label, labelled, split })
+        Ok(Roles { id, label: Some(label), labelled, split })
     }
 }
 
@@ -147,7 +150,7 @@ impl NodeTable {
             let Some(at) = names.iter().position(|other| other == name) else {
                 return Err(missing("column", name, &names));
             };
-            if at == id || at == label || Some(at) == split {
+            if at == id || Some(at) == label || Some(at) == split {
                 let message = "the column is the id, the label or the split, and no feature".to_string();
                 return Err(Problem::Invalid(message).at(Place::Column(name.into())));
             }
@@ -155,7 +158,7 @@ impl NodeTable {
         let categorical: HashSet<&str> = options.categorical.iter().map(String::as_str).collect();
         let column = |(at, name): (usize, &String)| match at {
             at if at == id => Column::Id(IdColumn::new()),
-            at if at == label => Column::Label(Categories::default()),
+            at if Some(at) == label => Column::Label(Categories::default()),
             at if Some(at) == labelled => Column::Labelled(Vec::new()),
             at if Some(at) == split => Column::Split(Vec::new()),
             _ => {
@@ -192,7 +195,7 @@ impl NodeTable {
         mut read_again: impl FnMut(usize, &mut Column) -> Result<()>,
     ) -> Result<Nodes> {
         let NodeTable { names, columns, rows } = self;
-        let (mut ids, mut labels, mut split) = (IdColumn::new(), Categories::default(), None);
+        let (mut ids, mut labels, mut split) = (IdColumn::new(), None, None);
         let mut known = None;
         let (mut features, mut reports) = (Vec::new(), Vec::new());
         for (at, (name, column)) in names.into_iter().zip(columns).enumerate() {
@@ -203,7 +206,7 @@ impl NodeTable {
                     report("id")
                 }
                 Column::Label(column) => {
-                    labels = column;
+                    labels = Some(column);
                     report("label")
                 }
                 Column::Labelled(column) => {
@@ -228,7 +231,10 @@ impl NodeTable {
             return Err(Problem::Empty("nodes").into());
         }
         let matrix = assemble(nodes, features)?;
-        let (labels, class_names) = classes(labels, known)?;
+        let (labels, class_names) = match labels {
+            Some(labels) => classes(labels, known)?,
+            None => (room::filled(UNLABELLED, nodes)?, vec![]),
+        };
         let unknown = labels.iter().filter(|&&label| label == UNLABELLED).count();
         for report in reports.iter_mut().filter(|report| report.kind == "label") {
             (report.missing, report.categories) = (unknown, Some(class_names.len()));
