@@ -198,8 +198,7 @@ impl Model {
         };
         let (rows, found) = work(py, || {
             let rows = release.read_rows(&table, id_column)?;
-            let found = release.predict_rows(&rows)?;
-            Ok((rows, found))
+            release.predict_rows(&rows).map(|found| (rows, found))
         })?;
         let ids = (0..rows.nodes()).map(|node| rows.node_ids().name(node)).collect();
         let best: Vec<i64> = found.classes.into_iter().map(i64::from).collect();
