@@ -192,7 +192,7 @@ impl Model {
         py: Python<'py>,
         table: PathBuf,
         id_column: Option<&str>,
-    ) -> PyResult<(Vec<String>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>)> {
+    ) -> PyResult<(Vec<String>, Arrays<'py>)> {
         let Kept::Folder(release) = &self.0 else {
             return Err(exception(py, "ReleaseError", "the model lies in memory: save it first"));
         };
@@ -203,7 +203,7 @@ impl Model {
         let ids = (0..rows.nodes()).map(|node| rows.node_ids().name(node)).collect();
         let best: Vec<i64> = found.classes.into_iter().map(i64::from).collect();
         let probabilities = found.probabilities.into_pyarray(py).reshape([rows.nodes(), rows.classes()])?;
-        Ok((ids, best.into_pyarray(py), probabilities))
+        Ok((ids, (best.into_pyarray(py), probabilities)))
     }
 
     /// The positions of nodes by the names that people gave them.

@@ -159,7 +159,7 @@ class Release:
     ) -> Any:
         """Predictions about nodes that were not there in training, by their features, as :meth:`to_frame` gives them. The file (CSV or Parquet) has the
         columns of the node table that was trained on, without label and split."""
-        ids, codes, probabilities = self._model.predict_table(Path(file), id_column)
+        ids, (codes, probabilities) = self._model.predict_table(Path(file), id_column)
         return predicted(self._model, np.asarray(ids, dtype=object), self.classes[codes], probabilities, library)
 
     def to_onnx(self, file: str | os.PathLike[str] | None = None) -> bytes:
