@@ -43,6 +43,16 @@ pub struct Columns {
     #[arg(long, value_name = "N", help_heading = "Tables")]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_categories: Option<usize>,
+    /// Labels that stand for "not known", in place of NA, N/A, NaN, null, None, ? and of -1 among whole numbers from 0 on
+    #[arg(
+        long,
+        value_name = "LABELS",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        help_heading = "Tables"
+    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown: Vec<String>,
     /// Use numbers as they are, in whatever unit they have
     #[arg(long, help_heading = "Tables")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -66,6 +76,9 @@ impl Columns {
         choices.drop.extend(self.drop.iter().cloned());
         choices.keep.extend(self.keep.iter().cloned());
         choices.max_categories = self.max_categories.or(choices.max_categories);
+        if !self.unknown.is_empty() {
+            choices.unknown = Some(self.unknown.clone());
+        }
         for name in &self.number {
             choices.column(name).kind = Some(ColumnKind::Number);
         }
@@ -102,6 +115,7 @@ impl Columns {
             list("number", &self.number),
             list("date", &self.date),
             list("text", &self.text),
+            list("unknown", &self.unknown),
         ];
         let bounds = self.bounds.iter().map(|bounds| ["--bounds".to_string(), bounds.clone()]);
         let most = self.max_categories.map(|most| ["--max-categories".to_string(), most.to_string()]);

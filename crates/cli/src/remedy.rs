@@ -15,6 +15,9 @@ pub fn flags_for(error: &Error) -> Option<String> {
         (Problem::NotANumber(_) | Problem::NotADate(_), Some(column)) => {
             Some(format!("--categorical {column} or --drop {column}"))
         }
+        (Problem::AmbiguousLabel(_), _) => Some("--unknown -1, or --unknown NA where -1 is a class".into()),
+        (Problem::NoClasses { .. }, Some(_)) => Some("--label COLUMN".into()),
+        (Problem::NoClasses { .. }, None) => Some("--array labels=NAME".into()),
         (Problem::UnlistedCategory(_), _) => Some("the file of --columns".into()),
         (Problem::Unsupported(_), Some(column)) => Some(format!("--drop {column}")),
         (Problem::Missing { what, .. }, _) if what.starts_with("data set") => {

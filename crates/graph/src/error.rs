@@ -127,6 +127,19 @@ pub enum Problem {
         /// The number of classes.
         classes: u64,
     },
+    /// Labels that are -1 and one other number.
+    #[error("the labels are -1 and {0}: -1 may be a class, or stand for labels that are not known")]
+    AmbiguousLabel(String),
+    /// A label that is nearly of its own for each node.
+    #[error(
+        "the labels have {values} different values for {nodes} labelled nodes: they look like measurements or names, not like classes"
+    )]
+    NoClasses {
+        /// How many different values.
+        values: u64,
+        /// How many nodes have a label.
+        nodes: u64,
+    },
     /// An index outside its range: negative, too large, or overflowing.
     #[error("the index {index} is outside 0..{limit}")]
     IndexOutOfRange {
@@ -224,6 +237,8 @@ impl Problem {
             Problem::NotFinite(_) => "replace it by a finite number or drop the row",
             Problem::NotAWeight(_) => "divide all weights by the largest, or leave weights out",
             Problem::LabelOutOfRange { .. } => "correct the label, or drop the node",
+            Problem::AmbiguousLabel(_) => "say which labels are not known",
+            Problem::NoClasses { .. } => "put the values into a few groups, or name another label",
             Problem::IndexOutOfRange { .. } => "indices count nodes or columns from 0: correct or drop it",
             Problem::UnknownNode(_) => "add the node, or drop the edge",
             Problem::DuplicateNode { .. } => "keep one row per node",

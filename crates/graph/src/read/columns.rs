@@ -17,6 +17,9 @@ pub struct ColumnChoices {
     /// The largest number of categories of a column that says no number of its own; the others are one category, `other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_categories: Option<usize>,
+    /// The labels that stand for "not known", in place of the usual words and of -1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Vec<String>>,
     /// Column by column.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, ColumnChoice>,

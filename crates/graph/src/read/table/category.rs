@@ -54,6 +54,27 @@ impl Categories {
         self.codes.len()
     }
 
+    /// Takes names of a kind for no name, and says which they were and how often each stood there.
+    pub(super) fn forget(&mut self, of_kind: impl Fn(&str) -> bool) -> Vec<(String, usize)> {
+        if !self.numbers.keys().any(|name| of_kind(name)) {
+            return vec![];
+        }
+        let rows = std::mem::take(self).into_names();
+        let mut counts = vec![0usize; rows.names.len()];
+        let mut kept = vec![NONE; rows.names.len()];
+        for (at, name) in rows.names.iter().enumerate().filter(|(_, name)| !of_kind(name)) {
+            kept[at] = self.numbers.len() as u32;
+            self.numbers.insert(name.as_str().into(), kept[at]);
+        }
+        self.codes = rows.codes;
+        for code in self.codes.iter_mut().filter(|code| **code != NONE) {
+            counts[*code as usize] += 1;
+            *code = kept[*code as usize];
+        }
+        let gone = rows.names.into_iter().zip(counts).zip(kept).filter(|(_, kept)| *kept == NONE);
+        gone.map(|(word, _)| word).collect()
+    }
+
     /// Whether all names are of a kind.
     pub(super) fn all(&self, of_kind: impl Fn(&str) -> bool) -> bool {
         self.numbers.keys().all(|name| of_kind(name))
@@ -150,6 +171,15 @@ mod tests {
         names.iter().for_each(|name| categories.push(Some(*name).filter(|name| !name.is_empty())).unwrap());
         let Sorted { names, codes } = categories.sort();
         (names, codes)
+    }
+
+    #[test]
+    fn names_that_are_forgotten_are_counted() {
+        let mut categories = Categories::default();
+        ["NA", "b", "NA", "a", ""].iter().for_each(|name| categories.push(Some(name)).unwrap());
+        assert_eq!(categories.forget(|name| name == "NA"), [("NA".to_string(), 2)]);
+        assert_eq!((categories.distinct(), categories.named(), categories.rows()), (3, 3, 5));
+        assert_eq!(categories.sort().codes, [NONE, 2, NONE, 1, 0]);
     }
 
     #[test]

@@ -3,10 +3,13 @@
 use twox_hash::XxHash3_64;
 
 use super::category::{Categories, NONE, Sorted};
+use super::cell::Checked;
 use super::date;
-use super::feature::{FeatureColumn, Finished, Numbers, Reads};
+use super::feature::{FeatureColumn, Finished, Reads};
 use super::matrix::Values;
+use super::numbers::Numbers;
 use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport};
+use crate::read::missing::{self, is_missing};
 use crate::{Error, NumberColumn, Place, Problem, Result};
 
 /// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
@@ -69,18 +72,20 @@ pub(super) fn choose(
     let open = column.is_open();
     let declared = declared(&choice).map_err(in_column)?;
     let finished = column.finish().map_err(|(at, problem)| cell(at, problem))?;
-    let names = match finished {
+    let mut names = match finished {
         Finished::Numbers { numbers, missing, switch } => {
             let kind = match (is_date, switch) {
                 (true, _) => "date",
                 (_, true) => "switch",
                 _ => "number",
             };
-            return Ok(as_numbers(name, kind, numbers, missing, declared));
+            return as_numbers(name, kind, numbers, missing, declared).map_err(in_column);
         }
         Finished::Names(names) => names,
         Finished::ReadAgain => read_again()?,
     };
+    let is_listed = |word: &str| choice.categories.iter().flatten().any(|listed| listed == word);
+    let words = names.forget(|name| is_missing(name) && !is_listed(name));
     let (distinct, rows) = (names.distinct(), names.named());
     let is_date = match choice.kind {
         Some(ColumnKind::Date) => true,
@@ -93,6 +98,7 @@ pub(super) fn choose(
     let mut report = ColumnReport::new(name, "category");
     report.missing = names.rows() - rows;
     report.categories = Some(distinct);
+    report.note = missing::note(&words);
     if choice.kind == Some(ColumnKind::Text) {
         let width = choice.width.unwrap_or(TEXT_WIDTH);
         if width == 0 || width > MAX_TEXT_WIDTH {
@@ -119,7 +125,8 @@ pub(super) fn choose(
         None => {
             let most = choice.max_categories.unwrap_or(if open { MOST_CATEGORIES } else { usize::MAX });
             if distinct > most {
-                report.note = Some(format!("the {most} most frequent values, the others are one category"));
+                let cut = format!("the {most} most frequent values, the others are one category");
+                report.note = Some(report.note.map_or(cut.clone(), |note| format!("{cut}; {note}")));
             }
             sorted.at_most(most)
         }
@@ -183,7 +190,7 @@ fn as_numbers(
     numbers: Numbers,
     missing: Vec<u32>,
     Declared { bounds, scale }: Declared,
-) -> (Values, ColumnReport) {
+) -> Checked<(Values, ColumnReport)> {
     let mut report = ColumnReport::new(name, kind);
     report.missing = missing.len();
     let known = numbers.rows() - missing.len();
@@ -206,11 +213,15 @@ fn as_numbers(
     if beyond > 0 {
         report.note = Some(format!("{beyond} values lie beyond the declared bounds and are brought to them"));
     }
-    let scale = scale.filter(|_| needs_scale);
+    let mut scale = scale.filter(|_| needs_scale);
+    let mut numbers = numbers;
+    if let Some(scale) = &mut scale {
+        (numbers, scale.origin) = numbers.around_origin()?;
+    }
     let missing = (!missing.is_empty()).then_some(missing);
     let values = Values::Numbers { numbers, missing, scale };
     report.features = values.features();
-    (values, report)
+    Ok((values, report))
 }
 
 fn as_dates(
@@ -222,19 +233,17 @@ fn as_dates(
     let days: Vec<Option<f64>> = names.iter().map(|name| date::days(name)).collect();
     let (mut numbers, mut missing) = (Numbers::default(), vec![]);
     for (at, &code) in codes.iter().enumerate() {
-        let value = match code {
-            NONE => {
+        let pushed = match (code, days.get(code as usize).copied().flatten()) {
+            (NONE, _) => {
                 missing.push(at as u32);
-                0.0
+                numbers.push_missing()
             }
-            code => match days[code as usize] {
-                Some(days) => days as f32,
-                None => return Err(cell(at, Problem::NotADate(names[code as usize].clone()))),
-            },
+            (_, Some(days)) => numbers.push(days as f32, || days),
+            (code, None) => Err(Problem::NotADate(names[code as usize].clone())),
         };
-        numbers.push(value).map_err(|problem| cell(at, problem))?;
+        pushed.map_err(|problem| cell(at, problem))?;
     }
-    Ok(as_numbers(name, "date", numbers, missing, declared))
+    as_numbers(name, "date", numbers, missing, declared).map_err(|problem| cell(0, problem))
 }
 
 /// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters, and

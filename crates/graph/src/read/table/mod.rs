@@ -28,15 +28,17 @@ mod date;
 mod edges;
 mod feature;
 mod index;
+mod label;
 mod matrix;
 mod nodes;
+mod numbers;
 mod pages;
 mod parquet;
 
 use self::index::{Duplicate, NodeIndex};
+pub(crate) use self::label::{LabelColumn, Labels, reads_as_no_label};
 use self::matrix::Matrix;
 use self::nodes::Nodes;
-pub(crate) use self::nodes::reads_as_no_label;
 
 /// Reads a folder that holds `nodes.*` and `edges.*`.
 ///

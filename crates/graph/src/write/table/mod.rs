@@ -87,6 +87,7 @@ pub fn write_columns(columns: &[(String, ColumnValues)], path: &Path) -> Result<
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_folder(dataset: &Dataset, folder: &Path, format: TableFormat) -> Result<()> {
+    let dataset = &*dataset.without_origins()?;
     let names = column_names(dataset)?;
     check_ids(dataset)?;
     std::fs::create_dir_all(folder).in_file(folder)?;
