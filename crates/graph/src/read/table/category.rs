@@ -89,6 +89,22 @@ impl Categories {
             .unwrap_or_default()
     }
 
+    /// The names, with how often each stands there.
+    pub(super) fn counts(&self) -> Vec<(&str, usize)> {
+        let mut counts: Vec<(&str, usize)> = vec![("", 0); self.numbers.len()];
+        self.numbers.iter().for_each(|(name, code)| counts[*code as usize].0 = name);
+        self.codes.iter().filter(|&&code| code != NONE).for_each(|&code| counts[code as usize].1 += 1);
+        counts
+    }
+
+    /// The first row whose name is of a kind, with the name.
+    pub(super) fn first(&self, of_kind: impl Fn(&str) -> bool) -> Option<(usize, String)> {
+        let counts = self.counts();
+        let is_one: Vec<bool> = counts.iter().map(|(name, _)| of_kind(name)).collect();
+        let row = self.codes.iter().position(|&code| code != NONE && is_one[code as usize])?;
+        Some((row, counts[self.codes[row] as usize].0.to_string()))
+    }
+
     /// The rows that have a name.
     pub(super) fn named(&self) -> usize {
         self.codes.iter().filter(|&&code| code != NONE).count()

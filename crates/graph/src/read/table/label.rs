@@ -100,6 +100,12 @@ pub(crate) fn reads_as_no_label(name: &str, all: &[String]) -> bool {
     is_missing(name) || name == MINUS_ONE && all.iter().all(|name| is_from_minus_one(name))
 }
 
+/// The name under which a class is read, where that is another one.
+pub(crate) fn reads_as_another(name: &str, all: &[String]) -> Option<String> {
+    let spelt = whole(name).filter(|_| all.iter().all(|name| whole(name).is_some()));
+    spelt.map(|number| number.to_string()).filter(|spelt| spelt != name)
+}
+
 /// The same labels with whole numbers spelt as such, where all are: tools turn `1` into `1.0` in columns with gaps.
 fn whole_numbers(labels: Categories, is_word: &dyn Fn(&str) -> bool) -> Checked<Categories> {
     let all_whole = labels.all(|name| is_word(name) || whole(name).is_some());

@@ -141,6 +141,18 @@ impl NodeTable {
                 return Err(Problem::Invalid(message).at(Place::Column(name.into())));
             }
         }
+        options.columns.check().map_err(|(column, message)| match column {
+            Some(column) => Problem::Invalid(message).at(Place::Column(column)),
+            None => Problem::Invalid(message).into(),
+        })?;
+        let two_kinds = |name: &&String| {
+            let kind = options.columns.columns.get(*name).and_then(|choice| choice.kind);
+            options.columns.drop.contains(name) || kind.is_some_and(|kind| kind != ColumnKind::Category)
+        };
+        if let Some(name) = options.categorical.iter().find(two_kinds) {
+            let message = "the column is declared categorical, and something else".to_string();
+            return Err(Problem::Invalid(message).at(Place::Column(name.clone())));
+        }
         let categorical: HashSet<&str> = options.categorical.iter().map(String::as_str).collect();
         let column = |(at, name): (usize, &String)| match at {
             at if at == id => Column::Id(IdColumn::new()),
