@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use progap_graph::read::columns::{Bound, ColumnChoices, ColumnKind};
+use progap_graph::read::columns::{Bound, ColumnChoices, ColumnKind, DateOrder};
 use serde::{Deserialize, Serialize};
 
 /// The choices. The file is read when the command line is, so that a run keeps what it says and not where it lies.
@@ -26,8 +26,8 @@ pub struct Columns {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     number: Vec<String>,
-    /// Columns that are dates, such as 2024-02-29; they become days
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
+    /// Columns that are dates, such as 2024-02-29; they become days. `:day-first` or `:month-first` says how 03/04/2024 is read
+    #[arg(long, value_name = "COLUMN[:ORDER]", value_delimiter = ',', help_heading = "Tables")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     date: Vec<String>,
     /// Columns of text, whose words are hashed to N features [default: 64]
@@ -43,6 +43,16 @@ pub struct Columns {
     #[arg(long, value_name = "N", help_heading = "Tables")]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_categories: Option<usize>,
+    /// Labels that stand for "not known", in place of NA, N/A, NaN, null, None, ? and of -1 among whole numbers from 0 on
+    #[arg(
+        long,
+        value_name = "LABELS",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        help_heading = "Tables"
+    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown: Vec<String>,
     /// Use numbers as they are, in whatever unit they have
     #[arg(long, help_heading = "Tables")]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -62,15 +72,24 @@ impl Columns {
 
     /// Everything that is said, flags over file.
     pub fn choices(&self) -> Result<ColumnChoices, String> {
+        self.one_kind_each()?;
         let mut choices = self.columns.clone().unwrap_or_default();
         choices.drop.extend(self.drop.iter().cloned());
         choices.keep.extend(self.keep.iter().cloned());
         choices.max_categories = self.max_categories.or(choices.max_categories);
+        if !self.unknown.is_empty() {
+            choices.unknown = Some(self.unknown.clone());
+        }
         for name in &self.number {
             choices.column(name).kind = Some(ColumnKind::Number);
         }
-        for name in &self.date {
-            choices.column(name).kind = Some(ColumnKind::Date);
+        for text in &self.date {
+            let ordered =
+                text.rsplit_once(':').and_then(|(name, order)| Some((name, DateOrder::from_name(order)?)));
+            let (name, order) = ordered.map_or((text.as_str(), None), |(name, order)| (name, Some(order)));
+            let column = choices.column(name);
+            column.kind = Some(ColumnKind::Date);
+            column.order = order.or(column.order);
         }
         for text in &self.text {
             let (name, width) = match text.rsplit_once(':') {
@@ -91,6 +110,27 @@ impl Columns {
         Ok(choices)
     }
 
+    /// Refuses flags that say two things of one column.
+    fn one_kind_each(&self) -> Result<(), String> {
+        let name = |text: &String| text.rsplit_once(':').map_or(text.clone(), |(name, _)| name.into());
+        let kinds = [
+            ("drop", self.drop.clone()),
+            ("number", self.number.clone()),
+            ("date", self.date.iter().map(name).collect()),
+            ("text", self.text.iter().map(name).collect()),
+        ];
+        for (at, (one, columns)) in kinds.iter().enumerate() {
+            for (other, others) in &kinds[at + 1..] {
+                if let Some(both) = columns.iter().find(|column| others.contains(column)) {
+                    return Err(format!(
+                        "--{one} {both} and --{other} {both} contradict each other: give one of them"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The flags that say all of it, as one would type them; none where a file or a map says it.
     pub fn as_arguments(&self) -> Vec<String> {
         let list = |name: &str, values: &[String]| {
@@ -102,6 +142,7 @@ impl Columns {
             list("number", &self.number),
             list("date", &self.date),
             list("text", &self.text),
+            list("unknown", &self.unknown),
         ];
         let bounds = self.bounds.iter().map(|bounds| ["--bounds".to_string(), bounds.clone()]);
         let most = self.max_categories.map(|most| ["--max-categories".to_string(), most.to_string()]);

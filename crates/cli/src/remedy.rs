@@ -5,16 +5,25 @@ use progap_graph::{Error, Place, Problem};
 /// The flags that resolve what is wrong with people's files, where some do: the library knows no flags.
 pub fn flags_for(error: &Error) -> Option<String> {
     let column = match error.place() {
-        Some(Place::Cell { column, .. } | Place::Column(column)) => Some(column.as_str()),
+        Some(Place::Cell { column, .. } | Place::Value { column, .. } | Place::Column(column)) => {
+            Some(column.as_str())
+        }
         _ => None,
     };
     match (error.problem(), column) {
         (Problem::NearlyUnique { .. }, Some(column)) => {
             Some(format!("--drop {column}, --text {column}:64 or --categorical {column}"))
         }
-        (Problem::NotANumber(_) | Problem::NotADate(_), Some(column)) => {
+        (Problem::NotANumber(_) | Problem::NotADate(_) | Problem::DressedNumber(_), Some(column)) => {
             Some(format!("--categorical {column} or --drop {column}"))
         }
+        (Problem::AmbiguousLabel(_), _) => Some("--unknown -1, or --unknown NA where -1 is a class".into()),
+        (Problem::NoClasses { .. }, Some(_)) => Some("--label COLUMN".into()),
+        (Problem::NoClasses { .. }, None) => Some("--array labels=NAME".into()),
+        (Problem::AmbiguousDate(_), Some(column)) => {
+            Some(format!("--date {column}:day-first or --date {column}:month-first"))
+        }
+        (Problem::TextAsWeight(_), _) => Some("--weights".into()),
         (Problem::UnlistedCategory(_), _) => Some("the file of --columns".into()),
         (Problem::Unsupported(_), Some(column)) => Some(format!("--drop {column}")),
         (Problem::Missing { what, .. }, _) if what.starts_with("data set") => {

@@ -395,7 +395,7 @@ impl DataSource {
             columns: self.columns.choices().map_err(Problem::Invalid)?,
             unscaled: self.columns.unscaled,
             label_file: self.labels.clone(),
-            npz: NpzOptions { arrays: self.array_names()?, mask: self.mask, weights: None },
+            npz: NpzOptions { arrays: self.array_names()?, mask: self.mask, ..NpzOptions::default() },
             direction: match (self.undirected, self.symmetrise) {
                 (true, _) => Direction::Undirected,
                 (_, true) => Direction::Symmetrise,

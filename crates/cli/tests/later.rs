@@ -15,7 +15,8 @@ fn people(with_labels: bool) -> String {
     for k in 0..100u32 {
         let rich = k % 3 == 0;
         let label = if rich { "rich" } else { "poor" };
-        let pay = if rich { 90_000 + 13 * k } else { 20_000 + 17 * k };
+        // Far from zero: 32 bits would not hold the differences.
+        let pay = 1_000_000_000_000u64 + u64::from(if rich { 90_000 + 13 * k } else { 20_000 + 17 * k });
         let town = ["Oslo", "Rome", "Bern"][(k % 7 % 3) as usize];
         let joined = format!("20{:02}-0{}-11", 10 + k % 9, 1 + k % 8);
         let note = ["likes red cars", "a blue bicycle", "cars and trains"][(k % 5 % 3) as usize];

@@ -1,5 +1,7 @@
 //! A graph with everything known about its nodes.
 
+use std::borrow::Cow;
+
 use crate::scale::{self, NumberColumn, Preparation};
 use crate::{Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split, room};
 
@@ -148,10 +150,30 @@ impl Dataset {
         if prepared.0.numbers.iter().all(|number| number.map.is_some()) {
             return Ok(prepared);
         }
+        if how != Preparation::Standardise {
+            prepared = prepared.rounded()?;
+        }
         let rows = prepared.nodes();
         (prepared.0.features, prepared.0.numbers) =
             scale::prepare(prepared.0.features, rows, prepared.0.numbers, how)?;
         Ok(prepared)
+    }
+
+    /// The same data with every number as 32 bits hold it: none has an origin any more, which all rows have a say in.
+    pub fn rounded(mut self) -> Result<Dataset> {
+        if self.0.numbers.iter().any(|number| number.origin.is_some()) {
+            self.0.features = scale::round(self.0.features, self.0.graph.nodes(), &self.0.numbers)?;
+            self.0.numbers.iter_mut().for_each(|number| number.origin = None);
+        }
+        Ok(self)
+    }
+
+    /// As [`Dataset::rounded`], copied only where there is an origin.
+    pub fn without_origins(&self) -> Result<Cow<'_, Dataset>> {
+        match self.0.numbers.iter().any(|number| number.origin.is_some()) {
+            true => Ok(Cow::Owned(self.clone().rounded()?)),
+            false => Ok(Cow::Borrowed(self)),
+        }
     }
 
     /// The same data, with a column of ones where there are no features at all.
@@ -174,23 +196,34 @@ impl Dataset {
             let found = self.0.numbers.binary_search_by_key(&column, |number| number.column);
             found.is_ok_and(|at| self.0.numbers[at].map.is_some())
         };
-        let open: Vec<NumberColumn> = other.iter().filter(|number| !mapped(number.column)).cloned().collect();
-        self.0.features = scale::apply(self.0.features, self.0.graph.nodes(), &open)?;
+        let of = |list: &[NumberColumn], column: u32| {
+            list.binary_search_by_key(&column, |number| number.column).ok().map(|at| list[at].clone())
+        };
+        let own = |number: &NumberColumn| NumberColumn {
+            origin: of(&self.0.numbers, number.column).and_then(|own| own.origin),
+            ..number.clone()
+        };
+        let open: Vec<NumberColumn> = other.iter().filter(|number| !mapped(number.column)).map(own).collect();
+        let rest = |number: &&NumberColumn| of(other, number.column).is_none_or(|other| other.map.is_none());
+        let rest: Vec<NumberColumn> = self.0.numbers.iter().filter(rest).cloned().collect();
+        let rows = self.0.graph.nodes();
+        self.0.features = scale::round(scale::apply(self.0.features, rows, &open)?, rows, &rest)?;
         self.0.numbers = other.to_vec();
         Ok(self)
     }
 
     /// The same data, whose numbers are used as they are.
-    #[must_use]
-    pub fn unscaled(mut self) -> Dataset {
-        self.0.numbers.clear();
-        self
+    pub fn unscaled(self) -> Result<Dataset> {
+        let mut plain = self.rounded()?;
+        plain.0.numbers.clear();
+        Ok(plain)
     }
 
     /// The same data with its features in half precision, see [`Features::halved`].
-    pub fn in_half_precision(mut self) -> Result<Dataset> {
-        self.0.features = self.0.features.halved(self.0.graph.nodes())?;
-        Ok(self)
+    pub fn in_half_precision(self) -> Result<Dataset> {
+        let mut half = self.rounded()?;
+        half.0.features = half.0.features.halved(half.0.graph.nodes())?;
+        Ok(half)
     }
 
     /// The split, where the data came with one.

@@ -30,6 +30,13 @@ pub enum Place {
         /// The column's name.
         column: String,
     },
+    /// A value of a node, where there are no rows to look up.
+    Value {
+        /// The node's id.
+        node: String,
+        /// The column's name.
+        column: String,
+    },
     /// A column of a table.
     Column(String),
     /// An array of an archive, a variable of a `.mat` file, a section of our own format.
@@ -98,6 +105,15 @@ pub enum Problem {
     /// A value that should be a date is not.
     #[error("{0:?} is not a date")]
     NotADate(String),
+    /// A date in a column that does not say whether days or months come first.
+    #[error("{0:?} may be read with the day or with the month first, and no value of the column tells which")]
+    AmbiguousDate(String),
+    /// A number with signs, in a column of such numbers.
+    #[error("{0:?} is a number with signs, as most values of the column are")]
+    DressedNumber(String),
+    /// A weight of an edge that is no number.
+    #[error("{0:?} is not a number, and no weight")]
+    TextAsWeight(String),
     /// A text column with nearly one value for each node.
     #[error(
         "the text column has {values} different values for {nodes} nodes, nearly one each, as names have (such as {example:?})"
@@ -126,6 +142,19 @@ pub enum Problem {
         label: String,
         /// The number of classes.
         classes: u64,
+    },
+    /// Labels that are -1 and one other number.
+    #[error("the labels are -1 and {0}: -1 may be a class, or stand for labels that are not known")]
+    AmbiguousLabel(String),
+    /// A label that is nearly of its own for each node.
+    #[error(
+        "the labels have {values} different values for {nodes} labelled nodes: they look like measurements or names, not like classes"
+    )]
+    NoClasses {
+        /// How many different values.
+        values: u64,
+        /// How many nodes have a label.
+        nodes: u64,
     },
     /// An index outside its range: negative, too large, or overflowing.
     #[error("the index {index} is outside 0..{limit}")]
@@ -216,7 +245,14 @@ impl Problem {
             Problem::Missing { .. } => "add it, or name the right one",
             Problem::EmptyCell => "fill it in, or drop the row",
             Problem::NotANumber(_) => "correct it, or declare the column categorical",
-            Problem::NotADate(_) => "write it as 2024-02-29, or take the column as something else than dates",
+            Problem::NotADate(_) => {
+                "correct it or leave it empty, or take the column as something else than dates"
+            }
+            Problem::AmbiguousDate(_) => "say which comes first, or write dates as 2024-02-29",
+            Problem::DressedNumber(_) => {
+                "write plain numbers such as 1234.5, or declare the column categorical"
+            }
+            Problem::TextAsWeight(_) => "correct it, or leave weights out",
             Problem::NearlyUnique { .. } => {
                 "leave the column out, hash its words as a text, or declare it categorical if that is what it is"
             }
@@ -224,6 +260,8 @@ impl Problem {
             Problem::NotFinite(_) => "replace it by a finite number or drop the row",
             Problem::NotAWeight(_) => "divide all weights by the largest, or leave weights out",
             Problem::LabelOutOfRange { .. } => "correct the label, or drop the node",
+            Problem::AmbiguousLabel(_) => "say which labels are not known",
+            Problem::NoClasses { .. } => "put the values into a few groups, or name another label",
             Problem::IndexOutOfRange { .. } => "indices count nodes or columns from 0: correct or drop it",
             Problem::UnknownNode(_) => "add the node, or drop the edge",
             Problem::DuplicateNode { .. } => "keep one row per node",
@@ -333,6 +371,7 @@ impl fmt::Display for Place {
         match self {
             Place::Row(row) => write!(f, "row {row}"),
             Place::Cell { row, column } => write!(f, "row {row}, column {column:?}"),
+            Place::Value { node, column } => write!(f, "node {node:?}, value {column:?}"),
             Place::Column(column) => write!(f, "column {column:?}"),
             Place::Key(key) => write!(f, "{key:?}"),
             Place::Element { key, index } => write!(f, "{key:?}[{index}]"),

@@ -52,13 +52,16 @@ impl Dataset {
     }
 }
 
-/// A number column in words; logarithms are left out where nobody speaks of them.
+/// A number column in words; an origin and logarithms are left out where there are none.
 fn number_text(number: &NumberColumn) -> String {
-    let NumberColumn { column, missing, bounds, log, map } = number;
+    let NumberColumn { column, missing, origin, bounds, log, map } = number;
+    let origin = origin.map_or_else(String::new, |origin| format!("origin: Some({origin:?}), "));
     let log = log.map_or_else(String::new, |log| format!("log: Some({log}), "));
     let (missing, bounds) = (some(missing.map(|m| m.to_string())), some(bounds.map(bounds_text)));
     let map = some(map.as_ref().map(map_text));
-    format!("NumberColumn {{ column: {column}, missing: {missing}, bounds: {bounds}, {log}map: {map} }}")
+    format!(
+        "NumberColumn {{ column: {column}, missing: {missing}, {origin}bounds: {bounds}, {log}map: {map} }}"
+    )
 }
 
 fn map_text(map: &Map) -> String {

@@ -29,6 +29,10 @@ pub struct NumberColumn {
     /// The feature that is 1 where the value is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<u32>,
+    /// What is to be added to the values of the column, which lie too close together for their size to tell them apart in 32 bits. Sums,
+    /// rounded to 32 bits, are what was read, whatever the origin. Gone once a map was applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<f64>,
     /// Bounds that the data owner declares: they are public. Values beyond them are brought to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
@@ -112,7 +116,14 @@ const FAR_APART: f64 = 1000.0;
 impl NumberColumn {
     /// A column as it was read.
     pub fn new(column: usize) -> Self {
-        NumberColumn { column: column as u32, missing: None, bounds: None, log: None, map: None }
+        NumberColumn {
+            column: column as u32,
+            missing: None,
+            origin: None,
+            bounds: None,
+            log: None,
+            map: None,
+        }
     }
 
     /// Whether nothing is declared of its range, and no map was applied.
@@ -137,8 +148,7 @@ impl NumberColumn {
 
 impl Map {
     /// The image of a value. Finite for every finite value.
-    pub fn apply(&self, value: f32) -> f32 {
-        let value = f64::from(value);
+    pub fn apply(&self, value: f64) -> f32 {
         let mapped = match *self {
             Map::Bounds { low, high } => {
                 // Halves, so that no difference of two finite bounds overflows.
@@ -157,11 +167,6 @@ impl Map {
             }
         };
         mapped.clamp(-f64::from(f32::MAX), f64::from(f32::MAX)) as f32
-    }
-
-    /// Whether 0 stays 0.
-    fn keeps_zero(&self) -> bool {
-        self.apply(0.0) == 0.0
     }
 
     fn is_valid(&self) -> bool {
@@ -222,6 +227,16 @@ pub fn number_columns(features: &Features) -> Vec<NumberColumn> {
     numbers.map(|(column, _)| NumberColumn::new(column)).collect()
 }
 
+/// The number columns that hold anything but 0 and 1.
+pub fn real_columns(features: &Features, numbers: &[NumberColumn]) -> Vec<u32> {
+    let origins = numbers.iter().filter(|number| number.origin.is_some());
+    let mut real: Vec<u32> =
+        number_columns(features).iter().chain(origins).map(|number| number.column).collect();
+    real.sort_unstable();
+    real.dedup();
+    real
+}
+
 /// Whether a list of number columns fits a matrix: ascending, none twice, each with sound bounds and map.
 pub(crate) fn check(numbers: &[NumberColumn], columns: usize) -> Result<()> {
     let wrong = |number: &NumberColumn, what: &str| {
@@ -243,6 +258,9 @@ pub(crate) fn check(numbers: &[NumberColumn], columns: usize) -> Result<()> {
         if number.log == Some(true) && !(matches!(single, Map::LogBounds { .. }) && single.is_valid()) {
             return wrong(number, "a logarithm needs bounds above 0");
         }
+        if number.origin.is_some_and(|origin| !origin.is_finite() || number.map.is_some()) {
+            return wrong(number, "its origin is none");
+        }
         if number.map.is_some_and(|map| !map.is_valid()) {
             return wrong(number, "its map is none");
         }
@@ -262,8 +280,8 @@ pub(crate) fn prepare(
         Preparation::Standardise => standard::maps(&features, rows, &numbers)?,
         Preparation::RowByRow | Preparation::Declared => declared_maps(&numbers, how),
     };
-    let new: Vec<(&NumberColumn, Map)> =
-        numbers.iter().zip(&maps).filter_map(|(number, map)| Some((number, (*map)?))).collect();
+    let new: Vec<(&NumberColumn, Option<Map>)> =
+        numbers.iter().zip(&maps).filter_map(|(number, map)| Some((number, Some((*map)?)))).collect();
     let features = map_columns(features, rows, &new)?;
     Ok((features, with_maps(&numbers, &maps, how)))
 }
@@ -284,9 +302,16 @@ pub fn declared_maps(numbers: &[NumberColumn], how: Preparation) -> Vec<Option<M
 pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparation) -> Vec<NumberColumn> {
     let mapped = numbers.iter().zip(maps).map(|(number, map)| {
         let map = map.or(number.map);
-        NumberColumn { map, ..number.clone() }
+        NumberColumn { map, origin: number.origin.filter(|_| map.is_none()), ..number.clone() }
     });
     mapped.filter(|number| number.map.is_some() || how == Preparation::Declared).collect()
+}
+
+/// The features with these columns as 32 bits hold them, without an origin: what was read of a row, whatever stands in all others.
+pub(crate) fn round(features: Features, rows: usize, numbers: &[NumberColumn]) -> Result<Features> {
+    let columns: Vec<(&NumberColumn, Option<Map>)> =
+        numbers.iter().filter(|number| number.origin.is_some()).map(|number| (number, None)).collect();
+    map_columns(features, rows, &columns)
 }
 
 /// The features with the maps of these columns applied, which were not before.
@@ -294,18 +319,24 @@ pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparatio
 /// # Errors
 /// More features than fit into memory.
 pub fn apply(features: Features, rows: usize, numbers: &[NumberColumn]) -> Result<Features> {
-    let maps: Vec<(&NumberColumn, Map)> =
-        numbers.iter().filter_map(|number| Some((number, number.map?))).collect();
+    let maps: Vec<(&NumberColumn, Option<Map>)> =
+        numbers.iter().filter_map(|number| Some((number, Some(number.map?)))).collect();
     map_columns(features, rows, &maps)
 }
 
-fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -> Result<Features> {
+/// What becomes of a value of a column as it lies in the matrix: the map of what was read, or without a map that itself.
+fn image(number: &NumberColumn, map: Option<Map>, value: f32) -> f32 {
+    let value = number.origin.map_or(f64::from(value), |origin| origin + f64::from(value));
+    map.map_or(value as f32, |map| map.apply(value))
+}
+
+fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Option<Map>)]) -> Result<Features> {
     if maps.is_empty() {
         return Ok(features);
     }
-    let mut by_column: Vec<Option<(Option<u32>, Map)>> = vec![None; features.columns()];
-    for (number, map) in maps {
-        by_column[number.column as usize] = Some((number.missing, *map));
+    let mut by_column: Vec<Option<(&NumberColumn, Option<Map>)>> = vec![None; features.columns()];
+    for &(number, map) in maps {
+        by_column[number.column as usize] = Some((number, map));
     }
     match features.widened() {
         half @ Features::Half { .. } => Ok(half),
@@ -313,10 +344,10 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -
             let mut values = room::copy(&values)?;
             values.par_chunks_exact_mut(columns).for_each(|row| {
                 // Indicators are no number columns: they are as they were, whatever the order.
-                for (number, map) in maps {
+                for &(number, map) in maps {
                     let missing = number.missing.is_some_and(|missing| row[missing as usize] != 0.0);
                     let value = &mut row[number.column as usize];
-                    *value = if missing { 0.0 } else { map.apply(*value) };
+                    *value = if missing { 0.0 } else { image(number, map, *value) };
                 }
             });
             Features::dense(rows, columns, values)
@@ -326,8 +357,8 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -
             // Zeros that become something else must be there: in every row, but where the value is missing.
             let filled: Vec<(usize, Option<u32>, f32)> = maps
                 .iter()
-                .filter(|(_, map)| !map.keeps_zero())
-                .map(|(number, map)| (number.column as usize, number.missing, map.apply(0.0)))
+                .map(|&(number, map)| (number.column as usize, number.missing, image(number, map, 0.0)))
+                .filter(|(.., zero)| *zero != 0.0)
                 .collect();
             let (mut offsets, mut indices, mut values) = (room::with_room(rows + 1)?, vec![], vec![]);
             offsets.push(0u64);
@@ -344,8 +375,8 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Map)]) -
                 for &(column, value) in &dense {
                     match by_column[column] {
                         None => put.push((column, value)),
-                        Some((missing, _)) if missing.is_some_and(has) => {}
-                        Some((_, map)) => put.push((column, map.apply(value))),
+                        Some((number, _)) if number.missing.is_some_and(has) => {}
+                        Some((number, map)) => put.push((column, image(number, map, value))),
                     }
                 }
                 for &(column, missing, zero) in &filled {

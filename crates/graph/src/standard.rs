@@ -10,7 +10,7 @@ const MOSTLY_ZERO: f64 = 0.8;
 /// A column as skewed as this is straightened. An exponential one has 2, a normal one 0.
 const SKEWED: f64 = 2.0;
 
-/// The values of a column that are not missing, in all rows or in some.
+/// The values of a column that are not missing, in all rows or in some, as they lie in the matrix.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// Those that are not 0, in the order of the rows.
@@ -66,8 +66,10 @@ impl Known {
     ///
     /// # Errors
     /// More values than fit into memory.
-    pub fn map(self, bounds: Option<[f64; 2]>) -> Result<Map> {
+    pub fn map(self, number: &NumberColumn) -> Result<Map> {
         let Known { mut values, zeros } = self;
+        let (bounds, mut zero) = (number.bounds, number.origin.unwrap_or(0.0));
+        values.iter_mut().for_each(|value| *value += zero);
         let bring_within = |value: &mut f64| {
             if let Some([low, high]) = bounds {
                 *value = value.clamp(low, high);
@@ -75,13 +77,12 @@ impl Known {
         };
         values.iter_mut().for_each(bring_within);
         let scaled = |curve, mean, deviation| Map::Standard { curve, mean, deviation, bounds };
-        let sparse = zeros as f64 > MOSTLY_ZERO * (zeros + values.len()) as f64;
+        let sparse = zero == 0.0 && zeros as f64 > MOSTLY_ZERO * (zeros + values.len()) as f64;
         if sparse && bounds.is_none_or(|[low, high]| low <= 0.0 && high >= 0.0) {
             // Only the others have a say in the unit: they become about 1, and the zeros stay.
             let square = values.iter().map(|value| value * value).sum::<f64>() / values.len().max(1) as f64;
             return Ok(scaled(Curve::Straight, 0.0, if square > 0.0 { square.sqrt() } else { 1.0 }));
         }
-        let mut zero = 0.0;
         bring_within(&mut zero);
         room::grow(&mut values, zeros)?;
         values.resize(values.len() + zeros, zero);
@@ -114,11 +115,10 @@ impl Known {
 
 /// The map of each column, from all rows; none for one that was mapped before, or that is a switch: 0 and 1 only.
 pub(crate) fn maps(features: &Features, rows: usize, numbers: &[NumberColumn]) -> Result<Vec<Option<Map>>> {
-    let real: Vec<u32> = crate::scale::number_columns(features).iter().map(|number| number.column).collect();
+    let real = crate::scale::real_columns(features, numbers);
     let known = Known::of(features, rows, numbers, |column| real.binary_search(&column).is_ok())?;
-    let map = |(number, known): (&NumberColumn, Option<Known>)| {
-        known.map(|known| known.map(number.bounds)).transpose()
-    };
+    let map =
+        |(number, known): (&NumberColumn, Option<Known>)| known.map(|known| known.map(number)).transpose();
     numbers.par_iter().zip(known).map(map).collect()
 }
 

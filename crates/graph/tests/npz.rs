@@ -345,7 +345,8 @@ fn wrong_labels_masks_and_names_are_refused() {
     let none = error_with(&[("y", integers(&[-1, -1, -1]))]);
     assert!(none.to_string().contains("no classes; give at least one labelled node"), "{none}");
     assert!(error_with(&[("y", floats("(3,)", &[0.0, 0.5, 1.0]))]).to_string().contains("whole number"));
-    assert!(error_with(&[("y", array("<U1", "(3,)", &[0; 12]))]).to_string().contains("whole numbers"));
+    let blank = error_with(&[("y", array("<U1", "(3,)", &[0; 12]))]);
+    assert!(blank.to_string().contains("no classes; give at least one labelled node"), "{blank}");
     assert!(error_with(&[("y", array("|b1", "(3, 2)", &[0; 6]))]).to_string().contains("one dimension"));
     let longer = error_with(&[("y", integers(&[0, 1, 0, 1]))]);
     assert!(matches!(longer.problem(), Problem::Length { .. }), "{longer}");

@@ -23,7 +23,7 @@ fn described(nodes: &str) -> Described {
 
 #[test]
 fn labels_may_be_unknown_and_such_nodes_are_in_no_part() {
-    for empty in ["", "NaN", "null", "nan"] {
+    for empty in ["", "NaN", "null", "nan", "NA", "n/a", "None", "<NA>", "?"] {
         let data = read(&format!("id,label,split\n1,b,train\n2,{empty},test\n3,a,val\n4,{empty},train\n"));
         assert_eq!(data.labels(), [1, UNLABELLED, 0, UNLABELLED], "{empty:?}");
         assert_eq!((data.labelled(), data.class_names()), (2, &["a".to_string(), "b".into()][..]));
@@ -40,6 +40,59 @@ fn minus_one_is_no_class_among_whole_numbers() {
     // Among other labels it is one like any other.
     assert_eq!(read("id,label\n1,x\n2,-1\n3,y\n").class_names(), ["-1", "x", "y"]);
     assert_eq!(read("id,label\n1,-2\n2,-1\n3,1\n").class_names(), ["-2", "-1", "1"]);
+}
+
+#[test]
+fn minus_one_beside_one_number_is_asked_about() {
+    let nodes = "id,label\n1,1\n2,-1\n3,1\n";
+    let error = read_with(nodes, &LoadOptions::default()).unwrap_err();
+    assert!(matches!(error.problem(), Problem::AmbiguousLabel(_)), "{error}");
+    assert_eq!(error.place(), Some(&Place::Column("label".into())));
+    let with = |unknown: &str| {
+        let mut options = LoadOptions::default();
+        options.columns.unknown = Some(vec![unknown.into()]);
+        read_with(nodes, &options).unwrap()
+    };
+    assert_eq!(with("-1").labels(), [0, UNLABELLED, 0]);
+    assert_eq!(with("NA").class_names(), ["-1", "1"]);
+}
+
+/// pandas writes whole numbers with a point once one of them is missing.
+#[test]
+fn whole_floats_are_the_numbers_they_are() {
+    let data = read("id,label\n1,0.0\n2,-1.0\n3,2.0\n4,\n5,2\n");
+    assert_eq!(data.labels(), [0, UNLABELLED, 1, UNLABELLED, 1]);
+    assert_eq!(data.class_names(), ["0", "2"]);
+}
+
+#[test]
+fn a_label_that_is_measured_is_no_class() {
+    let table = |label: &dyn Fn(usize) -> String| {
+        let mut nodes = String::from("id,label\n");
+        (0..300).for_each(|node| nodes += &format!("{node},{}\n", label(node)));
+        read_with(&nodes, &LoadOptions::default())
+    };
+    let error = table(&|node| format!("{}.5", node)).unwrap_err();
+    assert!(matches!(error.problem(), Problem::NoClasses { values: 300, nodes: 300 }), "{error}");
+    assert_eq!(error.place(), Some(&Place::Column("label".into())));
+    assert!(table(&|node| format!("person {node}")).is_err());
+    assert_eq!(table(&|node| format!("{}", (node % 9) as f64 / 2.0)).unwrap().classes(), 9);
+    assert_eq!(table(&|node| format!("{}", node % 100)).unwrap().classes(), 100);
+}
+
+#[test]
+fn words_for_no_value_are_told() {
+    let Described { columns, .. } =
+        described("id,label,town,age\n1,a,NA,3\n2,?,Ayr,NA\n3,NA,Bath,5\n4,NA,None,\n5,b,NA,6\n");
+    assert_eq!(columns[1].note.as_deref(), Some("\"?\" (1 times), \"NA\" (2 times) taken as not known"));
+    assert_eq!((columns[1].missing, columns[1].categories), (3, Some(2)));
+    assert_eq!(columns[2].note.as_deref(), Some("\"NA\" (2 times), \"None\" (1 times) taken as not known"));
+    assert_eq!((columns[2].missing, columns[2].features, columns[3].missing), (3, 2, 2));
+    // A category that is declared is one, whatever it is called.
+    let mut options = LoadOptions::default();
+    options.columns.column("town").categories = Some(["NA", "Ayr"].map(String::from).to_vec());
+    let data = read_with("id,label,town\n1,a,NA\n2,b,Ayr\n", &options).unwrap();
+    assert_eq!(data.features().to_dense(2), [1.0, 0.0, 0.0, 1.0]);
 }
 
 #[test]
@@ -261,6 +314,70 @@ fn standardised_columns_do_not_depend_on_their_unit() {
         let (log_normal, map) = column(&|z| (5.0 * z).exp() * unit);
         assert!(matches!(map, Some(Map::Standard { curve: Curve::Log { .. }, .. })), "{map:?}");
         assert!(plain.iter().zip(&log_normal).all(|(a, b)| (a - b).abs() < 1e-3), "{unit}");
+    }
+}
+
+/// 32 bits tell numbers around 1e8 apart by eights; what is standardised was read in 64.
+#[test]
+fn a_column_far_from_zero_keeps_its_differences() {
+    let z = |node: usize| f64::from((node * 7919 % 1000) as u32) / 500.0 - 1.0;
+    let table = |shift: f64| {
+        let mut nodes = String::from("id,label,x,y\n");
+        for node in 0..1000 {
+            let y = if node % 7 == 0 { String::new() } else { format!("{}", shift - z(node)) };
+            nodes += &format!("{node},{},{},{y}\n", node % 2, shift + z(node));
+        }
+        read(&nodes)
+    };
+    let standard = |data: Dataset| data.prepared(Preparation::Standardise).unwrap();
+    let plain = standard(table(0.0)).features().to_dense(1000);
+    for shift in [1e4, 1e6, 1e7, 1e8, -1e8] {
+        let data = table(shift);
+        let shifted = standard(data.clone());
+        assert!(shifted.numbers().iter().all(|number| number.origin.is_none() && number.map.is_some()));
+        let values = shifted.features().to_dense(1000);
+        let worst = plain.iter().zip(&values).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 1e-5, "{shift}: {worst}");
+        // Kept in our own files, and in other people's as they read it.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("far.progap");
+        progap_graph::store::write(&data, &path).unwrap();
+        assert_eq!(standard(progap_graph::store::open(&path).unwrap()).features().to_dense(1000), values);
+        let path = folder.path().join("far.npz");
+        progap_graph::write::npz::write(&data, &path).unwrap();
+        let other = progap_graph::read::npz::read(&path).unwrap();
+        assert_eq!(other.features().to_dense(1000)[0], (shift + z(0)) as f32);
+        // Rows that come later are mapped in the same way, and numbers as they are have no origin.
+        let later = table(shift).prepared_as(shifted.numbers()).unwrap();
+        assert_eq!(later.features().to_dense(1000), values);
+        assert_eq!(
+            table(shift).prepared_as(&[]).unwrap().features(),
+            data.clone().unscaled().unwrap().features()
+        );
+    }
+}
+
+/// At node level a value is rounded by itself: no number in the midst of all rows has a say in it.
+#[test]
+fn an_origin_leaves_no_trace_at_node_level() {
+    let with = |last: &str| {
+        let mut nodes = String::from("id,label,x\n");
+        for node in 0..2000 {
+            nodes +=
+                &format!("{node},{},{}\n", node % 2, 16_777_216.0 + f64::from(node * 7919 % 1013) / 101.3);
+        }
+        read(&format!("{nodes}2000,0,{last}\n"))
+    };
+    let plain = with("0");
+    assert!(plain.numbers()[0].origin.is_none());
+    for last in ["16777219.123", "17000000.7", "16777216"] {
+        let data = with(last);
+        assert!(data.numbers()[0].origin.is_some(), "{last}");
+        for how in [Preparation::RowByRow, Preparation::Declared] {
+            let (one, other) = (data.clone().prepared(how).unwrap(), plain.clone().prepared(how).unwrap());
+            assert_eq!(one.numbers(), other.numbers());
+            assert!((0..2000).all(|node| one.features().row(node).eq(other.features().row(node))));
+        }
     }
 }
 

@@ -311,7 +311,7 @@ mod tests {
             let sparse: Vec<f64> = (0..3000).map(|at| if at % 10 == 3 { 5.0 * unit } else { 0.0 }).collect();
             let map = found(&sparse, 30.0);
             assert_eq!(map.apply(0.0), 0.0);
-            assert!((0.5..2.0).contains(&map.apply((5.0 * unit) as f32)), "{map:?}");
+            assert!((0.5..2.0).contains(&map.apply(5.0 * unit)), "{map:?}");
         }
     }
 

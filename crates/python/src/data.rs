@@ -174,6 +174,7 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "drop" => options.columns.drop = value.extract()?,
             "keep" => options.columns.keep = value.extract()?,
             "text" => texts(&mut options.columns, value.extract()?),
+            "unknown" => options.columns.unknown = value.extract()?,
             "max_categories" => options.columns.max_categories = value.extract()?,
             "unscaled" => options.unscaled = value.extract()?,
             "seed" => options.seed = value.extract()?,
@@ -265,7 +266,7 @@ impl Dataset {
         let read = move || -> Result<progap::Dataset> {
             let dataset =
                 table::read_bytes((&nodes.0, &nodes.1), (&edges.0, &edges.1), &options)?.named(name);
-            let dataset = if options.unscaled { dataset.unscaled() } else { dataset };
+            let dataset = if options.unscaled { dataset.unscaled()? } else { dataset };
             directed(dataset, options.direction)
         };
         work(py, read).map(Dataset)

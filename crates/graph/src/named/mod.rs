@@ -216,7 +216,7 @@ pub fn presence(entry: &Entry, data_dir: &Path) -> Presence {
 pub fn load(name: &str, data_dir: &Path, options: &LoadOptions) -> Result<Dataset> {
     let entry = find(name)?;
     let is_facebook = matches!(entry.source, Origin::School(_) | Origin::AllSchools { .. });
-    options.expect_no_columns(is_facebook)?;
+    options.expect_no_columns(is_facebook).and_then(|()| options.expect_own_labels())?;
     let paths = match (&entry.source, presence(&entry, data_dir)) {
         (Origin::Generated, _) => vec![],
         (_, Presence::Present(paths))

@@ -17,6 +17,9 @@ pub struct ColumnChoices {
     /// The largest number of categories of a column that says no number of its own; the others are one category, `other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_categories: Option<usize>,
+    /// The labels that stand for "not known", in place of the usual words and of -1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Vec<String>>,
     /// Column by column.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, ColumnChoice>,
@@ -41,6 +44,9 @@ pub struct ColumnChoice {
     /// The largest number of categories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_categories: Option<usize>,
+    /// Which part of a date comes first; where nothing is said, the column's values decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<DateOrder>,
     /// How many columns the words of a text are hashed to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
@@ -63,6 +69,30 @@ pub enum ColumnKind {
     Date,
     /// Texts, whose words are hashed to columns.
     Text,
+}
+
+/// Which part of a date comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DateOrder {
+    /// `2024-02-29`, `2024/02/29`.
+    YearFirst,
+    /// `29/02/2024`, `29.2.2024`, `29-02-2024`.
+    DayFirst,
+    /// `02/29/2024`, `2-29-2024`.
+    MonthFirst,
+}
+
+impl DateOrder {
+    /// The order of that name: `year-first`, `day-first` or `month-first`.
+    pub fn from_name(name: &str) -> Option<DateOrder> {
+        match name {
+            "year-first" => Some(DateOrder::YearFirst),
+            "day-first" => Some(DateOrder::DayFirst),
+            "month-first" => Some(DateOrder::MonthFirst),
+            _ => None,
+        }
+    }
 }
 
 /// A bound of a number column, or of a date column in the spelling of dates.
@@ -100,6 +130,53 @@ impl ColumnChoices {
         }
         choice.max_categories = choice.max_categories.or(self.max_categories);
         choice
+    }
+}
+
+impl ColumnChoices {
+    /// Refuses what contradicts itself, with the column that it is about.
+    pub(crate) fn check(&self) -> std::result::Result<(), (Option<String>, String)> {
+        if self.max_categories == Some(0) {
+            return Err((None, NO_CATEGORIES.into()));
+        }
+        if let Some(name) = self.keep.iter().find(|name| self.drop.contains(name)) {
+            return Err((Some(name.clone()), "the column is to be kept and to be left out".into()));
+        }
+        for (name, choice) in &self.columns {
+            let dropped = self.drop.contains(name) || choice.kind == Some(ColumnKind::Drop);
+            if let Some(problem) = choice.contradiction(dropped) {
+                return Err((Some(name.clone()), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+const NO_CATEGORIES: &str = "the largest number of categories is 0, and at least one is needed";
+
+impl ColumnChoice {
+    fn contradiction(&self, dropped: bool) -> Option<String> {
+        use ColumnKind::{Category, Date, Number, Text};
+        if self.max_categories == Some(0) {
+            return Some(NO_CATEGORIES.into());
+        }
+        let said = [
+            ("bounds are", self.bounds.is_some(), &[Number, Date][..]),
+            ("a logarithm is", self.log.is_some(), &[Number, Date]),
+            ("a scale is", self.scale.is_some(), &[Number, Date]),
+            ("categories are", self.categories.is_some(), &[Category]),
+            ("a number of categories is", self.max_categories.is_some(), &[Category]),
+            ("the order of dates is", self.order.is_some(), &[Date]),
+            ("a width is", self.width.is_some(), &[Text]),
+        ];
+        if dropped {
+            let kind = self.kind.filter(|kind| *kind != ColumnKind::Drop).map(|_| "its kind is");
+            let what = kind.or_else(|| said.iter().find(|(_, said, _)| *said).map(|(what, ..)| *what))?;
+            return Some(format!("the column is to be left out, and {what} declared"));
+        }
+        let kind = self.kind?;
+        let (what, ..) = said.iter().find(|(_, said, kinds)| *said && !kinds.contains(&kind))?;
+        Some(format!("{what} declared, which a column of the kind {kind:?} has not").to_lowercase())
     }
 }
 

@@ -51,12 +51,18 @@ pub(super) fn find(folder: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
 pub fn read(edges: &Path, labels: &Path, options: &LoadOptions) -> Result<Described> {
     options.expect_no_columns(false).in_file(edges)?;
     let pairs = |path: &Path| open(path).and_then(read_pairs).in_file(path);
-    assemble(&pairs(labels)?, &pairs(edges)?, options).map_err(|e| e.in_file(edges))
+    let (listed, pairs) = (pairs(labels)?, pairs(edges)?);
+    let by_id = by_id(&listed).in_file(labels)?;
+    assemble(&listed, &by_id, &pairs, options).map_err(|e| match e.place() {
+        Some(Place::Column(_) | Place::Value { .. }) => e.in_file(labels),
+        _ => e.in_file(edges),
+    })
 }
 
 /// Reads lists that lie in memory, for tests and fuzzing.
 pub fn read_bytes(edges: &[u8], labels: &[u8], options: &LoadOptions) -> Result<Described> {
-    assemble(&read_pairs(labels)?, &read_pairs(edges)?, options)
+    let listed = read_pairs(labels)?;
+    assemble(&listed, &by_id(&listed)?, &read_pairs(edges)?, options)
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>> {
@@ -126,15 +132,24 @@ fn is_header(first: &str, second: &str) -> bool {
     names.iter().any(|(a, b)| first.eq_ignore_ascii_case(a) && second.eq_ignore_ascii_case(b))
 }
 
-fn assemble(labels: &[Pair], edges: &[Pair], options: &LoadOptions) -> Result<Described> {
-    let mut label_of: HashMap<&str, (&str, u64)> = HashMap::with_capacity(labels.len());
-    let mut order: Vec<&str> = Vec::new();
+/// The label of each id, with its row.
+fn by_id(labels: &[Pair]) -> Result<HashMap<&str, (&str, u64)>> {
+    let mut label_of = HashMap::with_capacity(labels.len());
     for Pair { first: id, second: label, row, .. } in labels {
-        if let Some((_, first_row)) = label_of.insert(id, (label, *row)) {
+        if let Some((_, first_row)) = label_of.insert(id.as_str(), (label.as_str(), *row)) {
             return Err(Problem::DuplicateNode { id: id.clone(), first_row }.at(Place::Row(*row)));
         }
-        order.push(id);
     }
+    Ok(label_of)
+}
+
+fn assemble(
+    labels: &[Pair],
+    label_of: &HashMap<&str, (&str, u64)>,
+    edges: &[Pair],
+    options: &LoadOptions,
+) -> Result<Described> {
+    let mut order: Vec<&str> = labels.iter().map(|pair| pair.first.as_str()).collect();
     let mut seen: std::collections::HashSet<&str> = order.iter().copied().collect();
     for id in edges.iter().flat_map(|pair| [pair.first.as_str(), pair.second.as_str()]) {
         if seen.insert(id) {
@@ -161,7 +176,7 @@ fn assemble(labels: &[Pair], edges: &[Pair], options: &LoadOptions) -> Result<De
 fn check_weight(pair: &Pair) -> Result<()> {
     let problem = match pair.third.as_deref().map(|text| (text, text.parse())) {
         None => Problem::EmptyCell,
-        Some((text, Err(_))) => Problem::NotANumber(text.into()),
+        Some((text, Err(_))) => Problem::TextAsWeight(text.into()),
         Some((_, Ok(value))) => match weights::checked(value) {
             Ok(_) => return Ok(()),
             Err(problem) => problem,

@@ -124,6 +124,7 @@ impl Recipe {
     /// The recipe with what the user wants otherwise: the target, the threshold, the seed.
     pub fn with_options(mut self, options: &LoadOptions) -> Result<Recipe> {
         options.expect_no_columns(true)?;
+        options.expect_own_labels()?;
         if let Some(name) = &options.label_column {
             self.target = Attribute::from_name(name).ok_or_else(|| Problem::Missing {
                 what: format!("attribute {name:?}"),

@@ -147,7 +147,8 @@ fn parse(text: &str) -> Result<Parsed> {
                     }
                     "data" if in_node => {
                         let key = get("key").ok_or_else(|| missing("key of a value"))?;
-                        value_of = position.get(&key).copied().filter(|_| !closed);
+                        let at = position.get(&key).copied().ok_or_else(|| undeclared(&key, row))?;
+                        value_of = Some(at).filter(|_| !closed);
                     }
                     "edge" => {
                         let source = get("source").ok_or_else(|| missing("source of an edge"))?;
@@ -185,6 +186,14 @@ fn parse(text: &str) -> Result<Parsed> {
     }
     rename(&mut parsed.keys);
     Ok(parsed)
+}
+
+/// A value under a key that the file does not declare.
+fn undeclared(key: &str, row: u64) -> crate::Error {
+    let message = format!(
+        "the key {key:?} of a value of a node is not declared: there is no <key id={key:?} for=\"node\">"
+    );
+    Problem::Invalid(message).at(Place::Row(row))
 }
 
 /// Columns have names of their own, and the id is a column already.

@@ -6,6 +6,7 @@ pub mod facebook100;
 pub mod graphml;
 mod labels;
 mod mat;
+mod missing;
 pub mod node_link;
 pub(crate) mod npy;
 pub mod npz;
@@ -74,7 +75,11 @@ pub enum Direction {
 impl LoadOptions {
     /// What is known of an archive of arrays, weights included.
     fn of_arrays(&self) -> NpzOptions {
-        NpzOptions { weights: self.weights.clone(), ..self.npz.clone() }
+        NpzOptions {
+            weights: self.weights.clone(),
+            unknown: self.columns.unknown.clone(),
+            ..self.npz.clone()
+        }
     }
 
     /// Refuses weights that were asked for and are not there.
@@ -83,6 +88,17 @@ impl LoadOptions {
             false => Ok(()),
             true => {
                 let message = "weights of edges are asked for, and this data has none".to_string();
+                Err(Problem::Invalid(message).into())
+            }
+        }
+    }
+
+    /// Refuses values of labels where the data says itself which labels are known.
+    pub(crate) fn expect_own_labels(&self) -> Result<()> {
+        match self.columns.unknown {
+            None => Ok(()),
+            Some(_) => {
+                let message = "the data says itself which labels are not known".to_string();
                 Err(Problem::Invalid(message).into())
             }
         }
@@ -151,7 +167,7 @@ fn finish(described: Described, path: &Path, options: &LoadOptions) -> Result<De
     let Described { dataset, columns } = described;
     options.expect_weights(&dataset).in_file(path)?;
     let named = if dataset.name().is_empty() { dataset.named(name_of(path)) } else { dataset };
-    let named = if options.unscaled { named.unscaled() } else { named };
+    let named = if options.unscaled { named.unscaled()? } else { named };
     Ok(Described { dataset: options.direction.apply(named).in_file(path)?, columns })
 }
 
@@ -207,6 +223,9 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
         return Err(Problem::NoEdgeTable.in_file(path));
     }
     options.expect_no_columns(false).in_file(path)?;
+    if !arrays {
+        options.expect_own_labels().in_file(path)?;
+    }
     Ok(if is_folder { read_folder(path, options) } else { read_file(path, options) }?.into())
 }
 

@@ -5,7 +5,7 @@
 //!
 //! | array | meaning | also |
 //! |---|---|---|
-//! | `y` | the label of each node: whole numbers from 0; -1 or NaN where it is not known | `labels`, `label`, `node_labels` |
+//! | `y` | the label of each node: whole numbers from 0, -1 or NaN where it is not known; or text | `labels`, `label`, `node_labels` |
 //! | `labelled` | a mask of the nodes whose label is known; optional | `labeled` |
 //! | `x` | features, one row per node; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent) | `features`, `feat`, `node_features`; sparse `attr_...`, `attr_matrix....` |
 //! | `edge_index` | 2 x E: sources in row 0, targets in row 1; or as sparse rows `adj_indptr`, `adj_indices` (row = source, column = target) and perhaps `adj_data` (0 = no edge), `adj_shape` | `edges` (E x 2); sparse `adj_matrix....` |
@@ -38,6 +38,7 @@ pub use self::layout::ArrayNames;
 use self::layout::Layout;
 use super::labels::{self, Classes, classes_that_occur, classes_with_names};
 use super::npy::{Checked, Kind, Npy};
+use super::table::{LabelColumn, Labels};
 use crate::error::InFile;
 use crate::graph::check_offsets;
 use crate::{
@@ -53,6 +54,8 @@ pub struct NpzOptions {
     pub mask: Option<usize>,
     /// The array of weights, see [`LoadOptions::weights`](super::LoadOptions::weights); those of sparse rows are their entries.
     pub weights: Option<String>,
+    /// The labels that stand for "not known", see [`ColumnChoices::unknown`](super::columns::ColumnChoices::unknown).
+    pub unknown: Option<Vec<String>>,
 }
 
 /// Reads a data set from an `.npz` file, or from a folder with an adjacency matrix and a file about its nodes.
@@ -156,23 +159,8 @@ fn read_nodes<R: Read + Seek>(
             false => archive.missing("array \"y\" (the label of each node)"),
         });
     };
-    let mut numbers = read_labels(archive.require(label_key, "the label of each node")?)?;
-    let nodes = numbers.len() as u64;
-    if nodes == 0 {
-        return Err(Problem::Empty("nodes").at(Place::Key(label_key.clone())));
-    }
-    for key in ["labelled", "labeled"] {
-        if let Some(mask) = archive.get(key)? {
-            let known = mask.vector("mask", Some(nodes))?.flags()?;
-            numbers.iter_mut().zip(known).filter(|(_, known)| !known).for_each(|(n, _)| *n = labels::MISSING);
-        }
-    }
-    let place = |index| Place::Element { key: label_key.clone(), index };
-    let Classes { labels, names } = match archive.names("class_names", "list of class names", None)? {
-        Some(names) => classes_with_names(&numbers, names, place)?,
-        None => classes_that_occur(&numbers, place)?,
-    };
-    drop(numbers);
+    let Classes { labels, names } = read_classes(archive, label_key, options.unknown.as_deref())?;
+    let nodes = labels.len() as u64;
     let graph = match graph {
         None => read_edges(archive, &layout, nodes, options.weights.as_deref())?,
         Some(_) if layout.edges.is_some() || layout.sparse_edges.is_some() => {
@@ -210,6 +198,43 @@ fn read_nodes<R: Read + Seek>(
         node_ids,
     })?;
     Ok((dataset, layout.lists_edges_once))
+}
+
+/// The class of each node: by numbers, or by names.
+fn read_classes<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    key: &str,
+    unknown: Option<&[String]>,
+) -> Result<Classes> {
+    let in_array = |e: crate::Error| e.at(Place::Key(key.into()));
+    let array = archive.require(key, "the label of each node")?;
+    if matches!(array.kind(), Kind::Unicode | Kind::Bytes) {
+        let texts = array.vector("list of labels", None)?.texts()?;
+        let known = read_known(archive, texts.len() as u64)?;
+        let mut column = LabelColumn::new(unknown.map(<[String]>::to_vec));
+        texts.iter().try_for_each(|text| column.push_name(Some(text))).map_err(|e| in_array(e.into()))?;
+        return column.finish(known).map(|Labels { classes, .. }| classes).map_err(|e| in_array(e.into()));
+    }
+    let mut numbers = read_labels(array)?;
+    if numbers.is_empty() {
+        return Err(in_array(Problem::Empty("nodes").into()));
+    }
+    if let Some(known) = read_known(archive, numbers.len() as u64)? {
+        numbers.iter_mut().zip(known).filter(|(_, known)| !known).for_each(|(n, _)| *n = labels::MISSING);
+    }
+    let place = |index| Place::Element { key: key.to_string(), index };
+    match archive.names("class_names", "list of class names", None)? {
+        Some(names) => classes_with_names(&mut numbers, names, place),
+        None => classes_that_occur(&mut numbers, unknown, place),
+    }
+    .map_err(in_array)
+}
+
+/// Which labels are known, where the archive says so.
+fn read_known<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Option<Vec<bool>>> {
+    let key = ["labelled", "labeled"].into_iter().find(|key| archive.has(key));
+    let Some(mask) = key.map(|key| archive.get(key)).transpose()?.flatten() else { return Ok(None) };
+    mask.vector("mask", Some(nodes))?.flags().map(Some)
 }
 
 /// The columns that are in a unit of their own: as our own writer lists them, else the dense ones that hold more than 0

@@ -219,7 +219,7 @@ fn read_labels(table: Table<impl Read>, nodes: u64) -> Result<Classes> {
         fields.end(1)
     })?;
     check_count("list of labels", numbers.len(), nodes)?;
-    classes_that_occur(&numbers, |at| Place::Row(at + 1))
+    classes_that_occur(&mut numbers, None, |at| Place::Row(at + 1))
 }
 
 fn read_edges(table: Table<impl Read>, nodes: u64, edges: u64, both_directions: bool) -> Result<Graph> {

@@ -28,13 +28,13 @@ pub fn read(folder: &Path) -> Result<Dataset> {
     let data = folder.join(DATA_FILE);
     let mut archive = Archive::new(open(&data)?).in_file(&data)?;
     let label = archive.require("label", "the label of each node");
-    let numbers = label.and_then(read_labels).in_file(&data)?;
+    let mut numbers = label.and_then(read_labels).in_file(&data)?;
     let nodes = numbers.len() as u64;
     if nodes == 0 {
         return Err(Problem::Empty("nodes").at(Place::Key("label".into())).in_file(&data));
     }
     let place = |index| Place::Element { key: "label".into(), index };
-    let Classes { labels, names } = classes_that_occur(&numbers, place).in_file(&data)?;
+    let Classes { labels, names } = classes_that_occur(&mut numbers, None, place).in_file(&data)?;
     drop(numbers);
 
     // The graph needs the most memory while it is built, so it comes before the features.

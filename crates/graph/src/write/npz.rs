@@ -50,6 +50,7 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
 
 /// [`write()`] into anything that can be written to.
 pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
+    let dataset = &*dataset.without_origins()?;
     let method = if dataset.bytes() as u64 > DEFLATE_BELOW {
         CompressionMethod::Stored
     } else {
@@ -132,7 +133,8 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
 /// Whether a reader makes the same classes of the labels alone: each occurs and has its number as its name.
 fn classes_speak_for_themselves(dataset: &Dataset) -> bool {
     let named_by_number = dataset.class_names().iter().enumerate().all(|(at, name)| *name == at.to_string());
-    named_by_number && dataset.class_counts().iter().all(|&count| count > 0)
+    // A reader asks whether -1 is a class where it stands beside one number.
+    named_by_number && dataset.classes() > 1 && dataset.class_counts().iter().all(|&count| count > 0)
 }
 
 struct Arrays<W: Write + Seek> {

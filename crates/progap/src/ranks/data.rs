@@ -32,6 +32,9 @@ impl RankData {
     /// Finds the maps together with the other ranks, and applies them to the own rows.
     pub fn new(ranks: &Ranks, dataset: &Dataset, settings: &Settings) -> Result<RankData> {
         let dataset = dataset.clone().never_bare()?;
+        // Where whole columns are not looked at, no number in their midst is either.
+        let standardise = settings.preparation() == Preparation::Standardise;
+        let dataset = if standardise { dataset } else { dataset.rounded()? };
         let split = split_of(&dataset)?;
         let even = part::borders(dataset.graph(), split, ranks.size(), None);
         let maps = maps(ranks, &dataset, settings.preparation(), even[ranks.rank()]..even[ranks.rank() + 1])?;
@@ -95,8 +98,7 @@ fn maps(ranks: &Ranks, dataset: &Dataset, how: Preparation, own: Range<usize>) -
     }
     let features = dataset.features().part(own.clone());
     // A column of zeros and ones in all ranks stays as it is.
-    let real: Vec<u64> =
-        scale::number_columns(&features).iter().map(|number| u64::from(number.column)).collect();
+    let real: Vec<u64> = scale::real_columns(&features, numbers).into_iter().map(u64::from).collect();
     let mut real: Vec<u64> = ranks.numbers(Sent::Columns, &real)?.concat();
     real.sort_unstable();
     let known =
@@ -113,7 +115,7 @@ fn maps(ranks: &Ranks, dataset: &Dataset, how: Preparation, own: Range<usize>) -
             Known { zeros: all.zeros + next.zeros, ..all }
         });
         let map = match (all, number) {
-            (Some(all), Some(number)) => Some(all.map(number.bounds)?),
+            (Some(all), Some(number)) => Some(all.map(number)?),
             _ => None,
         };
         let wrong = |error: serde_json::Error| Error::Rank(format!("a rank has no sensible map: {error}"));

@@ -54,6 +54,27 @@ impl Categories {
         self.codes.len()
     }
 
+    /// Takes names of a kind for no name, and says which they were and how often each stood there.
+    pub(super) fn forget(&mut self, of_kind: impl Fn(&str) -> bool) -> Vec<(String, usize)> {
+        if !self.numbers.keys().any(|name| of_kind(name)) {
+            return vec![];
+        }
+        let rows = std::mem::take(self).into_names();
+        let mut counts = vec![0usize; rows.names.len()];
+        let mut kept = vec![NONE; rows.names.len()];
+        for (at, name) in rows.names.iter().enumerate().filter(|(_, name)| !of_kind(name)) {
+            kept[at] = self.numbers.len() as u32;
+            self.numbers.insert(name.as_str().into(), kept[at]);
+        }
+        self.codes = rows.codes;
+        for code in self.codes.iter_mut().filter(|code| **code != NONE) {
+            counts[*code as usize] += 1;
+            *code = kept[*code as usize];
+        }
+        let gone = rows.names.into_iter().zip(counts).zip(kept).filter(|(_, kept)| *kept == NONE);
+        gone.map(|(word, _)| word).collect()
+    }
+
     /// Whether all names are of a kind.
     pub(super) fn all(&self, of_kind: impl Fn(&str) -> bool) -> bool {
         self.numbers.keys().all(|name| of_kind(name))
@@ -66,6 +87,22 @@ impl Categories {
             .find(|(_, code)| **code == 0)
             .map(|(name, _)| name.to_string())
             .unwrap_or_default()
+    }
+
+    /// The names, with how often each stands there.
+    pub(super) fn counts(&self) -> Vec<(&str, usize)> {
+        let mut counts: Vec<(&str, usize)> = vec![("", 0); self.numbers.len()];
+        self.numbers.iter().for_each(|(name, code)| counts[*code as usize].0 = name);
+        self.codes.iter().filter(|&&code| code != NONE).for_each(|&code| counts[code as usize].1 += 1);
+        counts
+    }
+
+    /// The first row whose name is of a kind, with the name.
+    pub(super) fn first(&self, of_kind: impl Fn(&str) -> bool) -> Option<(usize, String)> {
+        let counts = self.counts();
+        let is_one: Vec<bool> = counts.iter().map(|(name, _)| of_kind(name)).collect();
+        let row = self.codes.iter().position(|&code| code != NONE && is_one[code as usize])?;
+        Some((row, counts[self.codes[row] as usize].0.to_string()))
     }
 
     /// The rows that have a name.
@@ -150,6 +187,15 @@ mod tests {
         names.iter().for_each(|name| categories.push(Some(*name).filter(|name| !name.is_empty())).unwrap());
         let Sorted { names, codes } = categories.sort();
         (names, codes)
+    }
+
+    #[test]
+    fn names_that_are_forgotten_are_counted() {
+        let mut categories = Categories::default();
+        ["NA", "b", "NA", "a", ""].iter().for_each(|name| categories.push(Some(name)).unwrap());
+        assert_eq!(categories.forget(|name| name == "NA"), [("NA".to_string(), 2)]);
+        assert_eq!((categories.distinct(), categories.named(), categories.rows()), (3, 3, 5));
+        assert_eq!(categories.sort().codes, [NONE, 2, NONE, 1, 0]);
     }
 
     #[test]

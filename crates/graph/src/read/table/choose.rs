@@ -3,10 +3,14 @@
 use twox_hash::XxHash3_64;
 
 use super::category::{Categories, NONE, Sorted};
-use super::date;
-use super::feature::{FeatureColumn, Finished, Numbers, Reads};
+use super::cell::Checked;
+use super::date::{self, Dates};
+use super::dressed::{is_dressed, is_number};
+use super::feature::{FeatureColumn, Finished, Reads};
 use super::matrix::Values;
-use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport};
+use super::numbers::Numbers;
+use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport, DateOrder};
+use crate::read::missing::{self, is_missing};
 use crate::{Error, NumberColumn, Place, Problem, Result};
 
 /// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
@@ -30,7 +34,7 @@ pub(super) struct Feature {
 impl Feature {
     pub(super) fn new(choice: ColumnChoice, decimal_comma: bool) -> Self {
         let reads = match choice.kind {
-            None if choice.categories.is_some() => Reads::Names,
+            None if choice.categories.is_some() || choice.order.is_some() => Reads::Names,
             None if choice.bounds.as_ref().is_some_and(is_numbers) => Reads::Numbers { decimal_comma },
             None | Some(ColumnKind::Drop) => Reads::Anything { decimal_comma },
             Some(ColumnKind::Number) => Reads::Numbers { decimal_comma },
@@ -69,30 +73,48 @@ pub(super) fn choose(
     let open = column.is_open();
     let declared = declared(&choice).map_err(in_column)?;
     let finished = column.finish().map_err(|(at, problem)| cell(at, problem))?;
-    let names = match finished {
+    let mut names = match finished {
         Finished::Numbers { numbers, missing, switch } => {
             let kind = match (is_date, switch) {
                 (true, _) => "date",
                 (_, true) => "switch",
                 _ => "number",
             };
-            return Ok(as_numbers(name, kind, numbers, missing, declared));
+            return as_numbers(name, kind, numbers, missing, declared).map_err(in_column);
         }
         Finished::Names(names) => names,
         Finished::ReadAgain => read_again()?,
     };
+    let is_listed = |word: &str| choice.categories.iter().flatten().any(|listed| listed == word);
+    let words = names.forget(|name| is_missing(name) && !is_listed(name));
     let (distinct, rows) = (names.distinct(), names.named());
-    let is_date = match choice.kind {
+    let may_be_date = match choice.kind {
         Some(ColumnKind::Date) => true,
-        None => choice.categories.is_none() && distinct > 0 && names.all(|name| date::days(name).is_some()),
+        None => choice.categories.is_none() && (open || choice.bounds.is_some() || choice.order.is_some()),
         _ => false,
     };
-    if is_date {
-        return as_dates(name, names.into_names(), declared, &cell);
+    if may_be_date {
+        let counts = names.counts();
+        let said = choice.kind.is_some() || choice.order.is_some();
+        let order = match (choice.order, date::recognise(counts.iter().map(|(name, times)| (*name, *times))))
+        {
+            (Some(order), _) | (None, Dates::In(order)) => Some(order),
+            (None, Dates::Either) => {
+                return Err(in_column(Problem::AmbiguousDate(names.example())));
+            }
+            (None, Dates::No) => said.then_some(DateOrder::YearFirst),
+        };
+        if let Some(order) = order {
+            return as_dates(name, order, names.into_names(), declared, &cell);
+        }
+    }
+    if open && choice.kind.is_none() && choice.max_categories.is_none() {
+        refuse_dressed(&names).map_err(|(at, problem)| cell(at, problem))?;
     }
     let mut report = ColumnReport::new(name, "category");
     report.missing = names.rows() - rows;
     report.categories = Some(distinct);
+    report.note = missing::note(&words);
     if choice.kind == Some(ColumnKind::Text) {
         let width = choice.width.unwrap_or(TEXT_WIDTH);
         if width == 0 || width > MAX_TEXT_WIDTH {
@@ -119,7 +141,8 @@ pub(super) fn choose(
         None => {
             let most = choice.max_categories.unwrap_or(if open { MOST_CATEGORIES } else { usize::MAX });
             if distinct > most {
-                report.note = Some(format!("the {most} most frequent values, the others are one category"));
+                let cut = format!("the {most} most frequent values, the others are one category");
+                report.note = Some(report.note.map_or(cut.clone(), |note| format!("{cut}; {note}")));
             }
             sorted.at_most(most)
         }
@@ -144,7 +167,9 @@ fn numbers_of(bounds: &[Bound; 2]) -> std::result::Result<[f64; 2], Problem> {
     let number = |bound: &Bound| match bound {
         Bound::Number(value) if value.is_finite() => Ok(*value),
         Bound::Number(value) => Err(Problem::NotFinite(*value)),
-        Bound::Date(text) => date::days(text).ok_or_else(|| Problem::NotADate(text.clone())),
+        Bound::Date(text) => date::days(text).ok_or_else(|| {
+            Problem::Invalid(format!("the bound {text:?} is not a date such as 2024-02-29, and no number"))
+        }),
     };
     let [low, high] = [number(&bounds[0])?, number(&bounds[1])?];
     if low < high {
@@ -183,7 +208,7 @@ fn as_numbers(
     numbers: Numbers,
     missing: Vec<u32>,
     Declared { bounds, scale }: Declared,
-) -> (Values, ColumnReport) {
+) -> Checked<(Values, ColumnReport)> {
     let mut report = ColumnReport::new(name, kind);
     report.missing = missing.len();
     let known = numbers.rows() - missing.len();
@@ -206,35 +231,49 @@ fn as_numbers(
     if beyond > 0 {
         report.note = Some(format!("{beyond} values lie beyond the declared bounds and are brought to them"));
     }
-    let scale = scale.filter(|_| needs_scale);
+    let mut scale = scale.filter(|_| needs_scale);
+    let mut numbers = numbers;
+    if let Some(scale) = &mut scale {
+        (numbers, scale.origin) = numbers.around_origin()?;
+    }
     let missing = (!missing.is_empty()).then_some(missing);
     let values = Values::Numbers { numbers, missing, scale };
     report.features = values.features();
-    (values, report)
+    Ok((values, report))
+}
+
+/// Refuses a column of which most values are numbers with signs, by the first of them.
+fn refuse_dressed(names: &Categories) -> std::result::Result<(), (usize, Problem)> {
+    let counts = names.counts();
+    let is_one = |name: &str| is_dressed(name) || is_number(name);
+    let numbers: usize = counts.iter().filter(|(name, _)| is_one(name)).map(|(_, times)| times).sum();
+    match names.first(is_dressed) {
+        Some((at, text)) if 2 * numbers > names.named() => Err((at, Problem::DressedNumber(text))),
+        _ => Ok(()),
+    }
 }
 
 fn as_dates(
     name: &str,
+    order: DateOrder,
     Sorted { names, codes }: Sorted,
     declared: Declared,
     cell: &dyn Fn(usize, Problem) -> Error,
 ) -> Result<(Values, ColumnReport)> {
-    let days: Vec<Option<f64>> = names.iter().map(|name| date::days(name)).collect();
+    let days: Vec<Option<f64>> = names.iter().map(|name| date::days_in(name, order)).collect();
     let (mut numbers, mut missing) = (Numbers::default(), vec![]);
     for (at, &code) in codes.iter().enumerate() {
-        let value = match code {
-            NONE => {
+        let pushed = match (code, days.get(code as usize).copied().flatten()) {
+            (NONE, _) => {
                 missing.push(at as u32);
-                0.0
+                numbers.push_missing()
             }
-            code => match days[code as usize] {
-                Some(days) => days as f32,
-                None => return Err(cell(at, Problem::NotADate(names[code as usize].clone()))),
-            },
+            (_, Some(days)) => numbers.push(days as f32, || days),
+            (code, None) => Err(Problem::NotADate(names[code as usize].clone())),
         };
-        numbers.push(value).map_err(|problem| cell(at, problem))?;
+        pushed.map_err(|problem| cell(at, problem))?;
     }
-    Ok(as_numbers(name, "date", numbers, missing, declared))
+    as_numbers(name, "date", numbers, missing, declared).map_err(|problem| cell(0, problem))
 }
 
 /// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters, and

@@ -196,13 +196,16 @@ fn first_line(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
 /// left out.
 fn separator(start: &[u8], usual: u8) -> u8 {
     let mut quoted = false;
-    let mut counts = [(usual, 0usize), (b',', 0), (b';', 0), (b'\t', 0)];
+    let mut counts = [(usual, 0usize), (b',', 0), (b';', 0), (b'\t', 0), (b'|', 0), (b' ', 0)];
     for &byte in start.iter().take_while(|&&byte| byte != b'\n') {
         quoted ^= byte == b'"';
         if let Some((_, count)) = counts.iter_mut().find(|(sign, _)| *sign == byte && !quoted) {
             *count += 1;
         }
     }
+    // Names may have blanks: these separate them only where nothing else does.
+    let others = counts[..5].iter().any(|(_, count)| *count > 0);
+    counts[5].1 = if others { 0 } else { counts[5].1 };
     // Of equally frequent signs the first.
     counts.iter().rev().max_by_key(|(_, count)| *count).map_or(usual, |(sign, _)| *sign)
 }
@@ -236,6 +239,9 @@ mod tests {
             ("id;label;age\n1,2,3,4,5", b',', b';'),
             ("id\tlabel", b',', b'\t'),
             ("id\tlabel", b'\t', b'\t'),
+            ("id|label|age", b',', b'|'),
+            ("id label age", b',', b' '),
+            ("id,first name,the last name", b',', b','),
             ("id,label", b'\t', b','),
             ("\"a;b;c\",label", b',', b','),
             ("id", b',', b','),

@@ -1,24 +1,80 @@
 //! Dates as tables spell them, in days.
 
+use crate::read::columns::DateOrder;
+
 /// Days from 1970-01-01 to 2000-01-01, from which days are counted: near enough that 32 bits tell minutes apart.
 pub(super) const EPOCH: f64 = 10_957.0;
 
 /// The days since 2000-01-01 of a date such as `2024-02-29`, `2024/02/29`, or one with a time: `2024-02-29 13:05:00.5Z`,
 /// `2024-02-29T13:05+01:00`.
 pub(super) fn days(text: &str) -> Option<f64> {
+    days_in(text, DateOrder::YearFirst)
+}
+
+/// The same for dates in another order, such as `29/02/2024`, `29.2.2024` or `02/29/2024`.
+pub(super) fn days_in(text: &str, order: DateOrder) -> Option<f64> {
     let text = text.trim_ascii();
-    let date = text.get(..10)?;
-    let separator = date.as_bytes()[4];
-    if !matches!(separator, b'-' | b'/') || date.as_bytes()[7] != separator {
-        return None;
-    }
-    let (year, month, day) = (number(&date[..4])?, number(&date[5..7])?, number(&date[8..])?);
-    let whole = whole_days(year, month, day)?;
-    let share = match text.get(10..)? {
-        "" => 0.0,
-        time => time_of_day(time.strip_prefix(['T', ' '])?)?,
+    let (date, time) = match text.find(['T', ' ']) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
     };
-    Some(whole + share)
+    let separator = date.chars().find(|sign| !sign.is_ascii_digit())?;
+    let mut parts = date.split(separator);
+    let [first, second, third] = [parts.next()?, parts.next()?, parts.next()?];
+    let short = |part: &str| (1..=2).contains(&part.len());
+    let whole = match (parts.next(), order) {
+        (Some(_), _) => return None,
+        // Years first come with two digits for month and day.
+        (_, DateOrder::YearFirst) => {
+            let is_right =
+                matches!(separator, '-' | '/') && [first, second, third].map(str::len) == [4, 2, 2];
+            whole_days(number(first)?, number(second)?, number(third)?).filter(|_| is_right)?
+        }
+        (_, DateOrder::DayFirst | DateOrder::MonthFirst) => {
+            // With points the day comes first wherever people write so.
+            let is_right = match separator {
+                '-' | '/' => true,
+                '.' => order == DateOrder::DayFirst,
+                _ => false,
+            };
+            let (day, month) = if order == DateOrder::DayFirst { (first, second) } else { (second, first) };
+            let is_right = is_right && short(first) && short(second) && third.len() == 4;
+            whole_days(number(third)?, number(month)?, number(day)?).filter(|_| is_right)?
+        }
+    };
+    Some(whole + time.map_or(Some(0.0), time_of_day)?)
+}
+
+/// What the values of a column say of dates.
+#[derive(Debug, PartialEq)]
+pub(super) enum Dates {
+    /// Most are none.
+    No,
+    /// Most are dates in this order.
+    In(DateOrder),
+    /// Most are dates in either of two orders.
+    Either,
+}
+
+/// Whether most of some texts, each with how often it stands there, are dates.
+pub(super) fn recognise<'a>(texts: impl Iterator<Item = (&'a str, usize)>) -> Dates {
+    let orders = [DateOrder::YearFirst, DateOrder::DayFirst, DateOrder::MonthFirst];
+    let (mut counts, mut all) = ([0usize; 3], 0);
+    for (text, times) in texts {
+        all += times;
+        for (count, order) in counts.iter_mut().zip(orders) {
+            *count += if days_in(text, order).is_some() { times } else { 0 };
+        }
+    }
+    let most = counts.into_iter().max().unwrap_or(0);
+    if 2 * most <= all {
+        return Dates::No;
+    }
+    let mut best = orders.into_iter().zip(counts).filter(|(_, count)| *count == most);
+    match (best.next(), best.next()) {
+        (Some((order, _)), None) => Dates::In(order),
+        _ => Dates::Either,
+    }
 }
 
 fn number(digits: &str) -> Option<u32> {
@@ -119,5 +175,34 @@ mod tests {
         ] {
             assert_eq!(days(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn days_or_months_may_come_first() {
+        use DateOrder::{DayFirst, MonthFirst};
+        for (text, order) in [
+            ("29/02/2024", DayFirst),
+            ("29.2.2024", DayFirst),
+            ("29-02-2024", DayFirst),
+            ("02/29/2024", MonthFirst),
+            ("2-29-2024 00:00", MonthFirst),
+        ] {
+            assert_eq!(days_in(text, order), Some(8825.0), "{text}");
+        }
+        for (text, order) in [
+            ("02/29/2024", DayFirst),
+            ("29/02/24", DayFirst),
+            ("2.29.2024", MonthFirst),
+            ("2024-02-29", DayFirst),
+        ] {
+            assert_eq!(days_in(text, order), None, "{text}");
+        }
+        let found = |texts: &[&str]| recognise(texts.iter().map(|text| (*text, 1)));
+        assert_eq!(found(&["03/04/2020", "25/04/2020"]), Dates::In(DayFirst));
+        assert_eq!(found(&["03/04/2020", "04/25/2020"]), Dates::In(MonthFirst));
+        assert_eq!(found(&["03/04/2020", "05/04/2020"]), Dates::Either);
+        assert_eq!(found(&["03.04.2020", "05.04.2020"]), Dates::In(DayFirst));
+        assert_eq!(found(&["2020-04-03", "2020-02-31", "2020-04-05"]), Dates::In(DateOrder::YearFirst));
+        assert_eq!(found(&["2020-04-03", "soon"]), Dates::No);
     }
 }

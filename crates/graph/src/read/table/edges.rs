@@ -119,7 +119,7 @@ fn weight(cell: Cell<'_>, decimal_comma: bool) -> Checked<f32> {
         Cell::Untyped(text) | Cell::Text(text) => {
             let text = text.trim();
             let number = if decimal_comma { text.replace(',', ".") } else { text.to_string() };
-            number.parse().map_err(|_| Problem::NotANumber(text.into()))?
+            number.parse().map_err(|_| Problem::TextAsWeight(text.into()))?
         }
         Cell::Integer(value) => value as f64,
         Cell::Unsigned(value) => value as f64,

@@ -2,6 +2,8 @@
 
 use super::category::Categories;
 use super::cell::{Cell, Checked};
+use super::numbers::Numbers;
+use crate::read::missing::is_missing;
 use crate::{Problem, room};
 
 /// A feature column that is being read.
@@ -118,20 +120,27 @@ impl FeatureColumn {
         match cell {
             Cell::Empty => match &mut self.values {
                 Values::Numbers(numbers) => {
-                    numbers.push(0.0)?;
+                    numbers.push_missing()?;
                     room::push(&mut self.missing, self.rows as u32)?;
                 }
                 Values::Names(names) => names.push(None)?,
                 Values::Lost => {}
             },
-            Cell::Untyped(text) => self.push_meaning(meaning(text, decimal_comma), text)?,
-            Cell::Text(text) => self.push_meaning(Meaning::Text, text)?,
-            Cell::Integer(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
-            Cell::Unsigned(value) => self.push_meaning(Meaning::Number(value as f32), "")?,
-            Cell::Number(value) => self.push_meaning(usable(value), "")?,
+            Cell::Untyped(text) => {
+                let exact = || exact(text, decimal_comma);
+                self.push_meaning(meaning(text, decimal_comma), text, exact)?;
+            }
+            Cell::Text(text) => self.push_meaning(Meaning::Text, text, || 0.0)?,
+            Cell::Integer(value) => {
+                self.push_meaning(Meaning::Number(value as f32), "", || value as f64)?;
+            }
+            Cell::Unsigned(value) => {
+                self.push_meaning(Meaning::Number(value as f32), "", || value as f64)?;
+            }
+            Cell::Number(value) => self.push_meaning(usable(value), "", || value)?,
             Cell::Bool(value) => {
                 let text = if value { "true" } else { "false" };
-                self.push_meaning(Meaning::Switch(value), text)?;
+                self.push_meaning(Meaning::Switch(value), text, || f64::from(u8::from(value)))?;
             }
         }
         self.rows += 1;
@@ -145,7 +154,7 @@ impl FeatureColumn {
         }
     }
 
-    fn push_meaning(&mut self, meaning: Meaning, text: &str) -> Checked<()> {
+    fn push_meaning(&mut self, meaning: Meaning, text: &str, exact: impl FnOnce() -> f64) -> Checked<()> {
         let rows = self.rows;
         // A word for "no value" has a spelling of its own, which is a name where the column is one of names.
         let only_empty = self.numbers + self.switches == 0 && self.missing.len() == rows;
@@ -173,13 +182,12 @@ impl FeatureColumn {
             }
         };
         match (&mut self.values, number) {
-            (Values::Numbers(numbers), Some(value)) => {
-                numbers.push(value)?;
-                if is_missing {
-                    self.marked = true;
-                    room::push(&mut self.missing, rows as u32)?;
-                }
+            (Values::Numbers(numbers), Some(_)) if is_missing => {
+                numbers.push_missing()?;
+                self.marked = true;
+                room::push(&mut self.missing, rows as u32)?;
             }
+            (Values::Numbers(numbers), Some(value)) => numbers.push(value, exact)?,
             (Values::Numbers(_), None) if only_empty && !self.marked => {
                 let mut names = Categories::with_empty_rows(rows)?;
                 names.push(Some(text))?;
@@ -235,11 +243,6 @@ impl FeatureColumn {
     }
 }
 
-/// Words for "no value" that people's programs write among numbers.
-fn is_missing_word(text: &str) -> bool {
-    ["nan", "na", "n/a", "null"].iter().any(|word| text.eq_ignore_ascii_case(word))
-}
-
 fn meaning(text: &str, decimal_comma: bool) -> Meaning {
     let trimmed = text.trim_ascii();
     match trimmed.parse::<f32>() {
@@ -248,12 +251,20 @@ fn meaning(text: &str, decimal_comma: bool) -> Meaning {
         Ok(_) => usable(trimmed.parse().unwrap_or(f64::NAN)),
         Err(_) if trimmed.eq_ignore_ascii_case("true") => Meaning::Switch(true),
         Err(_) if trimmed.eq_ignore_ascii_case("false") => Meaning::Switch(false),
-        Err(_) if is_missing_word(trimmed) => Meaning::Missing,
+        Err(_) if is_missing(trimmed) => Meaning::Missing,
         Err(_) if decimal_comma && trimmed.matches(',').count() == 1 && !trimmed.contains('.') => {
             meaning(&trimmed.replace(',', "."), false)
         }
         Err(_) => Meaning::Text,
     }
+}
+
+/// The number that a text is, in 64 bits.
+fn exact(text: &str, decimal_comma: bool) -> f64 {
+    let trimmed = text.trim_ascii();
+    let number =
+        trimmed.parse().or_else(|e| if decimal_comma { trimmed.replace(',', ".").parse() } else { Err(e) });
+    number.unwrap_or(0.0)
 }
 
 fn usable(value: f64) -> Meaning {
@@ -268,61 +279,6 @@ fn usable(value: f64) -> Meaning {
         Meaning::Number(single)
     } else {
         Meaning::Unusable(Problem::Invalid(format!("the value {value:e} does not fit 32-bit numbers")))
-    }
-}
-
-/// A column of numbers: all of them, or those that are not zero while these are few.
-#[derive(Debug)]
-pub(super) enum Numbers {
-    Dense(Vec<f32>),
-    Sparse { length: usize, rows: Vec<u32>, values: Vec<f32> },
-}
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Numbers::Sparse { length: 0, rows: Vec::new(), values: Vec::new() }
-    }
-}
-
-impl Numbers {
-    /// The number of rows.
-    pub(super) fn rows(&self) -> usize {
-        match self {
-            Numbers::Dense(values) => values.len(),
-            Numbers::Sparse { length, .. } => *length,
-        }
-    }
-
-    pub(super) fn push(&mut self, value: f32) -> Checked<()> {
-        match self {
-            Numbers::Dense(values) => room::push(values, value)?,
-            Numbers::Sparse { length, rows, values } => {
-                if value != 0.0 {
-                    room::push(rows, *length as u32)?;
-                    room::push(values, value)?;
-                }
-                *length += 1;
-                // From half on, the list of rows costs more than the zeros.
-                if value != 0.0 && values.len() > 1024 && values.len() * 2 > *length {
-                    let mut dense = room::filled(0.0, *length)?;
-                    for (&row, &value) in rows.iter().zip(values.iter()) {
-                        dense[row as usize] = value;
-                    }
-                    *self = Numbers::Dense(dense);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The values that are not zero, with their rows.
-    pub(super) fn nonzeros(&self) -> impl Iterator<Item = (usize, f32)> + '_ {
-        let (dense, rows, values) = match self {
-            Numbers::Dense(values) => (&values[..], &[][..], &[][..]),
-            Numbers::Sparse { rows, values, .. } => (&[][..], &rows[..], &values[..]),
-        };
-        let sparse = rows.iter().map(|&row| row as usize).zip(values.iter().copied());
-        dense.iter().copied().enumerate().filter(|(_, value)| *value != 0.0).chain(sparse)
     }
 }
 
@@ -386,17 +342,5 @@ mod tests {
         assert!(matches!(read(&["", ""]), Ok(Finished::Names(_))));
         assert!(matches!(read(&["1", "a", "b"]), Ok(Finished::ReadAgain)));
         assert!(matches!(read(&["true", "maybe"]), Ok(Finished::ReadAgain)));
-    }
-
-    #[test]
-    fn a_long_column_keeps_its_values_in_either_form() {
-        for every in [1, 2, 3, 50] {
-            let mut column = FeatureColumn::new(Reads::Anything { decimal_comma: false });
-            (0..5000).for_each(|i| column.push(Cell::Integer(if i % every == 0 { i } else { 0 })).unwrap());
-            let Ok(Finished::Numbers { numbers, .. }) = column.finish() else { panic!() };
-            assert_eq!(matches!(numbers, Numbers::Dense(_)), every == 1, "{every}");
-            let expected = (1..5000).filter(|i| i % every == 0).map(|i| (i as usize, i as f32));
-            assert!(numbers.nonzeros().eq(expected));
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! A table of nodes that come later, whose columns become the features of a data set that was read before.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::index::Duplicate;
@@ -75,7 +75,19 @@ fn read(table: &Path, like: &Dataset, id_column: Option<&str>) -> Result<Dataset
     })?;
     let nodes = ids.len();
     let features = in_order_of(like.feature_names(), &matrix, &|node| rows.row(node), nodes)?;
-    let unmapped = |number: &NumberColumn| NumberColumn { map: None, ..number.clone() };
+    let mut numbers: BTreeMap<u32, NumberColumn> = like
+        .numbers()
+        .iter()
+        .map(|number| (number.column, NumberColumn { map: None, ..number.clone() }))
+        .collect();
+    // Columns far from zero lie in the matrix less an origin of their own.
+    for number in matrix.numbers.iter().filter(|number| number.origin.is_some()) {
+        let name = &matrix.names[number.column as usize];
+        if let Some(at) = like.feature_names().iter().position(|known| known == name) {
+            let known = numbers.entry(at as u32).or_insert_with(|| NumberColumn::new(at));
+            known.origin = number.origin;
+        }
+    }
     let dataset = Dataset::new(DatasetParts {
         name: crate::read::name_of(table),
         graph: Graph::from_rows(room::filled(0u64, nodes + 1)?, Vec::<u32>::new())?,
@@ -83,7 +95,7 @@ fn read(table: &Path, like: &Dataset, id_column: Option<&str>) -> Result<Dataset
         labels: room::filled(UNLABELLED, nodes)?.into(),
         class_names: like.class_names().to_vec(),
         feature_names: like.feature_names().to_vec(),
-        numbers: like.numbers().iter().map(unmapped).collect(),
+        numbers: numbers.into_values().collect(),
         split: None,
         node_ids: ids.into_ids(),
     })?;

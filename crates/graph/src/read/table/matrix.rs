@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::category::{NONE, Sorted};
-use super::feature::Numbers;
+use super::numbers::Numbers;
 use crate::{Features, NumberColumn, Problem, Result, room};
 
 /// What a column becomes.

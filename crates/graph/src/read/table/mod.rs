@@ -25,20 +25,23 @@ mod cell;
 mod choose;
 mod csv;
 mod date;
+mod dressed;
 mod edges;
 mod feature;
 mod index;
+mod label;
 mod later;
 mod matrix;
 mod nodes;
+mod numbers;
 mod pages;
 mod parquet;
 
 use self::index::{Duplicate, NodeIndex};
+pub(crate) use self::label::{LabelColumn, Labels, reads_as_another, reads_as_no_label};
 pub use self::later::read_later;
 use self::matrix::Matrix;
 use self::nodes::Nodes;
-pub(crate) use self::nodes::reads_as_no_label;
 
 /// Reads a folder that holds `nodes.*` and `edges.*`.
 ///
@@ -106,24 +109,37 @@ pub(super) fn text<'a>(names: &[&str], rows: impl Iterator<Item = Vec<&'a str>>)
     writer.into_inner().map_err(|e| std::io::Error::other(e.to_string()).into())
 }
 
-/// Reads tables that were made of another format: places are nodes and columns, as there are no rows to look up.
+/// Reads tables that were made of another format: places are nodes, by their ids, and columns, as there are no rows to look up.
 pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Described> {
     let format = Format::Text { separator: b',', packing: Packing::None };
     let source = |bytes| TableInput { origin: Origin::Bytes(bytes), format };
     let (node_source, edge_source) = (source(nodes), source(edges));
-    let read = node_source.read_nodes(options).and_then(|table| {
-        // The columns have the names that we gave them.
-        let weights = options.weights.as_ref().map(|_| "weight".to_string());
-        let options = LoadOptions { weights, ..LoadOptions::default() };
-        assemble(table, |index, count| edge_source.read_edges(&options, index, count))
-    });
-    read.map_err(|e| {
-        e.map_place(|place| match place {
-            Place::Cell { row, column } => Place::Element { key: column, index: row.saturating_sub(2) },
-            Place::Row(row) => Place::Node(row.saturating_sub(2)),
-            other => other,
-        })
-    })
+    let of_node = |place| match place {
+        Place::Cell { row, column } => Place::Value { node: id_of(nodes, row, options), column },
+        Place::Row(row) => Place::Node(row.saturating_sub(2)),
+        other => other,
+    };
+    let of_edge = |place| match place {
+        Place::Cell { row, column } => Place::Element { key: column, index: row.saturating_sub(2) },
+        other => of_node(other),
+    };
+    let table = node_source.read_nodes(options).map_err(|e| e.map_place(of_node))?;
+    // The columns have the names that we gave them.
+    let weights = options.weights.as_ref().map(|_| "weight".to_string());
+    let options = LoadOptions { weights, ..LoadOptions::default() };
+    assemble(table, |index, count| edge_source.read_edges(&options, index, count))
+        .map_err(|e| e.map_place(of_edge))
+}
+
+/// The id in a row of a table in memory, or the number of the node.
+fn id_of(nodes: &[u8], row: u64, options: &LoadOptions) -> String {
+    let mut reader = ::csv::Reader::from_reader(nodes);
+    let named = |header: &str| header == options.id_column.as_deref().unwrap_or("id");
+    let column = reader.headers().ok().and_then(|names| names.iter().position(named));
+    let position = row.saturating_sub(2) as usize;
+    let record = reader.records().nth(position).and_then(std::result::Result::ok);
+    let id = column.and_then(|column| record.as_ref()?.get(column).map(str::to_string));
+    id.unwrap_or_else(|| position.to_string())
 }
 
 /// Whether a panic on this thread is about a damaged Parquet file and will become an error, so that a program's

@@ -2,14 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::category::{Categories, NONE, Sorted};
-use super::cell::{Cell, Checked, canonical_integer};
+use super::category::Categories;
+use super::cell::{Cell, Checked};
 use super::choose::{Feature, choose};
 use super::feature::{FeatureColumn, Finished};
 use super::index::IdColumn;
+use super::label::{LabelColumn, Labels};
 use super::matrix::{Matrix, assemble};
-use crate::read::LoadOptions;
 use crate::read::columns::{ColumnChoice, ColumnKind, ColumnReport};
+use crate::read::labels::Classes;
+use crate::read::{LoadOptions, missing as words_for_missing};
 use crate::{Error, Graph, Part, Place, Problem, Result, Split, UNLABELLED, room};
 
 /// More columns than any table has; it keeps a forged header from allocating at will.
@@ -27,7 +29,7 @@ pub(super) struct NodeTable {
 #[derive(Debug)]
 pub(super) enum Column {
     Id(IdColumn),
-    Label(Categories),
+    Label(LabelColumn),
     /// Whether the label is known.
     Labelled(Vec<bool>),
     Split(Vec<Part>),
@@ -53,9 +55,7 @@ impl Column {
     pub(super) fn push(&mut self, cell: Cell) -> Checked<()> {
         match self {
             Column::Id(ids) => ids.push(cell)?,
-            Column::Label(labels) => {
-                cell.named(|name| labels.push(name.filter(|name| !is_no_label(name))))?;
-            }
+            Column::Label(labels) => labels.push(cell)?,
             Column::Labelled(known) => room::push(known, cell.named(truth)?)?,
             Column::Split(parts) => room::push(
                 parts,
@@ -71,17 +71,6 @@ impl Column {
         }
         Ok(())
     }
-}
-
-/// Whether a name of a class is taken for no label when it is read: -1 is where all others are whole numbers from 0 on.
-pub(crate) fn reads_as_no_label(name: &str, all: &[String]) -> bool {
-    let from_zero = |name: &String| canonical_integer(name.as_bytes()).is_some_and(|number| number >= -1);
-    is_no_label(name) || name == "-1" && all.iter().all(from_zero)
-}
-
-/// What programs write for a label that is not known, besides nothing.
-fn is_no_label(name: &str) -> bool {
-    name.eq_ignore_ascii_case("nan") || name.eq_ignore_ascii_case("null")
 }
 
 fn truth(name: Option<&str>) -> Checked<bool> {
@@ -155,10 +144,22 @@ impl NodeTable {
                 return Err(Problem::Invalid(message).at(Place::Column(name.into())));
             }
         }
+        options.columns.check().map_err(|(column, message)| match column {
+            Some(column) => Problem::Invalid(message).at(Place::Column(column)),
+            None => Problem::Invalid(message).into(),
+        })?;
+        let two_kinds = |name: &&String| {
+            let kind = options.columns.columns.get(*name).and_then(|choice| choice.kind);
+            options.columns.drop.contains(name) || kind.is_some_and(|kind| kind != ColumnKind::Category)
+        };
+        if let Some(name) = options.categorical.iter().find(two_kinds) {
+            let message = "the column is declared categorical, and something else".to_string();
+            return Err(Problem::Invalid(message).at(Place::Column(name.clone())));
+        }
         let categorical: HashSet<&str> = options.categorical.iter().map(String::as_str).collect();
         let column = |(at, name): (usize, &String)| match at {
             at if at == id => Column::Id(IdColumn::new()),
-            at if Some(at) == label => Column::Label(Categories::default()),
+            at if Some(at) == label => Column::Label(LabelColumn::new(options.columns.unknown.clone())),
             at if Some(at) == labelled => Column::Labelled(Vec::new()),
             at if Some(at) == split => Column::Split(Vec::new()),
             _ => {
@@ -231,13 +232,19 @@ impl NodeTable {
             return Err(Problem::Empty("nodes").into());
         }
         let matrix = assemble(nodes, features)?;
-        let (labels, class_names) = match labels {
-            Some(labels) => classes(labels, known)?,
-            None => (room::filled(UNLABELLED, nodes)?, vec![]),
+        let labelled = reports.iter_mut().find(|report| report.kind == "label");
+        let Labels { classes: Classes { labels, names: class_names }, words } = match labels {
+            None => Labels::none(nodes)?,
+            Some(labels) => labels.finish(known).map_err(|problem| match &labelled {
+                Some(report) if !matches!(problem, Problem::Empty(_)) => {
+                    problem.at(Place::Column(report.name.clone()))
+                }
+                _ => problem.into(),
+            })?,
         };
-        let unknown = labels.iter().filter(|&&label| label == UNLABELLED).count();
-        for report in reports.iter_mut().filter(|report| report.kind == "label") {
-            (report.missing, report.categories) = (unknown, Some(class_names.len()));
+        if let Some(report) = labelled {
+            report.missing = labels.iter().filter(|&&label| label == UNLABELLED).count();
+            (report.categories, report.note) = (Some(class_names.len()), words_for_missing::note(&words));
         }
         Ok(Nodes { ids, labels, class_names, split, matrix, rows, columns: reports })
     }
@@ -255,39 +262,6 @@ fn read_names(read: impl FnOnce(&mut Column) -> Result<()>) -> Result<Categories
         },
         _ => Err(changed()),
     }
-}
-
-/// Labels and the names of the classes. -1 among labels that are whole numbers from 0 on is no class, and neither is that of
-/// a node whose label is said not to be known.
-fn classes(labels: Categories, known: Option<Vec<bool>>) -> Result<(Vec<u32>, Vec<String>)> {
-    let Sorted { names, codes } = labels.sort();
-    let minus_one = names.iter().position(|name| name == "-1" && reads_as_no_label(name, &names));
-    let is_known = |row: usize, code: u32| {
-        code != NONE
-            && minus_one != Some(code as usize)
-            && known.as_ref().is_none_or(|known| known.get(row) == Some(&true))
-    };
-    let mut occurs = vec![false; names.len()];
-    for (_, &code) in codes.iter().enumerate().filter(|&(row, &code)| is_known(row, code)) {
-        occurs[code as usize] = true;
-    }
-    let mut next = 0;
-    let number: Vec<u32> = occurs
-        .iter()
-        .map(|&occurs| {
-            next += u32::from(occurs);
-            next.wrapping_sub(1)
-        })
-        .collect();
-    let label =
-        |(row, &code): (usize, &u32)| if is_known(row, code) { number[code as usize] } else { UNLABELLED };
-    let labels = codes.iter().enumerate().map(label).collect();
-    let names: Vec<String> =
-        names.into_iter().zip(occurs).filter_map(|(name, occurs)| occurs.then_some(name)).collect();
-    if names.is_empty() {
-        return Err(Problem::Empty("classes").into());
-    }
-    Ok((labels, names))
 }
 
 fn changed() -> Error {

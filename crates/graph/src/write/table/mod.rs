@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::error::InFile;
-use crate::read::table::reads_as_no_label;
+use crate::read::table::{reads_as_another, reads_as_no_label};
 use crate::{Dataset, NodeIds, Place, Problem, Result};
 
 mod csv;
@@ -87,6 +87,7 @@ pub fn write_columns(columns: &[(String, ColumnValues)], path: &Path) -> Result<
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn write_folder(dataset: &Dataset, folder: &Path, format: TableFormat) -> Result<()> {
+    let dataset = &*dataset.without_origins()?;
     let names = column_names(dataset)?;
     check_ids(dataset)?;
     std::fs::create_dir_all(folder).in_file(folder)?;
@@ -134,6 +135,11 @@ fn column_names(dataset: &Dataset) -> Result<Vec<String>> {
         dataset.class_names().iter().find(|name| reads_as_no_label(name, dataset.class_names()))
     {
         let message = format!("a class is called {name:?}, which tables take for a label that is not known");
+        return Err(Problem::Invalid(message).into());
+    }
+    let other = |name: &String| Some((name.clone(), reads_as_another(name, dataset.class_names())?));
+    if let Some((name, other)) = dataset.class_names().iter().find_map(other) {
+        let message = format!("a class is called {name:?}, which tables take for {other:?}");
         return Err(Problem::Invalid(message).into());
     }
     Ok(names)
