@@ -245,6 +245,7 @@ impl Dataset {
                 class_names,
                 feature_names,
                 numbers,
+                undeclared: vec![],
                 split,
                 node_ids,
             })

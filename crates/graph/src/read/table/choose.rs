@@ -7,7 +7,7 @@ use super::date;
 use super::feature::{FeatureColumn, Finished, Numbers, Reads};
 use super::matrix::Values;
 use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport};
-use crate::{Error, NumberColumn, Place, Problem, Result};
+use crate::{Error, NumberColumn, Place, Problem, ReadOff, Result};
 
 /// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
 const MOST_CATEGORIES: usize = 1000;
@@ -76,7 +76,7 @@ pub(super) fn choose(
                 (_, true) => "switch",
                 _ => "number",
             };
-            return Ok(as_numbers(name, kind, numbers, missing, declared));
+            return as_numbers(name, kind, numbers, missing, declared, &cell);
         }
         Finished::Names(names) => names,
         Finished::ReadAgain => read_again()?,
@@ -118,7 +118,9 @@ pub(super) fn choose(
         }
         None => {
             let most = choice.max_categories.unwrap_or(if open { MOST_CATEGORIES } else { usize::MAX });
+            report.read_off = Some(ReadOff::Categories);
             if distinct > most {
+                report.read_off = Some(ReadOff::MostFrequent);
                 report.note = Some(format!("the {most} most frequent values, the others are one category"));
             }
             sorted.at_most(most)
@@ -169,11 +171,12 @@ fn declared(choice: &ColumnChoice) -> std::result::Result<Declared, Problem> {
         return Err(Problem::Invalid(problem));
     }
     let scale = NumberColumn { bounds, log: choice.log, ..NumberColumn::new(0) };
-    Ok(Declared { bounds, scale: (choice.scale != Some(false)).then_some(scale) })
+    Ok(Declared { bounds, missing: choice.missing, scale: (choice.scale != Some(false)).then_some(scale) })
 }
 
 struct Declared {
     bounds: Option<[f64; 2]>,
+    missing: Option<bool>,
     scale: Option<NumberColumn>,
 }
 
@@ -182,8 +185,12 @@ fn as_numbers(
     kind: &'static str,
     numbers: Numbers,
     missing: Vec<u32>,
-    Declared { bounds, scale }: Declared,
-) -> (Values, ColumnReport) {
+    Declared { bounds, missing: may_be_missing, scale }: Declared,
+    cell: &dyn Fn(usize, Problem) -> Error,
+) -> Result<(Values, ColumnReport)> {
+    if let (Some(false), Some(&row)) = (may_be_missing, missing.first()) {
+        return Err(cell(row as usize, Problem::EmptyCell));
+    }
     let mut report = ColumnReport::new(name, kind);
     report.missing = missing.len();
     let known = numbers.rows() - missing.len();
@@ -207,10 +214,11 @@ fn as_numbers(
         report.note = Some(format!("{beyond} values lie beyond the declared bounds and are brought to them"));
     }
     let scale = scale.filter(|_| needs_scale);
-    let missing = (!missing.is_empty()).then_some(missing);
+    report.read_off = may_be_missing.is_none().then_some(ReadOff::Missing);
+    let missing = may_be_missing.unwrap_or(!missing.is_empty()).then_some(missing);
     let values = Values::Numbers { numbers, missing, scale };
     report.features = values.features();
-    (values, report)
+    Ok((values, report))
 }
 
 fn as_dates(
@@ -234,7 +242,7 @@ fn as_dates(
         };
         numbers.push(value).map_err(|problem| cell(at, problem))?;
     }
-    Ok(as_numbers(name, "date", numbers, missing, declared))
+    as_numbers(name, "date", numbers, missing, declared, cell)
 }
 
 /// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters, and
