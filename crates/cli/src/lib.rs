@@ -17,6 +17,7 @@ mod source;
 mod stop;
 mod transforms;
 mod ui;
+mod verdict;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -6,6 +6,75 @@ use common::runs::workplace;
 use common::{folder, progap_in, put};
 use serde_json::Value;
 
+/// Sixty people of two classes (or one) in four towns, with an age.
+fn put_towns(at: &std::path::Path, classes: usize) {
+    let (mut nodes, mut edges) = (String::from("id,label,town,age\n"), String::from("source,target\n"));
+    for node in 0..60 {
+        let town = ["Ayr", "Bath", "Cork", "Deal"][node * 7 % 4];
+        nodes += &format!("{node},{},{town},{}\n", ["x", "y"][node % classes], 20 + node);
+        edges += &format!("{node},{}\n", (node + 2) % 60);
+    }
+    put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+}
+
+#[test]
+fn at_node_level_what_rows_say_of_columns_is_named_or_refused() {
+    let place = folder();
+    let at = place.path();
+    put_towns(at, 2);
+    let check = |more: &[&str]| progap_in(at, &[&["check", "g", "--json"], more].concat());
+    let node = check(&["--level", "node"]).json();
+    assert!(codes(&node).contains(&"no-categories") && codes(&node).contains(&"no-missing"), "{node}");
+    let cut = ["--level", "node", "--max-categories", "2"];
+    let refused = check(&cut);
+    let says =
+        ["\"town\"", "most frequent is private at node level", "`categories` in the file of --columns"];
+    assert!(!refused.success && says.iter().all(|part| refused.stderr.contains(part)), "{}", refused.stderr);
+    progap_in(at, &[&["train", "g", "--out", "r"][..], &cut].concat()).refused(&says);
+    assert!(!at.join("r").exists(), "refused before anything is spent");
+    check(&["--level", "edge", "--max-categories", "2"]).json();
+    let columns = "[columns.town]\ncategories = [\"Ayr\", \"other\"]\n[columns.age]\nmissing = false\nbounds = [0, 120]\n";
+    put(at, &[("c.toml", columns.as_bytes())]);
+    let declared = check(&["--level", "node", "--columns", "c.toml"]).json();
+    for code in ["no-categories", "no-missing", "no-bounds"] {
+        assert!(!codes(&declared).contains(&code), "{declared}");
+    }
+}
+
+#[test]
+fn values_beyond_bounds_are_counted_where_features_are_public() {
+    let place = folder();
+    let at = place.path();
+    put_towns(at, 2);
+    let bounds = ["--bounds", "age=0:30", "--epochs", "1", "--method", "progap"];
+    let found =
+        |more: &[&str]| progap_in(at, &[&["train", "g", "--json"], &bounds[..], more].concat()).json();
+    let edge = found(&["--out", "edge"]);
+    let text = edge["owner"]["findings"].to_string();
+    assert!(
+        text.contains("beyond-bounds") && text.contains("49 of 60 values of \\\"age\\\" (0 to 30)"),
+        "{edge}"
+    );
+    let shown = progap_in(at, &[&["check", "g"], &bounds[..2]].concat()).ok();
+    assert!(shown.contains("beyond the declared bounds"), "{shown}");
+    let node = found(&["--level", "node", "--out", "node"]);
+    assert!(!node.to_string().contains("beyond-bounds"), "their number is private: {node}");
+}
+
+#[test]
+fn one_class_is_refused_before_anything_is_spent_where_labels_are_public() {
+    let place = folder();
+    let at = place.path();
+    put_towns(at, 1);
+    for level in ["none", "edge"] {
+        let train = ["train", "g", "--level", level, "--out", "r"];
+        progap_in(at, &train).refused(&["all training nodes have the class \"x\""]);
+        assert!(!at.join("r").exists());
+    }
+    // Whether there is a release must not tell of private labels.
+    progap_in(at, &["check", "g", "--level", "node"]).ok();
+}
+
 fn codes(report: &Value) -> Vec<&str> {
     let findings = report["findings"].as_array().expect("findings").iter();
     findings.filter_map(|finding| finding["code"].as_str()).collect()

@@ -138,6 +138,54 @@ fn at_node_level_nothing_public_tells_a_record_that_was_not_asked() {
     }
 }
 
+/// A network whose silent nodes are from a town that nobody else is from, and have no age; or are as all others.
+fn put_townspeople(at: &Path, other_records: bool) {
+    let (mut nodes, mut edges) = (String::from("id,label,town,age,split\n"), String::from("source,target\n"));
+    for node in 0..NODES {
+        let changed = other_records && is_silent(node);
+        let town = if changed { "Zug" } else { ["Ayr", "Bath", "Cork"][node * 7 % 3] };
+        let age = if changed { String::new() } else { (20 + node % 50).to_string() };
+        let split = ["train", "test"][usize::from(node % 12 > 9)];
+        nodes += &format!("{node},{},{town},{age},{split}\n", ["x", "y"][node % 2]);
+        for step in [2, 4, 30].iter().filter(|_| !is_silent(node)) {
+            edges += &format!("{node},{}\n", (node + step) % NODES);
+        }
+    }
+    let columns = "[columns.town]\ncategories = [\"Ayr\", \"Bath\", \"other\"]\n[columns.age]\nas = \"number\"\nmissing = true\n\
+                   bounds = [0, 120]\n";
+    let files = [("net/nodes.csv", nodes), ("net/edges.csv", edges), ("columns.toml", columns.into())];
+    files.iter().for_each(|(name, text)| put(at, &[(name, text.as_bytes())]));
+}
+
+/// Which categories there are and whether values are missing is read off the rows where nobody declares it; where somebody does, no row
+/// has a say.
+#[test]
+fn what_is_declared_of_columns_does_not_depend_on_a_row() {
+    let others: Vec<String> =
+        (0..NODES).filter(|&node| !is_silent(node)).map(|node| node.to_string()).collect();
+    let places = [folder(), folder()];
+    let level = ["--level", "node", "--epochs", "1", "--batch-size", "60", "--max-degree", "5"];
+    let all = [false, true].map(|other| {
+        let at = places[usize::from(other)].path();
+        put_townspeople(at, other);
+        everything_public(at, &[&level[..], &["--columns", "columns.toml"]].concat(), &others.join(","))
+    });
+    assert_same("declared columns", all);
+    let columns = places.each_ref().map(|place| {
+        let at = place.path();
+        progap_in(at, &[&["train", "net", "--seed", "5", "--out", "open"], &level[..]].concat()).ok();
+        let read = std::fs::read_to_string(at.join("open/privacy.json")).expect("a statement");
+        let statement: Value = serde_json::from_str(&read).expect("JSON");
+        let public = statement["public"].to_string();
+        assert!(
+            public.contains("their categories") && public.contains("where values can be missing"),
+            "{public}"
+        );
+        statement["feature_columns"].clone()
+    });
+    assert_ne!(columns[0], columns[1], "what nobody declares does tell, and is taken as public");
+}
+
 #[test]
 fn at_edge_level_nothing_public_tells_edges_that_were_not_asked() {
     let others = (0..NODES).map(|node| node.to_string()).collect::<Vec<_>>().join(",");

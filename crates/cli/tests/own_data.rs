@@ -263,3 +263,39 @@ fn rare_classes_count_at_node_level_by_noisy_counts() {
     progap_in(at, &["train", "g", "--level", "node", "--method", "dp-gnn", "--class-weights", "balanced"])
         .refused(&["--class-weights balanced", "--method progap"]);
 }
+
+/// A rare class of which neither features nor edges tell anything: accuracy is high, and worth nothing.
+#[test]
+fn a_model_that_does_no_better_than_without_one_says_so() {
+    let place = folder();
+    let at = place.path();
+    let (mut nodes, mut edges) = (String::from("id,label,a,b\n"), String::from("source,target\n"));
+    for node in 0..300usize {
+        let label = if node % 20 == 3 { "fraud" } else { "fine" };
+        nodes += &format!("{node},{label},{},{}\n", node * 37 % 11, node * 53 % 7);
+        edges += &format!("{node},{}\n", (node * 7 + 1) % 300);
+    }
+    put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+    for method in ["views", "progap"] {
+        let train = ["train", "g", "--method", method, "--seed", "1", "--epochs", "20"];
+        let train = if method == "views" { &train[..6] } else { &train[..] };
+        let shown = progap_in(at, &[train, &["--out", method]].concat()).ok();
+        for part in
+            ["no better than", "the most frequent class (balanced accuracy 50.0 %)", "the features alone"]
+        {
+            assert!(shown.contains(part), "{method}: {part}: {shown}");
+        }
+        let json = progap_in(at, &[train, &["--json", "--out", &format!("{method}-json")]].concat()).json();
+        let named = json["no_better_than"].to_string();
+        assert!(named.contains("the graph brought nothing under this noise"), "{json}");
+        progap_in(at, &["report", method, "--out", "page"]).ok();
+        for file in ["report.md", "report.html"] {
+            let page = std::fs::read_to_string(at.join("page").join(file)).expect("a page");
+            assert!(page.contains("No better than the most frequent class"), "{method}: {file}");
+        }
+        std::fs::remove_dir_all(at.join("page")).expect("removed");
+    }
+    // At node level it is made of private labels, and for the owner.
+    let node = progap_in(at, &["train", "g", "--level", "node", "--json", "--out", "node"]).json();
+    assert!(node["no_better_than"].is_null() && node["owner"]["no_better_than"].is_array(), "{node}");
+}

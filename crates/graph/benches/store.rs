@@ -82,6 +82,7 @@ fn dataset(nodes: usize, edges: usize) -> Dataset {
         class_names: (0..6).map(|class| class.to_string()).collect(),
         feature_names: vec![],
         numbers: vec![],
+        undeclared: vec![],
         split: None,
         node_ids: NodeIds::Position,
     })

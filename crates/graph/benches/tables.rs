@@ -136,6 +136,7 @@ fn random(nodes: usize, edges: usize, node_ids: NodeIds) -> progap_graph::Result
         class_names: vec!["all".into()],
         feature_names: vec![],
         numbers: vec![],
+        undeclared: vec![],
         split: None,
         node_ids,
     })

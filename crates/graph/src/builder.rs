@@ -139,6 +139,7 @@ impl DatasetBuilder {
             graph,
             features,
             numbers: vec![],
+            undeclared: vec![],
             labels: self.labels.into(),
             class_names,
             feature_names: self.feature_names,

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use crate::scale::{self, NumberColumn, Preparation};
-use crate::{Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split, room};
+use crate::{
+    Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split, Undeclared, room,
+};
 
 /// The label of a node whose class is not known. It is no class: whatever takes it for one goes out of range.
 pub const UNLABELLED: u32 = u32::MAX;
@@ -33,6 +35,8 @@ pub struct DatasetParts {
     pub feature_names: Vec<String>,
     /// The feature columns that hold numbers in a unit of their own; all others are used as they are.
     pub numbers: Vec<NumberColumn>,
+    /// What was read off the rows of a table, as nobody declared it.
+    pub undeclared: Vec<Undeclared>,
     /// The split, where the data came with one.
     pub split: Option<Split>,
     /// What people call the nodes.
@@ -141,6 +145,11 @@ impl Dataset {
     /// How many of them have neither declared bounds nor a map.
     pub fn open_numbers(&self) -> usize {
         self.numbers().iter().filter(|number| number.is_open()).count()
+    }
+
+    /// What was read off the rows of a table, as nobody declared it.
+    pub fn undeclared(&self) -> &[Undeclared] {
+        &self.0.undeclared
     }
 
     /// The same data with its number columns brought to scale, and with a column of ones where there are no features at all,

@@ -145,6 +145,7 @@ mod tests {
                 class_names: vec!["a".into(), "b".into()],
                 feature_names: vec![],
                 numbers,
+                undeclared: vec![],
                 split: None,
                 node_ids: NodeIds::Position,
             })

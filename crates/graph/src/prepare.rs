@@ -21,6 +21,7 @@ use crate::{Dataset, Ratios, Result, transform};
 ///     class_names: vec!["common".into(), "rare".into()],
 ///     feature_names: vec![],
 ///     numbers: vec![],
+///     undeclared: vec![],
 ///     split: None,
 ///     node_ids: NodeIds::Position,
 /// })?;
@@ -57,6 +58,7 @@ mod tests {
             class_names: vec!["common".into(), "rare".into()],
             feature_names: vec![],
             numbers: vec![],
+            undeclared: vec![],
             split: None,
             node_ids: NodeIds::Position,
         })

@@ -22,6 +22,7 @@ pub fn induced_subgraph(dataset: &Dataset, nodes: &[u32]) -> Result<Dataset> {
         class_names: dataset.class_names().to_vec(),
         feature_names: dataset.feature_names().to_vec(),
         numbers: dataset.numbers().to_vec(),
+        undeclared: dataset.undeclared().to_vec(),
         split: dataset.split().map(|split| split.select(nodes)),
         node_ids: dataset.node_ids().select(nodes),
     }))
@@ -265,6 +266,7 @@ mod tests {
             class_names: ["a", "b", "c"].map(String::from).to_vec(),
             feature_names: vec![],
             numbers: vec![],
+            undeclared: vec![],
             split: Some(Split::from_parts(
                 (0..nodes).map(|n| if n % 2 == 0 { Part::Train } else { Part::Test }),
             )),

@@ -3,7 +3,9 @@
 use progap_graph::read::columns::{Bound, ColumnKind};
 use progap_graph::read::{Described, LoadOptions, describe, table};
 use progap_graph::scale::{Curve, Map};
-use progap_graph::{Dataset, Error, Part, Place, Preparation, Problem, Ratios, UNLABELLED};
+use progap_graph::{
+    Dataset, Error, Part, Place, Preparation, Problem, Ratios, ReadOff, UNLABELLED, store, transform,
+};
 
 fn read_with(nodes: &str, options: &LoadOptions) -> Result<Dataset, Error> {
     let edges = "source,target\n";
@@ -216,6 +218,49 @@ fn categories_are_cut_listed_or_declared() {
     assert!(error.contains("no column \"twon\" (found: id, label, town)"), "{error}");
     unknown.columns.drop = vec!["label".into()];
     assert!(read_with(nodes, &unknown).unwrap_err().to_string().contains("no feature"));
+}
+
+#[test]
+fn what_nobody_declared_is_listed_with_the_data() {
+    let nodes =
+        "id,label,town,age,joined\n1,a,Ayr,30,2000-01-11\n2,b,Bath,,2000-01-01\n3,a,Cork,20,2000-01-02\n";
+    let list = |data: &Dataset| -> Vec<(String, ReadOff)> {
+        data.undeclared().iter().map(|undeclared| (undeclared.column.clone(), undeclared.what)).collect()
+    };
+    let named = |what: &[(&str, ReadOff)]| -> Vec<(String, ReadOff)> {
+        what.iter().map(|(column, what)| (column.to_string(), *what)).collect()
+    };
+    let mut options = LoadOptions::default();
+    let data = read_with(nodes, &options).unwrap();
+    use ReadOff::{Categories, Missing, MostFrequent};
+    assert_eq!(list(&data), named(&[("town", Categories), ("age", Missing), ("joined", Missing)]));
+    // It goes where the data goes.
+    let folder = tempfile::tempdir().unwrap();
+    store::write(&data, &folder.path().join("g.progap")).unwrap();
+    assert_eq!(store::open(&folder.path().join("g.progap")).unwrap().undeclared(), data.undeclared());
+    let part = transform::induced_subgraph(&data, &[2, 0]).unwrap();
+    assert_eq!(part.undeclared(), data.undeclared());
+
+    options.columns.max_categories = Some(2);
+    let cut = read_with(nodes, &options).unwrap();
+    assert_eq!(list(&cut), named(&[("town", MostFrequent), ("age", Missing), ("joined", Missing)]));
+    options.columns.max_categories = Some(3);
+    assert_eq!(list(&read_with(nodes, &options).unwrap()), list(&data), "nothing was cut");
+
+    let mut options = LoadOptions::default();
+    options.columns.column("town").categories = Some(["Ayr", "other"].map(String::from).to_vec());
+    options.columns.column("age").missing = Some(true);
+    options.columns.column("joined").missing = Some(true);
+    let declared = read_with(nodes, &options).unwrap();
+    assert_eq!(list(&declared), []);
+    let names = ["town=Ayr", "town=other", "age", "age missing", "joined", "joined missing"];
+    assert_eq!(declared.feature_names(), names, "an indicator is there though no date is missing");
+    options.columns.column("age").missing = Some(false);
+    let error = read_with(nodes, &options).unwrap_err();
+    assert_eq!(error.place(), Some(&Place::Cell { row: 3, column: "age".into() }), "{error}");
+    options.columns.column("age").kind = Some(ColumnKind::Drop);
+    options.columns.column("joined").missing = Some(false);
+    assert_eq!(read_with(nodes, &options).unwrap().feature_names(), ["town=Ayr", "town=other", "joined"]);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! All of it is computed from the private data as it is, without noise. It is for the data owner alone and has no part in
 //! what a release holds.
 
-use progap_graph::{Dataset, Graph, NodeIds, Part, Preparation};
+mod columns;
+
+use progap_graph::{Dataset, Graph, NodeIds, Part};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -57,7 +59,9 @@ pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remar
         remarks.push(note("published-delta", text));
     }
     names(dataset, settings, &mut remarks);
-    units_of_columns(dataset, settings, &mut remarks);
+    columns::no_bounds(dataset, settings, &mut remarks);
+    columns::undeclared(dataset, settings, &mut remarks);
+    columns::beyond_bounds(dataset, settings, &mut remarks);
     classes(dataset, &mut remarks);
     for name in given {
         if let Some(why) = settings.without_effect(name) {
@@ -244,35 +248,6 @@ fn names(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     }
 }
 
-/// Number columns that node level can bring to scale only blindly.
-fn units_of_columns(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
-    if settings.preparation() == Preparation::Standardise {
-        return;
-    }
-    let unbounded = dataset.numbers().iter().filter(|number| number.is_open());
-    let names: Vec<String> = unbounded
-        .map(|number| match dataset.feature_names().get(number.column as usize) {
-            Some(name) => format!("{name:?}"),
-            None => number.column.to_string(),
-        })
-        .collect();
-    if !names.is_empty() {
-        let more = if names.len() > 5 { format!(" and {} more", names.len() - 5) } else { String::new() };
-        let how = match settings.preparation() {
-            Preparation::Declared => {
-                "noisy counts, a small part of the budget, find their scale; public bounds (`bounds COLUMN=LOW:HIGH`) cost nothing"
-            }
-            _ => {
-                "at node level nothing may be computed over rows, so each value v becomes sign(v) log2(1 + |v|); public bounds \
-                 (`bounds COLUMN=LOW:HIGH`) keep more of it"
-            }
-        };
-        let names = names[..names.len().min(5)].join(", ");
-        let text = format!("no bounds are declared for the number columns {names}{more}: {how}");
-        remarks.push(note("no-bounds", text));
-    }
-}
-
 /// The text columns among features, as (column, first feature, number of values): one-hot features are called
 /// `column=value` and stand together.
 fn text_columns(names: &[String]) -> Vec<(&str, usize, usize)> {
@@ -383,7 +358,7 @@ mod tests {
         assert_eq!(codes(&ring(plain, ""), &Settings { depth: 0, ..edge }), [""; 0]);
         assert_eq!(
             codes(&ring(plain, ""), &Settings::of(crate::Method::Progap, Level::Node)),
-            ["friend-s-record"]
+            ["friend-s-record", "no-categories"]
         );
     }
 

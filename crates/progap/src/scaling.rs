@@ -6,6 +6,8 @@
 //! lie apart, in powers of two; from it follows a width for the bins of the second, which says where the values lie. In the second round a
 //! value is counted twice: in a coarse bin, and in a fine one that stands for many places; the coarse one says which of them is meant.
 
+use std::ops::Range;
+
 use progap_graph::scale::{Curve, Map};
 
 /// Powers of two that are told apart: all that a feature can have. What is smaller is counted with the smallest.
@@ -24,11 +26,18 @@ const FINE: usize = 512;
 const FINE_WIDTH: f64 = 0.5;
 /// The bins of the second round.
 pub(crate) const PLACE_BINS: usize = COARSE + FINE;
-/// Fine bins on either side of where most values lie.
-const AROUND: usize = 16;
+/// Fine bins on either side of where most values lie: five times the median difference of two values.
+const AROUND: usize = 10;
 
-/// A bin whose count is below this many deviations of its noise is taken to be empty.
-const EMPTY: f64 = 4.0;
+/// A bin by itself whose count is below this many deviations of its noise is taken to be empty: of thousands of bins, one in a thousand times
+/// one is not.
+const EMPTY: f64 = 5.0;
+/// Octaves side by side that hold most of a column, or of its differences: together they stand out where each alone does not.
+const TOGETHER: usize = 4;
+/// Two more octaves at its end belong to it where both together are this many deviations of their noise.
+const BESIDE: f64 = 3.0;
+/// The differences of numbers in single precision lie at most this many octaves below the numbers.
+const DIGITS: usize = 24;
 /// Counts that add up to less than this many deviations say nothing.
 const SILENT: f64 = 8.0;
 /// A positive column whose middle four fifths span this many octaves is mapped by its logarithm; an even one spans 3.2.
@@ -88,7 +97,7 @@ pub(crate) enum Spread {
 impl Spread {
     /// From the counts of the first round, each with noise of this deviation.
     pub(crate) fn of(counts: &[f32], sigma: f64) -> Spread {
-        let told = |range: std::ops::Range<usize>| Octaves::new(&counts[range], sigma);
+        let told = |range: Range<usize>| Octaves::new(&counts[range], sigma);
         let zeros = Some(f64::from(counts[OCTAVES])).filter(|&zeros| zeros >= EMPTY * sigma).unwrap_or(0.0);
         let (negative, positive) = (told(0..OCTAVES), told(POSITIVE..NO_DIFFERENCE));
         let all = negative.total + positive.total + zeros;
@@ -112,8 +121,11 @@ impl Spread {
             let (mean, deviation) = (middle * ln2, (high - low) / FOUR_FIFTHS * ln2);
             return Spread::Known(Map::Standard { curve, mean, deviation, bounds: None });
         }
-        let differences = told(DIFFERENCES..SPREAD_BINS);
-        if differences.total <= SILENT * sigma {
+        // Differences can be no larger than twice the values, nor smaller than what tells two of them apart.
+        let values = negative.and(&positive).told();
+        let within = values.start.saturating_sub(DIGITS)..(values.end + 1).min(OCTAVES);
+        let differences = Octaves::within(&counts[DIFFERENCES..SPREAD_BINS], within, sigma);
+        if differences.total == 0.0 {
             return Spread::Unknown;
         }
         let middle = differences.quantile(0.5);
@@ -158,8 +170,36 @@ struct Octaves {
 
 impl Octaves {
     fn new(counts: &[f32], sigma: f64) -> Octaves {
-        let told = |&count: &f32| Some(f64::from(count)).filter(|&count| count >= EMPTY * sigma);
-        Octaves::from(counts.iter().map(|count| told(count).unwrap_or(0.0)).collect())
+        Octaves::within(counts, 0..counts.len(), sigma)
+    }
+
+    /// As [`Octaves::new`], of octaves outside of which there can be nothing.
+    fn within(counts: &[f32], within: Range<usize>, sigma: f64) -> Octaves {
+        let sum = |range: Range<usize>| counts[range].iter().map(|&count| f64::from(count)).sum::<f64>();
+        let most = Octaves::most(&sum, within.clone(), sigma);
+        let told = |(at, &count): (usize, &f32)| {
+            let count = f64::from(count);
+            let stands_out = within.contains(&at) && count >= EMPTY * sigma;
+            if stands_out || most.contains(&at) { count.max(0.0) } else { 0.0 }
+        };
+        Octaves::from(counts.iter().enumerate().map(told).collect())
+    }
+
+    /// The octaves that hold most; none where that could be noise.
+    fn most(sum: &dyn Fn(Range<usize>) -> f64, within: Range<usize>, sigma: f64) -> Range<usize> {
+        let starts = within.start..(within.end + 1).saturating_sub(TOGETHER).max(within.start);
+        let together = |start: usize| sum(start..start + TOGETHER);
+        let best = starts.max_by(|&a, &b| together(a).total_cmp(&together(b)));
+        let Some(mut start) = best.filter(|&best| together(best) > SILENT * sigma) else { return 0..0 };
+        let mut end = start + TOGETHER;
+        let belongs = |range: Range<usize>| sum(range) > BESIDE * 2f64.sqrt() * sigma;
+        while start >= within.start + 2 && belongs(start - 2..start) {
+            start -= 2;
+        }
+        while end + 2 <= within.end && belongs(end..end + 2) {
+            end += 2;
+        }
+        start..end
     }
 
     fn from(counts: Vec<f64>) -> Octaves {
@@ -182,10 +222,16 @@ impl Octaves {
         f64::from(SMALLEST)
     }
 
+    /// From the lowest octave that is not empty to the highest.
+    fn told(&self) -> Range<usize> {
+        let is_told = |count: &f64| *count > 0.0;
+        let end = self.counts.iter().rposition(is_told).map_or(0, |last| last + 1);
+        self.counts.iter().position(is_told).unwrap_or(0)..end
+    }
+
     /// The lower end of the lowest octave that is not empty.
     fn lowest(&self) -> f64 {
-        let at = self.counts.iter().position(|&count| count > 0.0).unwrap_or(0);
-        f64::from(at as i32 + SMALLEST)
+        f64::from(self.told().start as i32 + SMALLEST)
     }
 }
 
@@ -257,11 +303,17 @@ mod tests {
     /// The map of a column whose counts have an error of at most one deviation, by turns above and below.
     fn found(values: &[f64], sigma: f64) -> Map {
         let error = |at: usize| (sigma * ((at * 37 % 21) as f64 / 10.0 - 1.0)) as f32;
-        let mut spreads: Vec<f32> = (0..SPREAD_BINS).map(error).collect();
+        let errors: Vec<f32> = (0..SPREAD_BINS).chain(0..PLACE_BINS).map(error).collect();
+        found_with(values, sigma, &errors)
+    }
+
+    /// The map of a column whose counts have these errors.
+    fn found_with(values: &[f64], sigma: f64, errors: &[f32]) -> Map {
+        let mut spreads = errors[..SPREAD_BINS].to_vec();
         values.iter().for_each(|&value| spreads[value_bin(value)] += 1.0);
         values.chunks_exact(2).for_each(|pair| spreads[difference_bin(pair[0] - pair[1])] += 1.0);
         let spread = Spread::of(&spreads, sigma);
-        let mut places: Vec<f32> = (0..PLACE_BINS).map(error).collect();
+        let mut places = errors[SPREAD_BINS..].to_vec();
         if let Some(unit) = spread.unit() {
             let bins = values.iter().flat_map(|&value| place_bins(value, unit));
             bins.for_each(|bin| places[bin] += 1.0);
@@ -312,6 +364,32 @@ mod tests {
             let map = found(&sparse, 30.0);
             assert_eq!(map.apply(0.0), 0.0);
             assert!((0.5..2.0).contains(&map.apply(5.0 * unit)), "{map:?}");
+        }
+    }
+
+    /// Few nodes, as public sizes allow it: most columns are found however far they are shifted, and none is put where no value lies.
+    #[test]
+    fn shifted_columns_of_few_nodes_are_found() {
+        let mut state = 7u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        };
+        let mut gaussian = || (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+        // Four columns at epsilon 8, by 350 sqrt(4) nodes and three times as many.
+        let sigma = 11.06 * 8f64.sqrt();
+        for (nodes, least) in [(700, 60), (2100, 95)] {
+            let mut good = 0;
+            for _ in 0..100 {
+                let column: Vec<f64> = (0..nodes).map(|_| f64::from((1e4 + gaussian()) as f32)).collect();
+                let noise: Vec<f32> =
+                    (0..SPREAD_BINS + PLACE_BINS).map(|_| (sigma * gaussian()) as f32).collect();
+                let map = found_with(&column, sigma, &noise);
+                if let Map::Standard { curve: Curve::Straight, mean, deviation, .. } = map {
+                    good += usize::from((mean - 1e4).abs() < 1.0 && (0.5..2.0).contains(&deviation));
+                }
+            }
+            assert!(good >= least, "{nodes} nodes: {good} of 100");
         }
     }
 

@@ -43,6 +43,7 @@ fn tastes() -> Dataset {
         class_names: vec!["a".into(), "b".into()],
         feature_names: vec!["own".into(), "chooses".into()],
         numbers: vec![],
+        undeclared: vec![],
         node_ids: NodeIds::Position,
         split: None,
     };

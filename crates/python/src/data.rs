@@ -246,6 +246,7 @@ impl Dataset {
                 class_names,
                 feature_names,
                 numbers,
+                undeclared: vec![],
                 split,
                 node_ids,
             })

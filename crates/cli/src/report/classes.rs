@@ -1,12 +1,13 @@
 //! What a report says class by class.
 
 use progap::Release;
-use progap::assessment::{Assessment, ClassScore, Metric, Scores, wilson_interval};
+use progap::assessment::{Assessment, Baselines, ClassScore, Metric, Scores, wilson_interval};
 use progap_graph::{Dataset, Part};
 
 use super::content::{Bin, Block, Calibration, Cell, Figure, Matrix, Plot, Section, Table, Tone};
 use super::release::{Result, UNPROTECTED, section};
 use crate::ui;
+use crate::verdict::no_better_than;
 
 /// With more classes than this, a confusion matrix needs the whole width.
 const MANY_CLASSES: usize = 8;
@@ -22,6 +23,13 @@ pub(super) fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Se
     blocks.extend(
         found.scores().map(|scores| Block::Table(metric_table(&scores, release.config.settings.metric))),
     );
+    if let Some(baselines) = Baselines::of(labelled, &release.config.settings)? {
+        let named = no_better_than(release, &found, &baselines);
+        if !named.is_empty() {
+            let text = format!("No better than {}.", named.join("; "));
+            blocks.push(Block::Notice(Tone::Caution, text));
+        }
+    }
     blocks.push(Block::Table(class_table(&found, names)));
     let (confusion, calibration) = (confusion(&found, names), calibration(&found));
     if names.len() > MANY_CLASSES {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ReadOff;
+
 /// What the user says about the columns of a node table. Columns that are not spoken of are taken for what they look like.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
@@ -47,6 +49,9 @@ pub struct ColumnChoice {
     /// Which part of a date comes first; where nothing is said, the column's values decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<DateOrder>,
+    /// Whether numbers or dates may be missing: then a feature says where, whether or not one is; else a missing one is an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<bool>,
     /// How many columns the words of a text are hashed to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
@@ -197,6 +202,9 @@ pub struct ColumnReport {
     pub categories: Option<usize>,
     /// How many features it becomes.
     pub features: usize,
+    /// What was read off the rows, as nobody declared it.
+    #[serde(skip)]
+    pub read_off: Option<ReadOff>,
     /// What else there is to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -205,6 +213,15 @@ pub struct ColumnReport {
 impl ColumnReport {
     pub(crate) fn new(name: &str, kind: &'static str) -> Self {
         let name = name.to_string();
-        ColumnReport { name, kind, missing: 0, range: None, categories: None, features: 0, note: None }
+        ColumnReport {
+            name,
+            kind,
+            missing: 0,
+            range: None,
+            categories: None,
+            features: 0,
+            read_off: None,
+            note: None,
+        }
     }
 }

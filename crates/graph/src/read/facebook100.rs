@@ -350,6 +350,7 @@ impl People {
             class_names: names,
             feature_names,
             numbers: vec![],
+            undeclared: vec![],
             split: None,
             node_ids,
         })?;

@@ -32,6 +32,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 use self::adjacency::{Keys, by_receiver, check_square, read_rows, scipy_adjacency};
 pub(super) use self::archive::Archive;
 pub use self::layout::ArrayNames;
@@ -184,6 +186,7 @@ fn read_nodes<R: Read + Seek>(
     let feature_names =
         archive.names("feature_names", "list of feature names", Some(columns))?.unwrap_or_default();
     let numbers = read_numbers(archive, &features)?;
+    let undeclared = descriptions(archive, "undeclared")?.unwrap_or_default();
     let split = split::read(archive, &options.arrays, nodes, options.mask)?;
     let node_ids = read_node_ids(archive, nodes)?;
     let dataset = Dataset::new(DatasetParts {
@@ -194,6 +197,7 @@ fn read_nodes<R: Read + Seek>(
         class_names: names,
         feature_names,
         numbers,
+        undeclared,
         split,
         node_ids,
     })?;
@@ -240,16 +244,23 @@ fn read_known<R: Read + Seek>(archive: &mut Archive<R>, nodes: u64) -> Result<Op
 /// The columns that are in a unit of their own: as our own writer lists them, else the dense ones that hold more than 0
 /// and 1.
 fn read_numbers<R: Read + Seek>(archive: &mut Archive<R>, features: &Features) -> Result<Vec<NumberColumn>> {
-    let Some(array) = archive.get("number_columns")? else {
-        let dense = matches!(features, Features::Dense { .. });
-        return Ok(if dense { scale::number_columns(features) } else { vec![] });
-    };
-    let columns = array.vector("list of number columns", None)?.texts()?;
+    let dense = matches!(features, Features::Dense { .. });
+    let found = || if dense { scale::number_columns(features) } else { vec![] };
+    Ok(descriptions(archive, "number_columns")?.unwrap_or_else(found))
+}
+
+/// What our own writer says of columns, each as a text in JSON; nothing where it is not there.
+fn descriptions<R: Read + Seek, T: DeserializeOwned>(
+    archive: &mut Archive<R>,
+    key: &str,
+) -> Result<Option<Vec<T>>> {
+    let Some(array) = archive.get(key)? else { return Ok(None) };
+    let texts = array.vector("list of columns", None)?.texts()?;
     let parse = |(index, text): (usize, &String)| {
-        let place = Place::Element { key: "number_columns".into(), index: index as u64 };
+        let place = Place::Element { key: key.into(), index: index as u64 };
         serde_json::from_str(text).map_err(|e| Problem::Invalid(e.to_string()).at(place))
     };
-    columns.iter().enumerate().map(parse).collect()
+    texts.iter().enumerate().map(parse).collect::<Result<_>>().map(Some)
 }
 
 fn says_undirected<R: Read + Seek>(archive: &mut Archive<R>) -> Result<bool> {

@@ -164,6 +164,7 @@ fn assemble(name: String, graph: Graph, features: Features, classes: Classes) ->
         class_names: classes.names,
         feature_names: vec![],
         numbers: vec![],
+        undeclared: vec![],
         split: None,
         node_ids: NodeIds::Position,
     })

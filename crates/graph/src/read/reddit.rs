@@ -58,6 +58,7 @@ pub fn read(folder: &Path) -> Result<Dataset> {
         class_names: names,
         feature_names: vec![],
         numbers: vec![],
+        undeclared: vec![],
         split: None,
         node_ids,
     };

@@ -54,7 +54,7 @@ use crate::atomic::AtomicFile;
 use crate::error::InFile;
 use crate::{
     Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Split,
-    UNLABELLED,
+    UNLABELLED, Undeclared,
 };
 use layout::{FileBytes, Section, Sections};
 
@@ -73,6 +73,8 @@ struct Meta {
     feature_names: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     numbers: Vec<NumberColumn>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    undeclared: Vec<Undeclared>,
 }
 
 /// Writes a data set, whole or not at all.
@@ -146,6 +148,7 @@ fn with_sections(
         feature_columns: columns,
         feature_names: dataset.feature_names().to_vec(),
         numbers: dataset.numbers().to_vec(),
+        undeclared: dataset.undeclared().to_vec(),
     };
     let meta = serde_json::to_vec(&meta).map_err(std::io::Error::other)?;
     let mut sections = vec![
@@ -165,7 +168,8 @@ fn with_sections(
             sections.push(Section::new("id_offsets", bytes(offsets)));
         }
     }
-    let plain = dataset.numbers().is_empty() && dataset.labelled() == dataset.nodes();
+    let of_matrix = dataset.numbers().is_empty() && dataset.undeclared().is_empty();
+    let plain = of_matrix && dataset.labelled() == dataset.nodes();
     let version = match (half, dataset.graph().weights(), plain) {
         (true, ..) => layout::HALF,
         (false, Some(_), _) => layout::WEIGHTED,
@@ -231,7 +235,8 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
         None => graph,
     };
     let labels = sections.required::<u32>("labels")?;
-    let needs_newer = !meta.numbers.is_empty() || labels.contains(&UNLABELLED);
+    let of_matrix = meta.numbers.is_empty() && meta.undeclared.is_empty();
+    let needs_newer = !of_matrix || labels.contains(&UNLABELLED);
     if needs_newer && sections.version < layout::OWN_DATA {
         let problem = Problem::Corrupt("it holds more than files of version 1 can".into());
         return Err(problem.at(Place::Key("labels".into())));
@@ -246,6 +251,7 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
         class_names: meta.class_names,
         feature_names: meta.feature_names,
         numbers: meta.numbers,
+        undeclared: meta.undeclared,
         split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
         node_ids: node_ids(&sections)?,
     })

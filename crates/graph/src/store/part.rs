@@ -156,6 +156,7 @@ fn unverified(sections: &Sections) -> Result<Dataset> {
         class_names: meta.class_names,
         feature_names: meta.feature_names,
         numbers: meta.numbers,
+        undeclared: meta.undeclared,
         split: sections.optional::<u8>("split")?.map(Split::from_codes).transpose()?,
         node_ids: super::node_ids(sections)?,
     })

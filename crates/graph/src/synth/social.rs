@@ -294,6 +294,7 @@ impl SocialNetwork {
             class_names: self.classes.iter().map(|class| class.name.clone()).collect(),
             feature_names,
             numbers: vec![],
+            undeclared: vec![],
             split: None,
             node_ids: NodeIds::Position,
         })?;

@@ -33,6 +33,7 @@ const DEFLATE_BELOW: u64 = 256 << 20;
 ///     class_names: vec!["0".into(), "1".into()],
 ///     feature_names: vec![],
 ///     numbers: vec![],
+///     undeclared: vec![],
 ///     split: None,
 ///     node_ids: NodeIds::Position,
 /// })?;
@@ -109,13 +110,10 @@ pub fn write_to(dataset: &Dataset, target: impl Write + Seek) -> Result<()> {
     let dense = !matches!(dataset.features(), Features::Sparse { .. });
     let found = if dense { scale::number_columns(dataset.features()) } else { vec![] };
     if found != dataset.numbers() {
-        let json: Vec<String> = dataset
-            .numbers()
-            .iter()
-            .map(serde_json::to_string)
-            .collect::<std::result::Result<_, _>>()
-            .map_err(std::io::Error::other)?;
-        archive.texts("number_columns", json.iter().map(String::as_str))?;
+        archive.descriptions("number_columns", dataset.numbers())?;
+    }
+    if !dataset.undeclared().is_empty() {
+        archive.descriptions("undeclared", dataset.undeclared())?;
     }
     match dataset.node_ids() {
         NodeIds::Position => {}
@@ -166,6 +164,12 @@ impl<W: Write + Seek> Arrays<W> {
         } else {
             self.array(key, &[indices.len()], indices.iter().map(|&index| i64::from(index)))
         }
+    }
+
+    /// What is said of columns, each as a text in JSON.
+    fn descriptions(&mut self, key: &str, all: &[impl serde::Serialize]) -> Result<()> {
+        let json = all.iter().map(serde_json::to_string).collect::<std::result::Result<Vec<_>, _>>();
+        self.texts(key, json.map_err(std::io::Error::other)?.iter().map(String::as_str))
     }
 
     /// Texts as NumPy keeps them: all padded with zeros to the longest.

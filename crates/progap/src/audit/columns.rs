@@ -58,6 +58,7 @@ fn dataset(coins: &[bool]) -> Result<Dataset> {
         class_names: vec!["one".into()],
         feature_names: vec![],
         numbers: vec![NumberColumn { missing: Some(1), ..NumberColumn::new(0) }],
+        undeclared: vec![],
         split: Some(Split::from_parts((0..nodes).map(|_| Part::Train))),
         node_ids: NodeIds::Position,
     })?)

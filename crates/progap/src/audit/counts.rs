@@ -30,6 +30,7 @@ pub(crate) fn experiment(
         class_names: (0..nodes).map(|class| class.to_string()).collect(),
         feature_names: vec![],
         numbers: vec![],
+        undeclared: vec![],
         split: Some(Split::from_parts((0..nodes).map(part))),
         node_ids: NodeIds::Position,
     })?)?;

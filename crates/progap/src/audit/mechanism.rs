@@ -477,6 +477,7 @@ fn labelled_data(
         class_names: vec!["0".into(), "1".into()],
         feature_names: vec![],
         numbers: vec![],
+        undeclared: vec![],
         split: Some(Split::from_parts((0..nodes).map(part))),
         node_ids: NodeIds::Position,
     })?)

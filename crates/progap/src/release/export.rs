@@ -255,6 +255,7 @@ fn without_rows(nodes: &Dataset) -> Result<Dataset> {
     parts.features = Features::none();
     parts.feature_names = vec![];
     parts.numbers = vec![];
+    parts.undeclared = vec![];
     Ok(Dataset::new(parts)?)
 }
 

@@ -155,6 +155,7 @@ pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
     let node_level = config.settings.level == Level::Node;
     let mut parts = (*dataset).clone().into_parts();
     parts.graph = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
+    parts.undeclared = vec![];
     if node_level {
         files::make_folder(&folder.join("private"))?;
         parts.labels = no_classes(dataset);
@@ -196,6 +197,7 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
         class_names: vec!["none".into()],
         feature_names: vec![],
         numbers: vec![],
+        undeclared: vec![],
         split: None,
         node_ids: NodeIds::Position,
         graph,

@@ -25,7 +25,7 @@ mod training;
 
 use std::path::Path;
 
-use progap_graph::{Dataset, Features, Part};
+use progap_graph::{Dataset, Features, Part, ReadOff, Split, Undeclared};
 use progap_privacy::noise::{AnySource, Randomness};
 
 pub use account::{Account, chargeable, check_budget};
@@ -165,6 +165,7 @@ fn prepare_with(
                 "the split has fewer than two training nodes: give it more".into(),
             ));
         }
+        check_classes(dataset, split)?;
         if let Some((row, column, value)) = rows.features.first_beyond(LARGEST_FEATURE) {
             let name = dataset
                 .feature_names()
@@ -176,6 +177,9 @@ fn prepare_with(
                 dataset.node_ids().name(rows.first + row)
             )));
         }
+    }
+    if settings.level == Level::Node {
+        check_categories(dataset)?;
     }
     let recipe = settings.method.recipe();
     if dataset.graph().weights().is_some() && !recipe.reads_weights() {
@@ -204,6 +208,30 @@ fn prepare_with(
     let plan = plan(settings, sizes)?;
     check_column_noise(&plan, sizes.open_numbers)?;
     Ok(plan)
+}
+
+/// Refuses training nodes of one class, where labels are public: noise would be paid for, and nothing learnt.
+fn check_classes(dataset: &Dataset, split: &Split) -> Result<()> {
+    let mut labels = split.nodes(Part::Train).map(|node| dataset.labels()[node]);
+    let Some(first) = labels.next() else { return Ok(()) };
+    if labels.any(|label| label != first) {
+        return Ok(());
+    }
+    Err(Error::Unsuitable(format!(
+        "all training nodes have the class {:?}: there is nothing to tell apart; give labels of two classes at least",
+        dataset.class_names()[first as usize]
+    )))
+}
+
+/// Refuses categories that were chosen by how often they occur, where rows are private: the list would tell of them. A list of all that
+/// occur is taken as public, and the statement says so.
+fn check_categories(dataset: &Dataset) -> Result<()> {
+    let counted = |undeclared: &&Undeclared| undeclared.what == ReadOff::MostFrequent;
+    let Some(Undeclared { column, .. }) = dataset.undeclared().iter().find(counted) else { return Ok(()) };
+    Err(Error::Unsuitable(format!(
+        "which categories of the column {column:?} are the most frequent is private at node level: declare them \
+         (`categories` in the file of `columns`), hash the column as a text, or leave it out"
+    )))
 }
 
 /// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.

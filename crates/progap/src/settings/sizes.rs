@@ -39,7 +39,7 @@ const FEW_CLASSES: usize = 16;
 const MANY_EPOCHS: usize = 500;
 const PATIENCE: usize = 20;
 /// The nodes that noisy counts of one column need at an epsilon of 8.
-const NODES_FOR_COUNTS: f64 = 250.0;
+const NODES_FOR_COUNTS: f64 = 350.0;
 /// The widest hidden layer.
 const WIDEST: usize = 64;
 

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use progap::assessment::{Assessment, Baselines, Metric, Scores, wilson_interval};
+use progap::assessment::{Assessment, Baselines, Scores, wilson_interval};
 use progap::cost::StageCost;
 use progap::experiment::mean_interval;
 use progap::lint::Remark;
-use progap::method::history::is_still_falling;
+use progap::method::history::has_not_settled;
 use progap::settings::{Level, Method};
 use progap::{Release, ledger, release};
 use progap_graph::{Dataset, Part};
@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::super::{Outcome, check};
 use crate::ui::{self, percent};
+use crate::verdict::no_better_than;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -190,7 +191,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         rows.push(("all runs", all));
     }
     rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
-    if is_still_falling(&release.metrics.history, release.predictor_stage()) {
+    if has_not_settled(&release.metrics.history, release.predictor_stage()) {
         let epochs = release.config.settings.epochs;
         let text = format!(
             "the loss was still falling when training ended: --epochs {} or a larger --learning-rate may give more",
@@ -231,7 +232,7 @@ fn score_rows(shown: &AccuracyReport) -> Vec<(&'static str, String)> {
     let (error, loss) = (percent(scores.calibration_error), scores.log_loss);
     rows.push(("probabilities", format!("calibration error {error}, log loss {loss:.3}")));
     if !shown.no_better_than.is_empty() {
-        rows.push(("no better than", shown.no_better_than.join(", ")));
+        rows.push(("no better than", ui::wrap(&shown.no_better_than.join("; "), 100, 16)));
     }
     rows
 }
@@ -346,7 +347,10 @@ pub(super) fn report(
         features_only_accuracy: metrics.features_only_accuracy,
         majority_accuracy: progap_graph::summary::majority_baseline(dataset),
         logistic_regression_accuracy: logistic.map(|scores| scores.accuracy),
-        no_better_than: not_beaten(release, scores.as_ref(), baselines.as_ref(), rarest.is_some()),
+        no_better_than: match (&found, &baselines) {
+            (Some(found), Some(baselines)) => no_better_than(release, found, baselines),
+            _ => vec![],
+        },
         test_scores: scores,
         rarest,
     };
@@ -372,28 +376,4 @@ pub(super) fn report(
         // Where it cannot be known, runs are not composed but added up.
         noise_values: release.noise_values().unwrap_or(u64::MAX),
     })
-}
-
-/// Baselines that the model is not better than: by the metric that chose it or, where that is the accuracy and classes are uneven, by
-/// the balanced accuracy.
-fn not_beaten(
-    release: &Release,
-    scores: Option<&Scores>,
-    baselines: Option<&Baselines>,
-    uneven: bool,
-) -> Vec<String> {
-    let (Some(scores), Some(baselines)) = (scores, baselines) else { return vec![] };
-    let metric = match release.config.settings.metric {
-        Metric::Accuracy if uneven => Metric::BalancedAccuracy,
-        metric => metric,
-    };
-    let value = |score: f64| if metric == Metric::LogLoss { format!("{score:.3}") } else { percent(score) };
-    let mut names: Vec<(&str, f64)> = baselines.not_beaten(scores, metric);
-    let features = release.metrics.features_only_accuracy.filter(|_| metric == Metric::Accuracy);
-    names.extend(
-        features
-            .filter(|&alone| release.predictor_stage() > 0 && scores.accuracy <= alone)
-            .map(|alone| ("the features alone", alone)),
-    );
-    names.into_iter().map(|(name, score)| format!("{name} ({} {})", metric.words(), value(score))).collect()
 }

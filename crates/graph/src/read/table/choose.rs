@@ -11,7 +11,7 @@ use super::matrix::Values;
 use super::numbers::Numbers;
 use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport, DateOrder};
 use crate::read::missing::{self, is_missing};
-use crate::{Error, NumberColumn, Place, Problem, Result};
+use crate::{Error, NumberColumn, Place, Problem, ReadOff, Result};
 
 /// A text column with more different values than this is cut to the most frequent ones, unless the user says otherwise.
 const MOST_CATEGORIES: usize = 1000;
@@ -80,7 +80,7 @@ pub(super) fn choose(
                 (_, true) => "switch",
                 _ => "number",
             };
-            return as_numbers(name, kind, numbers, missing, declared).map_err(in_column);
+            return as_numbers(name, kind, numbers, missing, declared, &cell);
         }
         Finished::Names(names) => names,
         Finished::ReadAgain => read_again()?,
@@ -140,8 +140,10 @@ pub(super) fn choose(
         }
         None => {
             let most = choice.max_categories.unwrap_or(if open { MOST_CATEGORIES } else { usize::MAX });
+            report.read_off = Some(ReadOff::Categories);
             if distinct > most {
                 let cut = format!("the {most} most frequent values, the others are one category");
+                report.read_off = Some(ReadOff::MostFrequent);
                 report.note = Some(report.note.map_or(cut.clone(), |note| format!("{cut}; {note}")));
             }
             sorted.at_most(most)
@@ -194,11 +196,12 @@ fn declared(choice: &ColumnChoice) -> std::result::Result<Declared, Problem> {
         return Err(Problem::Invalid(problem));
     }
     let scale = NumberColumn { bounds, log: choice.log, ..NumberColumn::new(0) };
-    Ok(Declared { bounds, scale: (choice.scale != Some(false)).then_some(scale) })
+    Ok(Declared { bounds, missing: choice.missing, scale: (choice.scale != Some(false)).then_some(scale) })
 }
 
 struct Declared {
     bounds: Option<[f64; 2]>,
+    missing: Option<bool>,
     scale: Option<NumberColumn>,
 }
 
@@ -207,8 +210,12 @@ fn as_numbers(
     kind: &'static str,
     numbers: Numbers,
     missing: Vec<u32>,
-    Declared { bounds, scale }: Declared,
-) -> Checked<(Values, ColumnReport)> {
+    Declared { bounds, missing: may_be_missing, scale }: Declared,
+    cell: &dyn Fn(usize, Problem) -> Error,
+) -> Result<(Values, ColumnReport)> {
+    if let (Some(false), Some(&row)) = (may_be_missing, missing.first()) {
+        return Err(cell(row as usize, Problem::EmptyCell));
+    }
     let mut report = ColumnReport::new(name, kind);
     report.missing = missing.len();
     let known = numbers.rows() - missing.len();
@@ -236,7 +243,8 @@ fn as_numbers(
     if let Some(scale) = &mut scale {
         (numbers, scale.origin) = numbers.around_origin()?;
     }
-    let missing = (!missing.is_empty()).then_some(missing);
+    report.read_off = may_be_missing.is_none().then_some(ReadOff::Missing);
+    let missing = may_be_missing.unwrap_or(!missing.is_empty()).then_some(missing);
     let values = Values::Numbers { numbers, missing, scale };
     report.features = values.features();
     Ok((values, report))
@@ -273,7 +281,7 @@ fn as_dates(
         };
         pushed.map_err(|problem| cell(at, problem))?;
     }
-    as_numbers(name, "date", numbers, missing, declared).map_err(|problem| cell(0, problem))
+    as_numbers(name, "date", numbers, missing, declared, cell)
 }
 
 /// The groups of the words of a text: words are what stands between anything but letters and digits, in small letters, and

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use super::columns::ColumnReport;
 use super::{Described, LoadOptions};
 use crate::error::InFile;
-use crate::{Dataset, DatasetParts, Error, Graph, Place, Problem, Result};
+use crate::{Dataset, DatasetParts, Error, Graph, Place, Problem, Result, Undeclared};
 
 mod category;
 mod cell;
@@ -163,6 +163,10 @@ fn assemble(
         let place = Place::Row(rows.row(second));
         Problem::DuplicateNode { id: ids.name(first), first_row: rows.row(first) }.at(place)
     })?;
+    let undeclared = columns
+        .iter()
+        .filter_map(|column| Some(Undeclared { column: column.name.clone(), what: column.read_off? }));
+    let undeclared = undeclared.collect();
     let (graph, weights) = read_edges(&index, ids.len())?;
     columns.extend(weights);
     drop(index);
@@ -174,6 +178,7 @@ fn assemble(
         class_names,
         feature_names,
         numbers,
+        undeclared,
         split,
         node_ids: ids.into_ids(),
     })?;
