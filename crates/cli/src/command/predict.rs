@@ -11,7 +11,7 @@ use progap_graph::write::table::{ColumnValues, write_columns};
 use progap_graph::{AtomicFile, Problem};
 
 use super::Outcome;
-use crate::output::{Force, Inputs};
+use crate::output::{self, Force, Inputs};
 use crate::ui;
 
 /// Predict classes and their probabilities from a release, without the graph
@@ -50,6 +50,7 @@ impl Predict {
     pub fn run(self) -> Outcome {
         let format = self.out.as_deref().map(Format::of).transpose()?;
         if let Some(out) = &self.out {
+            output::expect_folder_of(out)?;
             self.force.file(out, &Inputs::of(self.nodes.as_deref().map(Path::new)))?;
         }
         let release = Release::open(&self.release)?;
