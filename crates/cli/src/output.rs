@@ -83,6 +83,19 @@ impl Force {
     }
 }
 
+/// Refuses a file in a folder that does not exist.
+pub fn expect_folder_of(path: &Path) -> Result<(), String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.exists()) {
+        None => Ok(()),
+        Some(folder) => Err(format!(
+            "{}: its folder {} does not exist: make it, or choose another place",
+            path.display(),
+            folder.display()
+        )),
+    }
+}
+
 /// Refuses a place that is, or lies within, a release or a run: they are checked file by file, and hold what cannot be made
 /// again. Saying so twice does not help.
 pub fn refuse_releases(path: &Path) -> Result<(), String> {

@@ -52,7 +52,35 @@ fn tables() {
     table_refused("id,label\n", edges, &["nodes.csv", "no nodes"]);
     table_refused("", edges, &["nodes.csv", "no header"]);
     table_refused("id,label,x\n1,a\n", edges, &["nodes.csv", "row 2", "cells"]);
+    table_refused(
+        "id,label\n1,1\n2,-1\n",
+        edges,
+        &["\"label\"", "-1 and 1", "--unknown -1, or --unknown NA"],
+    );
+    let measured: String = (0..40).map(|node| format!("{node},{node}.5\n")).collect();
+    table_refused(&format!("id,label\n{measured}"), edges, &["40 different values", "--label COLUMN"]);
+    let dates = "id,label,on\n1,a,2020-01-02\n2,b,2020-02-31\n3,a,2020-01-04\n";
+    table_refused(dates, edges, &["row 3", "\"2020-02-31\" is not a date", "--categorical on or --drop on"]);
+    let either = "id,label,on\n1,a,01/02/2020\n2,b,02/03/2020\n";
+    table_refused(either, edges, &["\"on\"", "--date on:day-first or --date on:month-first"]);
+    table_refused("id,label,pay\n1,a,$3\n2,b,$4\n", edges, &["row 2", "\"$3\"", "--categorical pay"]);
     table_refused("id,label,split\n1,a,trian\n", edges, &["nodes.csv", "row 2", "\"split\"", "\"trian\""]);
+}
+
+#[test]
+fn contradictions_and_places_in_other_files() {
+    let folder = folder();
+    put_tables(folder.path());
+    let refused = |arguments: &[&str], parts: &[&str]| {
+        progap_in(folder.path(), &[&["inspect"], arguments].concat()).refused(parts);
+    };
+    refused(&[".", "--drop", "x", "--number", "x"], &["--drop x and --number x contradict each other"]);
+    let lists: [(&str, &[u8]); 3] =
+        [("g.txt", b"1 2\n2 3\n"), ("l.txt", b"1 a\n1 b\n"), ("g.graphml", b"<graphml><key id=\"d0\" for=\"node\" attr.name=\"label\"/><graph><node id=\"n\"><data key=\"d9\">1</data></node></graph></graphml>")];
+    put(folder.path(), &lists);
+    refused(&["g.txt", "--labels", "l.txt"], &["l.txt: row 2", "\"1\""]);
+    refused(&["g.graphml"], &["\"d9\"", "not declared"]);
+    refused(&["demo", "--unknown", "NA"], &["says itself"]);
 }
 
 #[test]

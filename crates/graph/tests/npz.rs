@@ -336,6 +336,27 @@ fn wrong_values_are_named_with_their_place() {
 }
 
 #[test]
+fn nan_among_features_is_a_value_that_is_missing() {
+    let x = floats("(3, 2)", &[1.5, f64::NAN, 2.5, 4.0, 3.5, f64::NAN]);
+    let dataset = npz::read_from(Cursor::new(archive_with(&[("x", x)]))).unwrap();
+    assert_eq!(dataset.features().to_dense(3), [1.5, 0.0, 1.0, 2.5, 4.0, 0.0, 3.5, 0.0, 1.0]);
+    let numbers: Vec<_> = dataset.numbers().iter().map(|number| (number.column, number.missing)).collect();
+    assert_eq!(numbers, [(0, None), (1, Some(2))]);
+}
+
+#[test]
+fn labels_may_be_names() {
+    let text = |letters: [char; 3]| array("<U1", "(3,)", &letters.map(|l| (l as u32).to_le_bytes()).concat());
+    let dataset = npz::read_from(Cursor::new(archive_with(&[("y", text(['b', '?', 'a']))]))).unwrap();
+    assert_eq!(dataset.class_names(), ["a", "b"]);
+    assert_eq!(dataset.labels(), [1, progap_graph::UNLABELLED, 0]);
+    let bytes = npz::read_from(Cursor::new(archive_with(&[("y", array("|S2", "(3,)", b"xxyyxx"))]))).unwrap();
+    assert_eq!((bytes.class_names(), bytes.labels()), (&["xx".to_string(), "yy".into()][..], &[0, 1, 0][..]));
+    let asked = error_with(&[("y", integers(&[-1, 1, 1]))]);
+    assert!(matches!(asked.problem(), Problem::AmbiguousLabel(_)), "{asked}");
+}
+
+#[test]
 fn wrong_labels_masks_and_names_are_refused() {
     let negative = error_with(&[("y", integers(&[0, -2, 1]))]);
     assert!(matches!(negative.problem(), Problem::LabelOutOfRange { .. }), "{negative}");

@@ -1,6 +1,6 @@
 //! Tables as people have them: labels that are not known, columns in any unit, dates, texts, other people's separators.
 
-use progap_graph::read::columns::{Bound, ColumnKind};
+use progap_graph::read::columns::{Bound, ColumnKind, DateOrder};
 use progap_graph::read::{Described, LoadOptions, describe, table};
 use progap_graph::scale::{Curve, Map};
 use progap_graph::{
@@ -172,6 +172,78 @@ fn dates_become_days_and_texts_that_only_look_alike_stay() {
     let error = read_with("id,label,joined\n1,a,2000-01-02\n2,b,soon\n", &options).unwrap_err();
     assert_eq!(error.place(), Some(&Place::Cell { row: 3, column: "joined".into() }));
     assert!(error.to_string().contains("\"soon\" is not a date"), "{error}");
+}
+
+#[test]
+fn dates_are_read_in_the_order_that_the_column_tells() {
+    let column = |values: &[&str]| {
+        let row = |(at, value): (usize, &&str)| format!("{at},{},{value}\n", at % 2);
+        format!("id,label,when\n{}", values.iter().enumerate().map(row).collect::<String>())
+    };
+    assert_eq!(read(&column(&["02/01/2000", "31/01/2000"])).features().to_dense(2), [1.0, 30.0]);
+    assert_eq!(read(&column(&["01/02/2000", "01/31/2000"])).features().to_dense(2), [1.0, 30.0]);
+    let either = column(&["01/02/2000", "02/03/2000"]);
+    let error = read_with(&either, &LoadOptions::default()).unwrap_err();
+    assert!(matches!(error.problem(), Problem::AmbiguousDate(_)), "{error}");
+    let mut options = LoadOptions::default();
+    options.columns.column("when").order = Some(DateOrder::DayFirst);
+    assert_eq!(read_with(&either, &options).unwrap().features().to_dense(2), [31.0, 61.0]);
+    // Where most are dates, what is none is an error with its row.
+    for bad in ["2000-02-31", "unknown"] {
+        let nodes = column(&["2000-01-02", "2000-01-03", bad, "NA"]);
+        let error = read_with(&nodes, &LoadOptions::default()).unwrap_err();
+        assert!(matches!(error.problem(), Problem::NotADate(_)), "{error}");
+        assert_eq!(error.place(), Some(&Place::Cell { row: 4, column: "when".into() }));
+    }
+    for signs in [["$1.20", "$2"], ["12%", "7"], ["\"1,234.50\"", "\"2,000.00\""]] {
+        let error = read_with(&column(&signs), &LoadOptions::default()).unwrap_err();
+        assert!(matches!(error.problem(), Problem::DressedNumber(_)), "{error}");
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let refused = |say: &dyn Fn(&mut LoadOptions), what: &str| {
+        let mut options = LoadOptions::default();
+        say(&mut options);
+        let error = read_with("id,label,a,b\n1,x,1,2\n2,y,3,4\n", &options).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    };
+    refused(
+        &|o| (o.columns.drop, o.columns.keep) = (vec!["a".into()], vec!["a".into()]),
+        "kept and to be left out",
+    );
+    refused(&|o| o.columns.max_categories = Some(0), "at least one is needed");
+    refused(&|o| o.columns.column("a").max_categories = Some(0), "at least one is needed");
+    let bounds = || Some([0.0, 1.0].map(Bound::Number));
+    refused(
+        &|o| {
+            o.columns.column("a").kind = Some(ColumnKind::Drop);
+            o.columns.column("a").bounds = bounds();
+        },
+        "left out, and bounds are declared",
+    );
+    refused(
+        &|o| {
+            o.columns.drop = vec!["a".into()];
+            o.columns.column("a").kind = Some(ColumnKind::Number);
+        },
+        "left out, and its kind is declared",
+    );
+    refused(
+        &|o| {
+            o.columns.column("a").kind = Some(ColumnKind::Category);
+            o.columns.column("a").bounds = bounds();
+        },
+        "bounds are declared, which a column of the kind category has not",
+    );
+    refused(
+        &|o| {
+            o.categorical = vec!["a".into()];
+            o.columns.column("a").kind = Some(ColumnKind::Number);
+        },
+        "declared categorical, and something else",
+    );
 }
 
 #[test]

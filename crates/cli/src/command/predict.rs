@@ -11,7 +11,7 @@ use progap_graph::write::table::{ColumnValues, write_columns};
 use progap_graph::{AtomicFile, Dataset, Problem};
 
 use super::Outcome;
-use crate::output::{Force, Inputs};
+use crate::output::{self, Force, Inputs};
 use crate::ui;
 
 /// Predict classes and their probabilities from a release, without the graph
@@ -60,6 +60,7 @@ impl Predict {
     pub fn run(self) -> Outcome {
         let format = self.out.as_deref().map(Format::of).transpose()?;
         if let Some(out) = &self.out {
+            output::expect_folder_of(out)?;
             let given = self.nodes.as_deref().map(Path::new).or(self.rows.as_deref());
             self.force.file(out, &Inputs::of(given))?;
         }

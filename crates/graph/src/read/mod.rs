@@ -98,7 +98,9 @@ impl LoadOptions {
         match self.columns.unknown {
             None => Ok(()),
             Some(_) => {
-                let message = "the data says itself which labels are not known".to_string();
+                let message =
+                    "labels that are not known are listed, and this data says itself which they are"
+                        .to_string();
                 Err(Problem::Invalid(message).into())
             }
         }

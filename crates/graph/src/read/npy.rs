@@ -178,6 +178,15 @@ impl<R: Read> Npy<R> {
         by_rows(values, transposed).map_err(|problem| problem.at(key))
     }
 
+    /// As [`Npy::features`], with NaN where a value is missing.
+    pub(crate) fn features_or_nan(self) -> Result<Vec<f32>> {
+        let (transposed, mut values) = (self.header.transposed(), self.room()?);
+        let key = Place::Key(self.key.clone());
+        let number = |value: f64| if value.is_nan() { Ok(f32::NAN) } else { feature(value) };
+        self.each_number(|value| push(&mut values, number(value)?))?;
+        by_rows(values, transposed).map_err(|problem| problem.at(key))
+    }
+
     /// All values as true and false; numbers must be 0 or 1.
     pub(crate) fn flags(self) -> Result<Vec<bool>> {
         if !matches!(self.kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `y` | the label of each node: whole numbers from 0, -1 or NaN where it is not known; or text | `labels`, `label`, `node_labels` |
 //! | `labelled` | a mask of the nodes whose label is known; optional | `labeled` |
-//! | `x` | features, one row per node; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent) | `features`, `feat`, `node_features`; sparse `attr_...`, `attr_matrix....` |
+//! | `x` | features, one row per node, NaN where a value is missing; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent) | `features`, `feat`, `node_features`; sparse `attr_...`, `attr_matrix....` |
 //! | `edge_index` | 2 x E: sources in row 0, targets in row 1; or as sparse rows `adj_indptr`, `adj_indices` (row = source, column = target) and perhaps `adj_data` (0 = no edge), `adj_shape` | `edges` (E x 2); sparse `adj_matrix....` |
 //! | `edge_weight` | the weight of each edge of a list, from 0 to 1, read where it is asked for; of sparse rows that is `adj_data` | `edge_weights`, `weights`, `weight` |
 //! | `train_mask`, `val_mask`, `test_mask` | a split, or several, one in each row or column; optional | `..._masks`; lists of nodes `train_idx`, `valid_idx`, `test_idx` |
@@ -23,6 +23,7 @@
 
 mod adjacency;
 mod archive;
+mod dense;
 mod layout;
 mod split;
 mod weights;
@@ -36,6 +37,8 @@ use serde::de::DeserializeOwned;
 
 use self::adjacency::{Keys, by_receiver, check_square, read_rows, scipy_adjacency};
 pub(super) use self::archive::Archive;
+use self::dense::Dense;
+pub(super) use self::dense::read_matrix;
 pub use self::layout::ArrayNames;
 use self::layout::Layout;
 use super::labels::{self, Classes, classes_that_occur, classes_with_names};
@@ -44,7 +47,8 @@ use super::table::{LabelColumn, Labels};
 use crate::error::InFile;
 use crate::graph::check_offsets;
 use crate::{
-    Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, scale, transform,
+    Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Undeclared, scale,
+    transform,
 };
 
 /// What the user knows about an archive: which arrays are what, and which of several splits is meant.
@@ -181,12 +185,15 @@ fn read_nodes<R: Read + Seek>(
         let problem = Problem::OneWayEdge { from: from.into(), to: to.into() };
         return Err(problem.at(Place::Key("undirected".into())));
     }
-    let features = read_features(archive, &layout, nodes)?;
-    let columns = features.columns() as u64;
-    let feature_names =
-        archive.names("feature_names", "list of feature names", Some(columns))?.unwrap_or_default();
-    let numbers = read_numbers(archive, &features)?;
-    let undeclared = descriptions(archive, "undeclared")?.unwrap_or_default();
+    let dense = read_features(archive, &layout, nodes)?;
+    let columns = dense.stored_columns() as u64;
+    let feature_names = dense
+        .names(archive.names("feature_names", "list of feature names", Some(columns))?.unwrap_or_default());
+    let numbers = dense.with_indicators(read_numbers(archive, &dense.features)?);
+    let gaps = dense.gaps_read_off(&feature_names);
+    let features = dense.features;
+    let mut undeclared: Vec<Undeclared> = descriptions(archive, "undeclared")?.unwrap_or_default();
+    undeclared.extend(gaps);
     let split = split::read(archive, &options.arrays, nodes, options.mask)?;
     let node_ids = read_node_ids(archive, nodes)?;
     let dataset = Dataset::new(DatasetParts {
@@ -281,30 +288,18 @@ pub(super) fn read_labels<R: Read>(array: Npy<R>) -> Result<Vec<i64>> {
     array.integers_or(labels::MISSING)
 }
 
-fn read_features<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: u64) -> Result<Features> {
+fn read_features<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: u64) -> Result<Dense> {
     match (&layout.features, &layout.sparse_features) {
         (Some(_), Some(sparse)) => {
             let message = "there are features both as a matrix and as sparse rows".into();
             Err(Problem::Invalid(message).at(Place::Key(format!("{sparse}indptr"))))
         }
-        (Some(key), None) => read_matrix(archive.require(key, "features")?, nodes),
-        (None, Some(prefix)) => read_sparse_features(archive, prefix, nodes),
+        (Some(key), None) => Dense::read(archive.require(key, "features")?, nodes),
+        (None, Some(prefix)) => Ok(read_sparse_features(archive, prefix, nodes)?.into()),
         (None, None) => {
             Err(archive.missing("array \"x\" of features, and no sparse rows \"x_indptr\" either"))
         }
     }
-}
-
-/// Dense features with a row for each node.
-pub(super) fn read_matrix<R: Read>(array: Npy<R>, nodes: u64) -> Result<Features> {
-    let (rows, columns) = array.matrix_shape()?;
-    if rows != nodes {
-        let what = "feature matrix".into();
-        return Err(array.error(Problem::Length { what, found: rows, expected: nodes }));
-    }
-    let key = Place::Key(array.key().into());
-    let columns = column_count(columns).map_err(|problem| array.error(problem))?;
-    Features::dense(nodes as usize, columns, array.features()?).map_err(|e| e.at(key))
 }
 
 fn column_count(columns: u64) -> Checked<usize> {

@@ -3,7 +3,6 @@
 use twox_hash::XxHash3_64;
 
 use super::category::{Categories, NONE, Sorted};
-use super::cell::Checked;
 use super::date::{self, Dates};
 use super::dressed::{is_dressed, is_number};
 use super::feature::{FeatureColumn, Finished, Reads};

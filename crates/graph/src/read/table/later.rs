@@ -96,6 +96,7 @@ fn read(table: &Path, like: &Dataset, id_column: Option<&str>) -> Result<Dataset
         class_names: like.class_names().to_vec(),
         feature_names: like.feature_names().to_vec(),
         numbers: numbers.into_values().collect(),
+        undeclared: vec![],
         split: None,
         node_ids: ids.into_ids(),
     })?;
