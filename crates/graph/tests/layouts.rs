@@ -218,7 +218,7 @@ fn graphml_is_read_as_a_table() {
         ("</graph>\n", "", "</graphml> ends nothing that is open"),
         ("target=\"d\"", "target=\"e\"", "the node \"e\" is not in the node table"),
         ("id=\"d\"", "id=\"c\"", "\"c\" stands already"),
-        ("30.5", "old", "\"age\"[0]: \"old\" is not a number"),
+        ("30.5", "old", "node \"a & b\", value \"age\": \"old\" is not a number"),
         ("&amp;", "&bomb;", "as no XML writes it"),
         ("<!-- made by hand -->", "<!DOCTYPE x [<!ENTITY a 'b'>]>", "document types are not read"),
         ("<node id=\"d\"/>", "<node/>", "no id of a node"),
@@ -254,7 +254,7 @@ fn node_link_json_is_read_as_a_table() {
             "[1, 2]",
             "\"nodes\"[0]: there is no \"age\" (found: a value that is neither text nor a number)",
         ),
-        ("30.5", "\"old\"", "\"age\"[0]: \"old\" is not a number"),
+        ("30.5", "\"old\"", "node \"ann\", value \"age\": \"old\" is not a number"),
         ("\"nodes\"", "\"people\"", "not a graph in node-link JSON"),
         ("0.5", "0.5.5", "not a graph in node-link JSON"),
     ] {

@@ -338,7 +338,14 @@ fn wrong_values_are_named_with_their_place() {
 #[test]
 fn nan_among_features_is_a_value_that_is_missing() {
     let x = floats("(3, 2)", &[1.5, f64::NAN, 2.5, 4.0, 3.5, f64::NAN]);
-    let dataset = npz::read_from(Cursor::new(archive_with(&[("x", x)]))).unwrap();
+    let dataset = npz::read_from(Cursor::new(archive_with(&[
+        ("x", x),
+        ("x_indptr", vec![]),
+        ("x_indices", vec![]),
+        ("x_data", vec![]),
+        ("x_shape", vec![]),
+    ])))
+    .unwrap();
     assert_eq!(dataset.features().to_dense(3), [1.5, 0.0, 1.0, 2.5, 4.0, 0.0, 3.5, 0.0, 1.0]);
     let numbers: Vec<_> = dataset.numbers().iter().map(|number| (number.column, number.missing)).collect();
     assert_eq!(numbers, [(0, None), (1, Some(2))]);

@@ -74,7 +74,7 @@ fn a_label_that_is_measured_is_no_class() {
         (0..300).for_each(|node| nodes += &format!("{node},{}\n", label(node)));
         read_with(&nodes, &LoadOptions::default())
     };
-    let error = table(&|node| format!("{}.5", node)).unwrap_err();
+    let error = table(&|node| format!("{node}.5")).unwrap_err();
     assert!(matches!(error.problem(), Problem::NoClasses { values: 300, nodes: 300 }), "{error}");
     assert_eq!(error.place(), Some(&Place::Column("label".into())));
     assert!(table(&|node| format!("person {node}")).is_err());

@@ -174,7 +174,6 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "drop" => options.columns.drop = value.extract()?,
             "keep" => options.columns.keep = value.extract()?,
             "text" => texts(&mut options.columns, value.extract()?),
-            "unknown" => options.columns.unknown = value.extract()?,
             "max_categories" => options.columns.max_categories = value.extract()?,
             "unscaled" => options.unscaled = value.extract()?,
             "seed" => options.seed = value.extract()?,
@@ -404,7 +403,8 @@ impl Dataset {
     /// The features, as a dense matrix.
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (rows, columns) = (self.0.nodes(), self.0.features().columns());
-        self.0.features().to_dense(rows).into_pyarray(py).reshape([rows, columns])
+        let read = self.0.without_origins().or_raise(py)?;
+        read.features().to_dense(rows).into_pyarray(py).reshape([rows, columns])
     }
 
     /// A fingerprint of the edges alone: what is private at every level, whatever features and labels go with it.

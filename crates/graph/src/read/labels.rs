@@ -160,7 +160,7 @@ mod tests {
             let labels: Vec<u32> = (0..labelled).map(|node| node % values).chain([UNLABELLED; 50]).collect();
             check_classes(&labels, &(0..values).map(name).collect::<Vec<_>>()).is_ok()
         };
-        let fraction = |at: u32| format!("{}.25", at);
+        let fraction = |at: u32| format!("{at}.25");
         let text = |at: u32| format!("name {at}");
         assert!(!check(800, 796, &fraction) && !check(30, 20, &fraction));
         assert!(check(800, 10, &fraction) && check(800, 400, &fraction));

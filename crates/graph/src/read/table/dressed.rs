@@ -6,8 +6,7 @@ pub(super) fn is_dressed(text: &str) -> bool {
     let bare = text.trim().trim_start_matches(['-', '+']).trim_start_matches(CURRENCIES);
     let bare = bare.trim_end_matches(CURRENCIES).trim_end_matches('%').trim();
     let bare = bare.trim_start_matches(['-', '+']);
-    let is_plain = is_number(bare);
-    let signed = is_plain && text.contains(CURRENCIES) || is_plain && text.trim().ends_with('%');
+    let signed = is_number(bare) && (text.contains(CURRENCIES) || text.trim().ends_with('%'));
     signed || is_grouped(bare, ',', '.') || is_grouped(bare, '.', ',') || is_grouped(bare, '\'', '.')
 }
 

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn read(names: &[&str], unknown: Option<&[&str]>) -> Checked<Labels> {
-        let unknown = unknown.map(|words| words.iter().map(|word| word.to_string()).collect());
+        let unknown = unknown.map(|words| words.iter().map(ToString::to_string).collect());
         let mut column = LabelColumn::new(unknown);
         names.iter().for_each(|name| column.push_name(Some(name)).unwrap());
         column.finish(None)
