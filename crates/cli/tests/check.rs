@@ -101,7 +101,7 @@ fn findings_are_no_failure_and_unusable_data_is_one() {
     let mut edges = String::from("source,target\n");
     for node in 0..80 {
         let part = ["train", "train", "val", "test"][node % 4];
-        let label = if node == 2 { "rare" } else { ["x", "y"][node / 2 % 2] };
+        let label = if node == 2 { "rare" } else { ["x", "y"][node % 2] };
         nodes += &format!("p{node}@example.org,{label},Name {node},{part}\n");
         if node > 1 {
             edges += &format!("p{node}@example.org,p{}@example.org\n", node - 1);

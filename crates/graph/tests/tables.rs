@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use progap_graph::read::{self, Direction, LoadOptions, table};
 use progap_graph::write::table::{TableFormat, write_folder};
-use progap_graph::{Dataset, Error, Features, NodeIds, Part, Place, Problem};
+use progap_graph::{Dataset, DatasetParts, Error, Features, NodeIds, Part, Place, Problem};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -212,6 +212,11 @@ proptest! {
     }
 }
 
+/// Without its name, and without what was read off the rows: a table that was written has a column of its own for each category.
+fn same_values(data: Dataset) -> Dataset {
+    Dataset::new(DatasetParts { name: String::new(), undeclared: vec![], ..data.into_parts() }).unwrap()
+}
+
 #[test]
 fn a_hundred_thousand_rows_cross_group_borders() {
     let nodes = 200_000usize;
@@ -226,7 +231,7 @@ fn a_hundred_thousand_rows_cross_group_borders() {
     let folder = tempfile::tempdir().unwrap();
     write_folder(&dataset, folder.path(), TableFormat::Parquet).unwrap();
     let again = table::read_folder(folder.path(), &LoadOptions::default()).unwrap();
-    assert_eq!(again.clone().named(""), dataset);
+    assert_eq!(same_values(again.clone()), same_values(dataset.clone()));
 }
 
 #[test]
@@ -246,7 +251,7 @@ fn text_becomes_one_hot_and_comes_back_as_the_same_sparse_matrix() {
         write_folder(&dataset, folder.path(), format).unwrap();
         let again = table::read_folder(folder.path(), &LoadOptions::default()).unwrap();
         assert!(matches!(again.features(), Features::Sparse { values: None, .. }));
-        assert_eq!(again.clone().named(""), dataset);
+        assert_eq!(same_values(again.clone()), same_values(dataset.clone()));
     }
 }
 

@@ -40,6 +40,8 @@ const BESIDE: f64 = 3.0;
 const DIGITS: usize = 24;
 /// Counts that add up to less than this many deviations say nothing.
 const SILENT: f64 = 8.0;
+/// The same of differences, which can lie in few octaves once the values are found.
+const SILENT_AMONG_FEW: f64 = 6.0;
 /// A positive column whose middle four fifths span this many octaves is mapped by its logarithm; an even one spans 3.2.
 const WIDE: f64 = 3.6;
 /// This many octaves lie between the median of differences and the largest tenth of them where there are far outliers; 1.3 in a normal column.
@@ -124,7 +126,7 @@ impl Spread {
         // Differences can be no larger than twice the values, nor smaller than what tells two of them apart.
         let values = negative.and(&positive).told();
         let within = values.start.saturating_sub(DIGITS)..(values.end + 1).min(OCTAVES);
-        let differences = Octaves::within(&counts[DIFFERENCES..SPREAD_BINS], within, sigma);
+        let differences = Octaves::within(&counts[DIFFERENCES..SPREAD_BINS], within, sigma, SILENT_AMONG_FEW);
         if differences.total == 0.0 {
             return Spread::Unknown;
         }
@@ -170,13 +172,13 @@ struct Octaves {
 
 impl Octaves {
     fn new(counts: &[f32], sigma: f64) -> Octaves {
-        Octaves::within(counts, 0..counts.len(), sigma)
+        Octaves::within(counts, 0..counts.len(), sigma, SILENT)
     }
 
-    /// As [`Octaves::new`], of octaves outside of which there can be nothing.
-    fn within(counts: &[f32], within: Range<usize>, sigma: f64) -> Octaves {
+    /// As [`Octaves::new`], of octaves outside of which there can be nothing; below so many deviations they say nothing.
+    fn within(counts: &[f32], within: Range<usize>, sigma: f64, silent: f64) -> Octaves {
         let sum = |range: Range<usize>| counts[range].iter().map(|&count| f64::from(count)).sum::<f64>();
-        let most = Octaves::most(&sum, within.clone(), sigma);
+        let most = Octaves::most(&sum, within.clone(), sigma, silent);
         let told = |(at, &count): (usize, &f32)| {
             let count = f64::from(count);
             let stands_out = within.contains(&at) && count >= EMPTY * sigma;
@@ -186,11 +188,16 @@ impl Octaves {
     }
 
     /// The octaves that hold most; none where that could be noise.
-    fn most(sum: &dyn Fn(Range<usize>) -> f64, within: Range<usize>, sigma: f64) -> Range<usize> {
+    fn most(
+        sum: &dyn Fn(Range<usize>) -> f64,
+        within: Range<usize>,
+        sigma: f64,
+        silent: f64,
+    ) -> Range<usize> {
         let starts = within.start..(within.end + 1).saturating_sub(TOGETHER).max(within.start);
         let together = |start: usize| sum(start..start + TOGETHER);
         let best = starts.max_by(|&a, &b| together(a).total_cmp(&together(b)));
-        let Some(mut start) = best.filter(|&best| together(best) > SILENT * sigma) else { return 0..0 };
+        let Some(mut start) = best.filter(|&best| together(best) > silent * sigma) else { return 0..0 };
         let mut end = start + TOGETHER;
         let belongs = |range: Range<usize>| sum(range) > BESIDE * 2f64.sqrt() * sigma;
         while start >= within.start + 2 && belongs(start - 2..start) {
@@ -378,7 +385,7 @@ mod tests {
         let mut gaussian = || (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
         // Four columns at epsilon 8, by 350 sqrt(4) nodes and three times as many.
         let sigma = 11.06 * 8f64.sqrt();
-        for (nodes, least) in [(700, 60), (2100, 95)] {
+        for (nodes, least) in [(700, 65), (2100, 95)] {
             let mut good = 0;
             for _ in 0..100 {
                 let column: Vec<f64> = (0..nodes).map(|_| f64::from((1e4 + gaussian()) as f32)).collect();
