@@ -160,8 +160,8 @@ impl Release {
              ## Guarantee\n\n{words}\n\n| | |\n|---|---|\n{table}\n\
              Taken to be public:\n\n{public}\nNot covered:\n\n{open}\n\
              ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy aggregates of the nodes that it \
-             was trained on lie in `aggregates/`; predictions cost no further budget. `privacy.json` is the statement that `progap verify` \
-             recomputes in the release itself.\n",
+             was trained on lie in `aggregates/`; predictions cost no further budget. `privacy.json` is the statement, which can be \
+             recomputed from the release itself.\n",
             name = self.config.dataset,
             classes = self.nodes.classes(),
             words = statement.in_words,
