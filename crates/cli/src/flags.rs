@@ -224,9 +224,8 @@ mod tests {
                 let text = std::fs::read_to_string(&path).expect("text");
                 let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
                 let is_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
-                let names = |line: &&str| {
-                    ["--", "`progap "].iter().any(|mark| line.split(mark).skip(1).any(is_word))
-                };
+                let names =
+                    |line: &&str| ["--", "`progap "].iter().any(|mark| line.split(mark).skip(1).any(is_word));
                 let named: Vec<&str> = code.filter(names).collect();
                 assert!(named.is_empty(), "{}: {named:?}", path.display());
             }

@@ -58,7 +58,7 @@ enum Command {
     Audit(Box<command::audit::Audit>),
     Inspect(Box<command::inspect::Inspect>),
     Check(Box<command::check::Check>),
-    Report(command::report::Report),
+    Report(command::report::WriteReport),
     Export(command::export::Export),
     Methods(command::methods::Methods),
     Account(command::account::Account),
