@@ -149,7 +149,18 @@ const PROPOSALS: [(&str, &str, &str); 4] = [
     ("the published settings", "preset", "--preset paper"),
 ];
 
-/// A message of a library as this command says it: settings and options that stand in backticks become flags.
+/// What a library proposes without knowing of commands: words, and the words with the command that does it.
+const COMMANDS: [(&str, &str); 6] = [
+    ("the name of a known data set", "a name from `progap data list`"),
+    ("create one first", "create one with `progap ledger init`"),
+    ("change that budget", "change that budget with `progap ledger set-budget`"),
+    ("a signature needs the secret one", "a signature needs the secret one, of `progap key new`"),
+    ("or it is damaged: make a new one", "or it is damaged: make a new one with `progap key new`"),
+    ("this is no release yet; resume it", "this is no release yet; go on with `progap train --resume`"),
+];
+
+/// A message of a library as this command says it: settings and options that stand in backticks become flags, and what is proposed
+/// comes with the command that does it.
 ///
 /// Names of fields that a parser found, or did not find, in a file are not meant.
 pub fn in_flags(text: &str) -> String {
@@ -177,11 +188,7 @@ fn translated(text: &str, flags: &[String]) -> String {
             said = said.replace(words, with_flag);
         }
     }
-    // Every command that reads releases can meet a run.
-    said.replace(
-        "this is no release yet; resume it",
-        "this is no release yet; go on with `progap train --resume`",
-    )
+    COMMANDS.into_iter().fold(said, |said, (words, with_command)| said.replace(words, with_command))
 }
 
 #[cfg(test)]
@@ -197,12 +204,13 @@ mod tests {
         assert_eq!(says("unknown field `level`"), "unknown field `level`");
         assert_eq!(says("name another folder"), "name another folder with --out");
         assert_eq!(says("made with `with_rows`"), "made with --with-rows");
-        assert_eq!(says("see `progap data list`"), "see `progap data list`");
+        assert_eq!(says("no ledger: create one first"), "no ledger: create one with `progap ledger init`");
     }
 
-    /// Libraries know no flags: their messages name settings and options, and this file makes flags of them.
+    /// Libraries know neither flags nor commands: their messages name settings and options, and this file makes flags and commands
+    /// of them.
     #[test]
-    fn no_library_names_a_flag() {
+    fn no_library_names_a_flag_or_a_command() {
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut folders =
             ["graph", "privacy", "nn", "progap"].map(|name| crates.join(name).join("src")).to_vec();
@@ -215,8 +223,10 @@ mod tests {
                 }
                 let text = std::fs::read_to_string(&path).expect("text");
                 let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-                let is_flag = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
-                let named = code.filter(|line| line.split("--").skip(1).any(is_flag)).collect::<Vec<_>>();
+                let is_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
+                let names =
+                    |line: &&str| ["--", "`progap "].iter().any(|mark| line.split(mark).skip(1).any(is_word));
+                let named: Vec<&str> = code.filter(names).collect();
                 assert!(named.is_empty(), "{}: {named:?}", path.display());
             }
         }

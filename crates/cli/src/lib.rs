@@ -59,7 +59,7 @@ enum Command {
     Audit(Box<command::audit::Audit>),
     Inspect(Box<command::inspect::Inspect>),
     Check(Box<command::check::Check>),
-    Report(command::report::Report),
+    Report(command::report::WriteReport),
     Export(command::export::Export),
     Methods(command::methods::Methods),
     Account(command::account::Account),
@@ -126,7 +126,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => 0,
         Err(error) => {
-            let flags = error.downcast_ref().and_then(remedy::flags_for);
+            let of_data = match error.downcast_ref() {
+                Some(progap::Error::Data(error)) => Some(error),
+                _ => error.downcast_ref(),
+            };
+            let flags = of_data.and_then(remedy::flags_for);
             let flags = flags.map_or(String::new(), |flags| format!(" ({flags})"));
             print_error(&format!("error: {}{flags}", flags::in_flags(&explained(error.as_ref()))));
             1

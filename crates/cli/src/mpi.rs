@@ -86,25 +86,10 @@ pub fn run(work: impl FnOnce(Option<&Ranks>) -> Outcome + Send) -> Outcome {
     if size == 1 {
         return work(None);
     }
-    let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
-    let (requests, asked) = channel();
-    let (reply, replies) = channel();
-    let patience = Duration::from_secs(seconds.unwrap_or(PATIENCE).max(1));
-    let ranks = Ranks::new(MpiTransport { rank, size, patience, requests, replies: Mutex::new(replies) });
-    let failed = std::thread::scope(|scope| {
-        let run = scope
-            .spawn(move || work(Some(&ranks)).map_err(|error| flags::in_flags(&explained(error.as_ref()))));
-        for request in asked {
-            let bytes = match request {
-                Request::AllGather(own) => all_gather(&world, &own),
-                Request::Exchange(to) => exchange(&world, &to),
-            };
-            if reply.send(bytes).is_err() {
-                break;
-            }
-        }
-        run.join().unwrap_or_else(|_| Err("a mistake in progap itself".into())).err()
-    });
+    let failed = match patience() {
+        Ok(patience) => talk(&world, patience, work).err(),
+        Err(error) => Some(error),
+    };
     let Some(error) = failed else { return Ok(()) };
     if rank > 0 {
         // Where the first rank has the same to say, it ends all of them meanwhile.
@@ -115,6 +100,41 @@ pub fn run(work: impl FnOnce(Option<&Ranks>) -> Outcome + Send) -> Outcome {
         if rank > 0 { format!("rank {rank}: ") } else { String::new() }
     ));
     world.abort(1)
+}
+
+/// How long a rank waits for the others.
+fn patience() -> Result<Duration, String> {
+    let Some(written) = std::env::var_os(PATIENCE_VARIABLE) else { return Ok(Duration::from_secs(PATIENCE)) };
+    let seconds = written.to_str().and_then(|seconds| seconds.parse().ok()).filter(|&seconds| seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        format!("{PATIENCE_VARIABLE} is {written:?}: give whole seconds, at least 1, or leave it out")
+    })
+}
+
+/// Does some work, and asks MPI for what it needs, until it ends.
+fn talk(
+    world: &impl CommunicatorCollectives,
+    patience: Duration,
+    work: impl FnOnce(Option<&Ranks>) -> Outcome + Send,
+) -> Result<(), String> {
+    let (rank, size) = (world.rank() as usize, world.size() as usize);
+    let (requests, asked) = channel();
+    let (reply, replies) = channel();
+    let ranks = Ranks::new(MpiTransport { rank, size, patience, requests, replies: Mutex::new(replies) });
+    std::thread::scope(|scope| {
+        let run = scope
+            .spawn(move || work(Some(&ranks)).map_err(|error| flags::in_flags(&explained(error.as_ref()))));
+        for request in asked {
+            let bytes = match request {
+                Request::AllGather(own) => all_gather(world, &own),
+                Request::Exchange(to) => exchange(world, &to),
+            };
+            if reply.send(bytes).is_err() {
+                break;
+            }
+        }
+        run.join().unwrap_or_else(|_| Err("a mistake in progap itself".into()))
+    })
 }
 
 /// How many bytes of each rank travel in a turn.
@@ -143,7 +163,7 @@ fn room(pieces: &[&[u8]]) -> Vec<u8> {
     all
 }
 
-/// The bytes that are left of so many in a turn.
+/// The bytes of `length` that are left for a turn.
 fn left(length: u64, turn: usize, size: usize) -> i32 {
     (length.saturating_sub((turn * turn_size(size)) as u64)).min(turn_size(size) as u64) as i32
 }

@@ -26,8 +26,9 @@ pub fn flags_for(error: &Error) -> Option<String> {
         (Problem::TextAsWeight(_), _) => Some("--weights".into()),
         (Problem::UnlistedCategory(_), _) => Some("the file of --columns".into()),
         (Problem::Unsupported(_), Some(column)) => Some(format!("--drop {column}")),
-        (Problem::Missing { what, .. }, _) if what.starts_with("data set") => {
-            Some("--data-dir DIR, or PROGAP_DATA".into())
+        (Problem::Missing { what, .. }, _) if what.starts_with("data set ") => {
+            let name = what.split(' ').nth(2).unwrap_or("NAME");
+            Some(format!("`progap data fetch {name}`; --data-dir DIR, or PROGAP_DATA"))
         }
         (Problem::Missing { what, .. }, _) => ["id", "label", "split", "source", "target"]
             .iter()

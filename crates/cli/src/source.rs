@@ -216,9 +216,10 @@ impl DataSource {
         folder.join("manifest.json").is_file().then(|| folder.to_path_buf())
     }
 
-    /// Whether the user says that the graph is undirected.
-    pub fn has_friendships(&self) -> bool {
-        self.undirected || self.symmetrise
+    /// The flag by which the user says that the graph is undirected, if one does.
+    pub fn friendships(&self) -> Option<&'static str> {
+        let flags = [("undirected", self.undirected), ("symmetrise", self.symmetrise)];
+        flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
 
     /// The seed that the user gave.

@@ -211,6 +211,16 @@ fn bad_flags_are_refused() {
     }
     refused("--level edge --depth 9999 --epsilon 1 --delta 1e-6", "", &["depth", "9999", "0 to 50"]);
     refused("--level edge --depth 2 --epsilon 1 --delta 1e-6 --clip 1", "", &["--clip", "--level node"]);
+    for (flag, value) in [("hidden", "8"), ("epochs", "20"), ("learning-rate", "0.1"), ("jk", "sum")] {
+        let asked =
+            format!("--level edge --method progap --depth 2 --epsilon 1 --delta 1e-6 --{flag} {value}");
+        refused(&asked, "", &[&format!("--{flag} has no effect"), "neither queries nor their noise"]);
+    }
+    refused(
+        "--level edge --method mlp --epsilon 1 --undirected",
+        "",
+        &["--undirected has no effect", "no edge"],
+    );
     refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
     let sizes = "--level node --epsilon 2 --delta 1e-6 --train-nodes 2000";
@@ -245,7 +255,8 @@ fn the_noise_is_that_of_training_for_every_method() {
     for entry in progap::method::catalogue::methods() {
         for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
             for undirected in [false, true] {
-                if undirected && level == Level::Node {
+                let uses_edges = Settings::of(entry.method, level).edges_without_effect().is_none();
+                if undirected && (level == Level::Node || !uses_edges) {
                     continue;
                 }
                 let delta = entry.method.has_delta().then_some(1e-6);

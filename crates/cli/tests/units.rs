@@ -233,10 +233,17 @@ fn a_flag_that_does_nothing_is_refused_by_name() {
         (&["--bounding", "cap"], ["--bounding has no effect", "--level node"]),
         (&["--gradient-noise-ratio", "1"], ["--gradient-noise-ratio has no effect", "--level node"]),
         (&["--encoder-layers", "1"], ["--encoder-layers has no effect", "--method gap"]),
-        (&["--method", "gap", "--messages", "labels"], ["--messages has no effect", "--method progap"]),
+        (
+            &["--method", "gap", "--messages", "labels"],
+            ["--messages has no effect", "--method progap and --method views"],
+        ),
         (&["--method", "gap", "--layerwise"], ["--layerwise has no effect", "--method progap"]),
         (&["--method", "edge-rand", "--accounting", "rdp"], ["--accounting has no effect", "delta of zero"]),
         (&["--level", "node", "--directed"], ["--directed has no effect", "--level edge"]),
+        (&["--method", "mlp", "--directed"], ["--directed has no effect", "no edge"]),
+        (&["--method", "mlp", "--undirected"], ["--undirected has no effect", "no edge"]),
+        (&["--level", "node", "--method", "mlp", "--undirected"], ["--undirected has no effect", "no edge"]),
+        (&["--level", "none", "--method", "mlp", "--symmetrise"], ["--symmetrise has no effect", "no edge"]),
         (&["--level", "node", "--method", "mlp", "--max-degree", "9"], ["--max-degree", "no edge"]),
     ] {
         for command in [&["train", "g.progap", "--out", "r"][..], &["check", "g.progap"]] {

@@ -222,7 +222,7 @@ impl Problem {
     pub fn advice(&self) -> &'static str {
         match self {
             Problem::Io(e) if e.kind() == io::ErrorKind::NotFound => {
-                "check the spelling, or see `progap data list` for data sets by name"
+                "check the spelling, or give the name of a known data set"
             }
             Problem::Io(e) if e.kind() == io::ErrorKind::StorageFull => "free some space and try again",
             Problem::Io(e)
@@ -233,7 +233,7 @@ impl Problem {
             Problem::Io(_) => "check the path and its permissions",
             Problem::NotRecognised(_) => {
                 "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a .graphml, a \
-                 node-link .json, an edge list with labels, a Facebook100 .mat, a .progap file, or a name from `progap data list`"
+                 node-link .json, an edge list with labels, a Facebook100 .mat, a .progap file, or the name of a known data set"
             }
             Problem::NoLabelFile => "give a file with an id and a label in each line",
             Problem::NoEdgeTable => "give both, or the folder that holds both",

@@ -212,7 +212,7 @@ fn by_rows(
     tally
 }
 
-/// Of some rows, so many classes, and a factor.
+/// For `rows`, the number of classes and a factor.
 #[inline(always)]
 fn by_columns(
     (rows, classes, scale): (&[u32], usize, f32),

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use progap_graph::{Dataset, Features, Part, store};
 use progap_privacy::noise::{MessageType, choose_scale};
 
-use crate::method::{MOST_FITTED, Method, are_compared};
 use crate::plan::Plan;
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
@@ -50,20 +49,14 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
         Features::Sparse { indices, .. } => 8.0 * indices.len() as f64 / nodes.max(1.0),
         _ => 4.0 * columns as f64,
     } + 4.0 * widths.iter().sum::<usize>() as f64;
-    // Where `views` compares rows, all of them teach.
-    let read = match dataset.features() {
-        Features::Sparse { indices, .. }
-            if settings.method == Method::Views && are_compared(dataset.nodes(), indices.len()) =>
-        {
-            nodes
-        }
-        _ => dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64,
+    let read = match settings.method.recipe().reads_all_rows(dataset) {
+        true => nodes,
+        false => dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64,
     };
     let held: f64 =
         [dataset.features().held_bytes(), dataset.graph().held_bytes()].iter().map(|&b| b as f64).sum();
-    // What `views` fits its stages to.
-    let sampled =
-        nodes.min(MOST_FITTED as f64) * 4.0 * (2 * widths.iter().sum::<usize>() + 6 * classes) as f64;
+    let fitted = nodes.min(settings.method.recipe().most_fitted() as f64);
+    let sampled = fitted * 4.0 * (2 * widths.iter().sum::<usize>() + 6 * classes) as f64;
     let needed = ALWAYS + LEAST_PAGES + messages + own + 2.0 * row * read + sampled + held;
     if needed > bound as f64 {
         return Err(Error::Unsuitable(format!(

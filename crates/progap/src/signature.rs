@@ -95,12 +95,11 @@ impl SecretKey {
             return Err("the key is encrypted: decrypt it first, as with `openssl pkey -in FILE -out NEW`");
         }
         if text.contains("BEGIN PUBLIC KEY") {
-            return Err("it is a public key; a signature needs the secret one, of `progap key new`");
+            return Err("it is a public key; a signature needs the secret one");
         }
         let key = SigningKey::from_pkcs8_pem(text);
-        key.map(SecretKey).map_err(
-            |_| "it is no secret Ed25519 key (PKCS#8, PEM), or it is damaged; `progap key new` makes one",
-        )
+        key.map(SecretKey)
+            .map_err(|_| "it is no secret Ed25519 key (PKCS#8, PEM), or it is damaged: make a new one")
     }
 
     /// Writes the key and its public half; each file is there whole or not at all. Only with `replace` is one replaced.

@@ -84,7 +84,7 @@ pub(crate) struct Block {
 impl Block {
     const NUMBERS: usize = 5;
 
-    /// The units that an aggregate of so many classes suggests.
+    /// The units that an aggregate of `classes` classes suggests.
     pub fn of(values: &[f32], classes: usize) -> Block {
         let rows = values.len() / (classes + 1);
         let mean = |of: &dyn Fn(&[f32]) -> f64| {

@@ -11,7 +11,7 @@ use progap::audit::mechanism::{
 };
 use progap::audit::response::{Pairs, response_claim};
 use progap::audit::subgraph::{Subgraphs, subgraph_claim};
-use progap::audit::{Auditor, Claim, Finding, Trial, evidence, judge, mechanism};
+use progap::audit::{Auditor, Claim, Finding, Trial, evaluate, evidence, mechanism};
 use progap::internals::Vault;
 use progap::method::catalogue::methods;
 use progap::plan::{Plan, PublicSizes};
@@ -22,7 +22,7 @@ use progap_graph::{Dataset, Graph, Ratios};
 use progap_privacy::Event;
 use progap_privacy::noise::{AnySource, Randomness};
 
-/// Honest mechanisms are accused with probability at most 0.001 by each call of [`judge`].
+/// Honest mechanisms are accused with probability at most 0.001 by each call of [`evaluate`].
 const CONFIDENCE: f64 = 0.999;
 const SIZES: PublicSizes =
     PublicSizes { edges: 30_000, train_nodes: 5000, nodes: 6000, columns: 100, classes: 10, open_numbers: 0 };
@@ -87,7 +87,7 @@ fn audit_world(
 ) -> Vec<Finding> {
     let answers = world.experiment(&mut seeded(seed), mechanism).expect("answers");
     let trial = Trial { what: "a fault".into(), evidence: answers.together(), claim };
-    judge(&[trial], CONFIDENCE).expect("findings")
+    evaluate(&[trial], CONFIDENCE).expect("findings")
 }
 
 /// All that is tested about aggregates, with the settings' usual number of receivers.
@@ -100,7 +100,7 @@ fn audit_all(
 ) -> Vec<Finding> {
     let world = World::new(network().graph(), settings, plan, receivers(settings)[0], Some(canaries));
     let answers = world.experiment(&mut seeded(seed), mechanism).expect("answers");
-    judge(&answers.trials(settings, plan, SIZES.edges, "").expect("trials"), CONFIDENCE).expect("findings")
+    evaluate(&answers.trials(settings, plan, SIZES.edges, "").expect("trials"), CONFIDENCE).expect("findings")
 }
 
 fn refuted(findings: &[Finding]) -> bool {
@@ -116,7 +116,7 @@ fn honest_mechanisms_pass_in_every_unit() {
         // All aggregates, every two of them, own rows, many receivers, gradients.
         let pairs = settings.depth * (settings.depth - 1) / 2;
         assert_eq!(trials.len(), 1 + pairs + if settings.level == Level::Node { 3 } else { 0 });
-        let findings = judge(&trials, CONFIDENCE).expect("findings");
+        let findings = evaluate(&trials, CONFIDENCE).expect("findings");
         assert!(!refuted(&findings), "{findings:#?}");
         // And the audit is no idle one: the canaries have the largest influence that is allowed.
         let sampled = |finding: &Finding| {
@@ -150,7 +150,7 @@ fn honest_mechanisms_are_accused_no_more_often_than_stated() {
         let mut vault = |data| ask_vault(data, &settings, &honest, seeded(seed));
         let answers = world.experiment(&mut seeded(seed), &mut vault).expect("answers");
         let trial = Trial { what: String::new(), evidence: answers.together(), claim };
-        refuted(&judge(&[trial], 0.9).expect("findings"))
+        refuted(&evaluate(&[trial], 0.9).expect("findings"))
     });
     let accused = accused.count();
     assert!(accused <= 38, "{accused} of 200");
@@ -203,7 +203,7 @@ fn weak_noise_on_gradients_is_found() {
         let mut ask = |data| gradients.ask(data, &settings, &used, seeded(7));
         let evidence = gradients.experiment(&settings, &mut seeded(7), &mut ask);
         let trial = Trial { what: "gradients".into(), evidence: evidence.expect("answers"), claim };
-        let findings = judge(&[trial], CONFIDENCE).expect("findings");
+        let findings = evaluate(&[trial], CONFIDENCE).expect("findings");
         assert_eq!(refuted(&findings), found, "{findings:#?}");
     }
 }
@@ -226,7 +226,7 @@ fn gradients_that_are_not_clipped_are_found() {
         };
         let evidence = gradients.experiment(&settings, &mut seeded(8), &mut ask);
         let trial = Trial { what: "gradients".into(), evidence: evidence.expect("answers"), claim };
-        let findings = judge(&[trial], CONFIDENCE).expect("findings");
+        let findings = evaluate(&[trial], CONFIDENCE).expect("findings");
         assert_eq!(refuted(&findings), found, "{clip} {findings:#?}");
     }
 }
@@ -330,7 +330,7 @@ fn audit_response(claimed: &Settings, honest: &Plan, used: (&Settings, &Plan)) -
         let evidence = pairs.experiment(&mut seeded(13), &mut vault).expect("answers");
         Trial { what: format!("one in {spread}"), evidence, claim }
     });
-    judge(&trials, CONFIDENCE).expect("findings")
+    evaluate(&trials, CONFIDENCE).expect("findings")
 }
 
 /// Edges and friendships through a noisy graph: honest answers pass, at any density and close to the claim; answers at twice
@@ -368,7 +368,7 @@ fn weak_laplace_noise_is_found() {
         let audit = |mechanism: &mut dyn FnMut(Dataset) -> progap::Result<Vec<Vec<f32>>>| {
             let voters = Voters::new(&settings, 20_000);
             let counted = voters.experiment(&mut seeded(14), mechanism).expect("answers");
-            judge(&counted.trials(&settings, &honest, SIZES.edges), CONFIDENCE).expect("findings")
+            evaluate(&counted.trials(&settings, &honest, SIZES.edges), CONFIDENCE).expect("findings")
         };
         let ask = |settings: &Settings, plan: &Plan, seed: u64, data: Dataset| {
             ask_vault(data, settings, plan, seeded(seed))
@@ -413,7 +413,7 @@ fn weak_noise_on_subgraph_gradients_is_found() {
         let subgraphs = Subgraphs::new(6000, receivers).expect("canaries");
         let mut ask = |data| subgraphs.ask(data, used, noise, seeded(14));
         let evidence = subgraphs.experiment(&mut seeded(14), &mut ask).expect("answers");
-        judge(&[Trial { what: "records".into(), evidence, claim }], CONFIDENCE).expect("findings")
+        evaluate(&[Trial { what: "records".into(), evidence, claim }], CONFIDENCE).expect("findings")
     };
     for receivers in receivers(&settings) {
         let findings = audit(receivers, &settings, &honest);

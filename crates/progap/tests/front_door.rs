@@ -7,6 +7,7 @@ use progap::ledger::Ledger;
 use progap::settings::{Declaration, Kind, Request};
 use progap::{Bounding, Edge, Error, Level, Messages, Method, Node, Settings, Unit, Unprotected};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Given the same seed, a model in memory predicts what a release does, and is measured and stated alike.
 #[test]
@@ -173,7 +174,11 @@ fn a_saved_model_is_the_release_of_the_same_run() {
             let mut expected = files(&direct);
             expected.remove("private/cost.json").expect("the time that training took");
             assert_eq!(files(&saved), expected, "{method} {level}");
-            assert!(release.verify().expect("verified").iter().all(|finding| finding.ok), "{method} {level}");
+            let findings = release.verify().expect("verified");
+            assert!(findings.iter().all(|finding| finding.ok), "{method} {level}");
+            let fields: Vec<&String> = findings.iter().flat_map(|finding| &finding.fields).collect();
+            let distinct: BTreeSet<&String> = fields.iter().copied().collect();
+            assert_eq!(fields.len(), distinct.len(), "{method} {level}: {fields:?}");
             let again = trained.save(&saved).expect_err("not empty").to_string();
             assert!(again.contains("not empty"), "{again}");
             assert_eq!(

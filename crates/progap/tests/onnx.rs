@@ -137,8 +137,10 @@ fn what_has_no_onnx_file_says_so_and_folders_are_whole() {
         assert!(files.iter().all(|file| out.join(file).is_file() && !file.contains("nodes")), "{files:?}");
         let card = std::fs::read_to_string(out.join("README.md")).expect("a card");
         assert!(
-            card.starts_with("---\nlibrary_name: progap\n") && card.contains(&release.statement.in_words)
+            card.starts_with("---\nlicense: unknown\nlibrary_name: progap\n")
+                && card.contains(&release.statement.in_words)
         );
+        assert!(!card.contains("private/") && card.contains("time and memory of training"), "{card}");
         assert!(release.package(form, &out).expect_err("taken").to_string().contains("there already"));
     }
 }

@@ -294,16 +294,30 @@ fn ranks_that_mean_another_run_are_refused() {
     });
     for outcome in outcomes {
         let error = outcome.expect_err("refused").to_string();
-        assert!(error.contains("rank 2 has another settings than rank 0"), "{error}");
+        assert!(error.contains("rank 2 does not have the same settings as rank 0"), "{error}");
     }
     let outcomes = on_threads(2, |ranks: Ranks| {
         let data = if ranks.rank() == 1 { &other } else { &data };
         progap::train(data, asked("2")).over(&ranks, &folder).map(|_| ())
     });
     for outcome in outcomes {
-        assert!(outcome.expect_err("refused").to_string().contains("another data"), "other data");
+        assert!(outcome.expect_err("refused").to_string().contains("the same data as rank 0"), "other data");
     }
     assert!(!folder.exists());
+}
+
+/// Asked before anything else is said, by what every version says.
+#[test]
+fn ranks_of_another_version_are_refused() {
+    let outcomes = on_threads(3, |ranks: Ranks| match ranks.rank() {
+        1 => ranks.agree(&[("version of the program", "progap 0.0.9 on several ranks".into())]),
+        _ => ranks.same_program(),
+    });
+    for outcome in outcomes {
+        let error = outcome.expect_err("refused").to_string();
+        assert!(error.contains("rank 1 does not have the same version of the program as rank 0"), "{error}");
+    }
+    assert!(on_threads(3, |ranks: Ranks| ranks.same_program()).iter().all(Result::is_ok));
 }
 
 #[test]
@@ -347,9 +361,7 @@ fn an_aggregation_sends_what_the_formula_says() {
         ];
         let outcomes = over(&data, &settings, &place.path().join(level), 2);
         let ranked = outcomes.into_iter().flatten().next().expect("the first rank knows");
-        let sent = |rank: usize, what: Sent| {
-            ranked.sent[rank].iter().find(|(known, _)| *known == what).map_or(0, |(_, bytes)| *bytes)
-        };
+        let sent = |rank: usize, what: Sent| ranked.sent[rank].of(what);
         let width = 3;
         let messages = [0, 1].map(|rank| sent(rank, Sent::Messages));
         assert!(

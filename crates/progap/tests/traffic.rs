@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use progap::ranks::{Ranks, Sent, on_threads};
+use progap::ranks::{Moment, Ranks, Sent, on_threads};
 use progap::run::Ranked;
 use progap::settings::{Request, Settings};
 use progap_graph::synth::SocialNetwork;
-use progap_graph::{Dataset, Features, Part, Ratios};
+use progap_graph::{Dataset, Features, NumberColumn, Part, Preparation, Ratios};
 use progap_nn::{chunk_rows, sample_chunk_rows};
 use progap_privacy::noise::{PoissonSample, Randomness};
 
@@ -136,7 +136,7 @@ impl<'d> Formula<'d> {
 }
 
 fn sent(ranked: &Ranked, rank: usize) -> BTreeMap<&'static str, usize> {
-    ranked.sent[rank].iter().map(|(what, bytes)| (what.name(), *bytes as usize)).collect()
+    ranked.sent[rank].kinds().into_iter().map(|(what, bytes)| (what.name(), bytes as usize)).collect()
 }
 
 fn compare(formula: &Formula<'_>, ranked: &Ranked, expected: impl Fn(usize) -> [(Sent, usize); 2]) {
@@ -166,6 +166,12 @@ fn compare(formula: &Formula<'_>, ranked: &Ranked, expected: impl Fn(usize) -> [
                 formula.settings
             );
         }
+        // An aggregation belongs to the stage that reads it first.
+        let traffic = &ranked.sent[rank];
+        let messages = |stage| traffic.at(Moment::Stage(stage), Sent::Messages) as usize;
+        assert_eq!(messages(0), 0);
+        assert!((1..formula.stages()).all(|stage| messages(stage) == served[rank] * width * bytes));
+        assert_eq!(traffic.at(Moment::Start, Sent::Sums) + traffic.at(Moment::End, Sent::Rows), 0);
         // Numbers of nodes whose messages are needed, at node level what they send along as well, and lists that do not grow.
         let needed: usize = 4 * served.iter().sum::<usize>();
         assert!(found["agreement"] < 2 * needed + 30_000 * formula.others(), "{found:?}");
@@ -204,6 +210,10 @@ fn edge_level() {
                 let sums = 4 * (linears + branches * 2 * hidden + classes + 1) + 16;
                 formula.others() * (3 * 16 + own_chunks * (moments + 2 * sums))
             };
+            let rows_of = |stage| ranked.sent[rank].at(Moment::Stage(stage), Sent::Rows) as usize;
+            assert!(
+                (0..formula.stages()).all(|stage| rows_of(stage) == formula.rows(rank, stage, &order, works))
+            );
             let epochs: usize = (0..formula.stages()).map(|stage| 3 * epoch(stage)).sum();
             let entries = formula.stages() * 4 * formula.count(rank, Part::Train);
             let calibration = 4 * (CLASSES + 1) * formula.count(rank, Part::Val);
@@ -254,5 +264,105 @@ fn node_level() {
             }
             [(Sent::Rows, rows), (Sent::Sums, sums)]
         });
+    }
+}
+
+/// Columns in units of their own, one of them with missing values, one a switch and one with declared bounds.
+fn table() -> Dataset {
+    let nodes = 3001;
+    let made = SocialNetwork::new(nodes).edges(6 * nodes).classes(CLASSES).seed(4).generate();
+    let made = made.and_then(|made| made.with_random_split(Ratios::default(), 1)).expect("a network");
+    let mut parts = made.into_parts();
+    let row = |node: usize| {
+        let (value, known) = ((node * 7919 % 1000) as f32, !node.is_multiple_of(5));
+        let (rare, switch) = (node.is_multiple_of(3), node.is_multiple_of(10));
+        let amount = if known { 0.01 * value + 0.5 } else { 0.0 };
+        let of = |is: bool| if is { 1.0 } else { 0.0 };
+        [30_000.0 + value, of(rare) * (value + 2.0), amount, of(!known), of(switch), 20.0 + value / 20.0]
+    };
+    let values: Vec<f32> = (0..nodes).flat_map(row).collect();
+    parts.features = Features::dense(nodes, 6, values).expect("features");
+    parts.feature_names = vec![];
+    let number = NumberColumn::new;
+    let amount = NumberColumn { missing: Some(3), ..number(2) };
+    let age = NumberColumn { bounds: Some([0.0, 100.0]), ..number(5) };
+    parts.numbers = vec![number(0), number(1), amount, number(4), age];
+    Dataset::new(parts).expect("a data set")
+}
+
+fn asked_of_table(level: &str) -> Request {
+    let request = Request::default().with("method", "progap").with("level", level).with("seed", 3u64);
+    request.with("epochs", 1u64).with("depth", 1u64)
+}
+
+/// A column goes to one rank, whole, and its map to all.
+#[test]
+fn columns_at_edge_level() {
+    let data = table();
+    let prepared = data.clone().prepared(Preparation::Standardise).expect("columns at scale");
+    let numbers = data.numbers();
+    let map = |at: usize| {
+        // The switch has none.
+        let found = prepared.numbers().iter().find(|number| number.column == numbers[at].column);
+        serde_json::to_vec(&found.and_then(|number| number.map)).expect("JSON").len()
+    };
+    for ranks in [2, 3, 4] {
+        let ranked = run(&data, &asked_of_table("edge"), ranks);
+        let formula = Formula::new(&data, &ranked.settings, ranks);
+        for rank in 0..ranks {
+            let own = || formula.own(rank);
+            let value = |node: usize, column: u32| {
+                data.features()
+                    .row(node)
+                    .find(|(at, _)| *at == column as usize)
+                    .map_or(0.0, |(_, value)| value)
+            };
+            let is_real = |column: &u32| own().any(|node| ![0.0, 1.0].contains(&value(node, *column)));
+            let real = (0..6).filter(is_real).count();
+            let mut expected = 8 * real * formula.others();
+            for (at, number) in numbers.iter().enumerate() {
+                // The switch is looked at by nobody.
+                let values = own().filter(|&node| value(node, number.column) != 0.0).count();
+                expected += if at % ranks != rank && number.column != 4 { 8 + 4 * values } else { 0 };
+            }
+            for round in 0..numbers.len().div_ceil(ranks) {
+                let looked_at = Some(round * ranks + rank).filter(|&at| at < numbers.len());
+                expected += formula.others() * looked_at.map_or("null".len(), map);
+            }
+            assert_eq!(sent(&ranked, rank)["columns"], expected, "rank {rank} of {ranks}");
+            let at_start = ranked.sent[rank].at(Moment::Start, Sent::Columns);
+            assert_eq!(at_start as usize, expected, "all of it before the first stage");
+        }
+    }
+}
+
+/// The generator splitmix64 with seed 0, as its authors publish it.
+fn splitmix(index: u32) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut z = u64::from(index).wrapping_add(1).wrapping_mul(STEP);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A value travels to the rank of the first node of its pair.
+#[test]
+fn columns_by_noisy_counts() {
+    let data = table();
+    let request = asked_of_table("node").with("epsilon", 8.0).with("scaling", "noisy");
+    let mut order: Vec<u32> = (0..data.nodes() as u32).collect();
+    order.sort_by_key(|&node| splitmix(node));
+    // All but the one with declared bounds.
+    let columns = data.numbers().iter().filter(|number| number.is_open()).count();
+    assert_eq!(columns, 4);
+    for ranks in [2, 3, 4] {
+        let ranked = run(&data, &request, ranks);
+        let formula = Formula::new(&data, &ranked.settings, ranks);
+        let rank_of = |node: u32| formula.borders.partition_point(|&border| border <= node as usize) - 1;
+        for rank in 0..ranks {
+            let apart = |pair: &&[u32]| rank_of(pair[1]) == rank && rank_of(pair[0]) != rank;
+            let expected = 4 * columns * order.chunks_exact(2).filter(apart).count();
+            assert_eq!(sent(&ranked, rank)["columns"], expected, "rank {rank} of {ranks}");
+        }
     }
 }

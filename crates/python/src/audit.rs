@@ -2,7 +2,7 @@
 
 use progap::Settings;
 use progap::audit::attack::Attack;
-use progap::audit::{Auditor, judge};
+use progap::audit::{Auditor, evaluate};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -61,7 +61,7 @@ pub fn audit(
             let (on_edges, on_nodes) = auditor.attacks(release)?;
             (links, members) = (on_edges, Some(on_nodes));
         }
-        let findings = judge(&trials, confidence)?;
+        let findings = evaluate(&trials, confidence)?;
         Ok(serde_json::json!({
             "dataset": dataset.0.name(),
             "method": settings.method,

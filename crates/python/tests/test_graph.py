@@ -26,15 +26,19 @@ def test_arrays_come_back_as_they_went_in(arrays, graph):
 
 def test_layout_and_type_of_arrays_make_no_difference(arrays, graph):
     x, e, y = arrays["x"], arrays["edge_index"], arrays["y"]
-    read_only = x.copy()
-    read_only.setflags(write=False)
+
+    def read_only(array):
+        copy = array.copy()
+        copy.setflags(write=False)
+        return copy
+
     for changed in (
         {"x": np.asfortranarray(x)},
         {"x": x.astype(np.float64)},
         {"x": x.astype(np.int8)},
         {"x": x.astype(bool)},
         {"x": x.astype(np.float16)},
-        {"x": read_only},
+        {"x": read_only(x)},
         {"x": np.repeat(x, 2, axis=1)[:, ::2]},
         {"x": np.flip(np.flip(x, 0).copy(), 0)},
         {"x": x.tolist()},
@@ -42,11 +46,13 @@ def test_layout_and_type_of_arrays_make_no_difference(arrays, graph):
         {"edge_index": e.astype(np.uint16)},
         {"edge_index": e.astype(np.float64)},
         {"edge_index": np.asfortranarray(e)},
+        {"edge_index": read_only(e)},
         {"edge_index": e.T},
         {"edge_index": e[:, ::-1]},
         {"edge_index": (e[0].tolist(), e[1].tolist())},
         {"y": y.astype(np.float32)},
         {"y": y.astype(np.uint8)},
+        {"y": read_only(y)},
         {"y": y.tolist()},
         {"y": y.reshape(-1, 1)},
     ):

@@ -40,8 +40,20 @@ def test_an_experiment(graph, tmp_path):
     table = done.to_frame(library="pandas")
     assert {0.5, 8.0} <= set(table["epsilon"].dropna()) and table["test"].between(0, 1).all() and heard
     assert done.report.page.exists() and "cells" in repr(done)
-    with pytest.raises(progap.ProGAPError, match="tradeof"):
-        progap.experiment("tradeof", graph, out=tmp_path / "wrong")
+    for asked in ({"name": "tradeof"}, {"name": "tradeoff", "epsilons": ["much"]}, {"name": "tradeoff", "settings": {"depht": 2}}):
+        with pytest.raises(progap.SettingsError, match="tradeof|much|depht") as refused:
+            progap.experiment(data=graph, out=tmp_path / "wrong", **asked)
+        assert "--help" not in str(refused.value) and "Usage" not in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_an_experiment_from_a_file(graph, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("name = 'mine'\nruns = 1\n[base]\nmethod = 'progap'\nepochs = 2\n[vary]\ndepth = [1, 2]\n")
+    done = progap.experiment("custom", graph, file=file, out=tmp_path / "mine")
+    assert len(done.to_frame(library="pandas")) == 2
+    for asked in ({"name": "custom"}, {"name": "depth", "file": file}):
+        with pytest.raises(progap.SettingsError, match="file"):
+            progap.experiment(data=graph, out=tmp_path / "other", **asked)
 
 
 def test_onnx_gives_the_probabilities_of_the_release(graph, tmp_path):

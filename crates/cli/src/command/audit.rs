@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use progap::audit::attack::{self, Attack};
 use progap::audit::evidence::Test;
-use progap::audit::{Auditor, Finding, Trial, judge};
+use progap::audit::{Auditor, Finding, Trial, evaluate};
 use progap::method::Progress;
 use progap::release::Statement;
 use progap::settings::Method;
@@ -181,7 +181,7 @@ impl Audit {
             let (on_edges, on_nodes) = auditor.attacks(&release)?;
             (links, members) = (on_edges, Some(on_nodes));
         }
-        let findings = judge(&trials, self.confidence)?;
+        let findings = evaluate(&trials, self.confidence)?;
         if let Some(out) = &self.out {
             plots(out, &trials, &links, members.as_ref())?;
         }

@@ -8,7 +8,7 @@ use progap_graph::Dataset;
 
 use super::{Outcome, experiment};
 use crate::output::{Force, Inputs, refuse_releases};
-use crate::report::{self, Report as Content};
+use crate::report::{self, Report};
 use crate::source::{DataFolder, DataSource};
 use crate::ui;
 
@@ -21,7 +21,7 @@ Examples:
   progap report release/ --public                             a page that anyone may see
   progap report experiments/table2                            the tables and figures of an experiment
   progap report release/ --data my-graph/                     at node level, where labels are private: with labels")]
-pub struct Report {
+pub struct WriteReport {
     /// The folder of a release or of an experiment
     folder: PathBuf,
     /// Folder for the report [default: beside the release, its name with -report or -public-report; the folder of the
@@ -48,10 +48,10 @@ pub struct Report {
 pub fn write(folder: &Path, out: &Path, public: bool) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let (folder, out) = (folder.to_path_buf(), Some(out.to_path_buf()));
     let (data, data_folder, force) = (None, DataSource::default().data_folder().clone(), Force::default());
-    Report { folder, out, public, data, data_folder, force, quiet: true }.made()
+    WriteReport { folder, out, public, data, data_folder, force, quiet: true }.made()
 }
 
-impl Report {
+impl WriteReport {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let quiet = self.quiet;
@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// What there is to report.
-    fn content(&self) -> Result<Content, Box<dyn std::error::Error>> {
+    fn content(&self) -> Result<Report, Box<dyn std::error::Error>> {
         let _spinner = ui::spinner(format!("reading {}", self.folder.display()));
         if let Some(content) = experiment::kept_report(&self.folder)? {
             return match self.data {

@@ -52,7 +52,7 @@ pub fn draw(picture: &mut Picture, title: &str, lines: &Lines) {
         let stride = series.points.len().div_ceil(TOO_MANY).max(1);
         let visible = |point: &&Point| x.holds(point.x) && y.holds(point.y);
         for point in series.points.iter().step_by(stride).filter(visible) {
-            picture.tooltip((x.at(point.x), y.at(point.y)), number, said(lines, series, point));
+            picture.tooltip((x.at(point.x), y.at(point.y)), number, read_out(lines, series, point));
         }
     }
 }
@@ -155,7 +155,7 @@ fn draw_line(picture: &mut Picture, x: &Ruler, y: &Ruler, number: usize, series:
 }
 
 /// A point as it is read out.
-fn said(lines: &Lines, series: &Series, point: &Point) -> String {
+fn read_out(lines: &Lines, series: &Series, point: &Point) -> String {
     let (x, y) = (write(point.x, lines.x.number), write(point.y, lines.y.number));
     let interval = point.interval.map(|interval| within(interval, &lines.y)).unwrap_or_default();
     format!("{}, {} {x}: {y}{interval}", series.name, lines.x.label)

@@ -269,8 +269,7 @@ fn absent(entry: &Entry, data_dir: &Path, present: &[PathBuf]) -> crate::Error {
     let (name, by_hand) = (&entry.name, by_hand.join(" and "));
     let problem = Problem::Missing {
         what: format!(
-            "data set {name} in the folder {folder}: run `progap data fetch {name}`, or save {by_hand}, or give \
-             the folder that has it"
+            "data set {name} in the folder {folder}: fetch it, or save {by_hand}, or give the folder that has it"
         ),
         found: match present {
             [] => "none of its files".into(),
@@ -492,7 +491,7 @@ mod tests {
 
         let load = |name: &str| load(name, folder.path(), &LoadOptions::default()).unwrap_err();
         let message = load("facebook").to_string();
-        for part in ["progap data fetch facebook", "UIllinois20.mat", "facebook100"] {
+        for part in ["data set facebook", "fetch it", "UIllinois20.mat", "facebook100"] {
             assert!(message.contains(part), "{message}");
         }
         assert!(matches!(load("fb:Reed98").problem(), Problem::Checksum { .. }));

@@ -5,7 +5,7 @@ use super::{lanes, lanes_mut, sum_lanes};
 /// Rows worked on together: columns of them stay in the nearest cache.
 pub(crate) const ROWS: usize = 64;
 
-/// One column of so many rows.
+/// One column of `n` rows.
 pub(crate) type Column = [f32; ROWS];
 
 /// The sum of a column, by halves.

@@ -58,7 +58,7 @@ pub(crate) fn dispatch_narrow<W: pulp::WithSimd>(work: W) -> W::Output {
     pulp::Arch::new().dispatch(work)
 }
 
-/// Runs `$body` with the constant `$lanes` and each column `$at` where a vector of so many lanes starts.
+/// Runs `$body` with the constant `$lanes` and each column `$at` where a vector of that many lanes starts.
 macro_rules! for_lanes {
     ($columns:expr, $lanes:ident, $at:ident, $body:block) => {
         if $columns == 8 {

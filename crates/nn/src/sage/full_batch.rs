@@ -101,7 +101,7 @@ pub(super) struct Tape {
 struct BlockTrace {
     /// The aggregate, of a convolution.
     aggregate: Vec<f32>,
-    /// What the norm was given; of a convolution also the inverse lengths.
+    /// The input of the norm; of a convolution also the inverse lengths.
     pre: Vec<f32>,
     inverse: Vec<f32>,
     out: Vec<f32>,

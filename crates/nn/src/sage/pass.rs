@@ -41,15 +41,15 @@ pub(super) struct Normed<'s> {
 
 /// Memory for the rows at hand.
 pub(super) struct Scratch {
-    /// What the linear layer was given, where dense.
+    /// The input of the linear layer, where dense.
     pub x: Vec<f32>,
     /// The outputs of all convolutions, where they are not concatenated.
     side_by_side: Vec<f32>,
-    /// The gradient by what it gave.
+    /// The gradient with respect to its output.
     pub delta: Vec<f32>,
-    /// Each row's gradient by the norm's weights, with group normalisation.
+    /// Each row's gradient with respect to the norm's weights, with group normalisation.
     pub d_gamma: Vec<f32>,
-    /// The gradient by what it was given.
+    /// The gradient with respect to its input.
     pub dx: Vec<f32>,
     pub pre: Vec<f32>,
     pub inverse: Vec<f32>,
@@ -245,7 +245,7 @@ impl<'m> Ready<'m> {
         }
     }
 
-    /// From `scratch.delta` to the gradient by what the block read, in `scratch.dx`, [`Ready::spread`] values a row.
+    /// From `scratch.delta` to the gradient with respect to the input of the block, in `scratch.dx`, [`Ready::spread`] values a row.
     pub fn to_sources(&self, block: usize, count: usize, scratch: &mut Scratch) {
         let weights = &self.weights[block];
         let Scratch { delta, dx, side_by_side, x, .. } = scratch;

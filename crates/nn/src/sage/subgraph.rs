@@ -299,7 +299,7 @@ impl<'r> Sample<'r> {
         d
     }
 
-    /// A block backward; leaves the gradient by what it read in `scratch.dx`.
+    /// A block backward; leaves the gradient with respect to its input in `scratch.dx`.
     fn backward(&mut self, block: usize, input: Input<'_>, rows: &[u32], first: usize, g: &[f32]) {
         let (ready, width, count) = (self.ready, self.ready.padded_width, rows.len());
         let range = first * width..(first + count) * width;

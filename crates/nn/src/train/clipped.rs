@@ -147,7 +147,7 @@ impl Part for Vec<f64> {
     }
 }
 
-/// What a linear layer was given in a block, and the gradient by what it gave.
+/// The input of a linear layer in a block, and the gradient with respect to its output.
 #[derive(Default)]
 struct KeptLinear<'a> {
     sparse: Option<(Input<'a>, &'a [u32])>,

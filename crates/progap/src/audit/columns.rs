@@ -82,7 +82,7 @@ mod tests {
     use progap_privacy::noise::Randomness;
 
     use super::*;
-    use crate::audit::evidence::{Finding, judge};
+    use crate::audit::evidence::{Finding, evaluate};
     use crate::plan::PublicSizes;
     use crate::settings::{Level, Method, Scaling, Settings};
 
@@ -114,7 +114,7 @@ mod tests {
             let evidence = experiment(coins, &mut ask).expect("evidence");
             let claim = Claim::of(&Event::gaussian(1.0, 1.0).expect("an event"), 1e-5).expect("a claim");
             let trial = Trial { what: "counts".into(), evidence, claim };
-            judge(&[trial], 0.99).expect("findings")
+            evaluate(&[trial], 0.99).expect("findings")
         };
         let findings = audit(1.0);
         assert!(findings.iter().all(|finding| !finding.refuted), "{findings:#?}");

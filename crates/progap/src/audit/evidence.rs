@@ -168,7 +168,7 @@ pub struct Finding {
 ///
 /// # Errors
 /// Scores that are not finite, all coins of a trial alike, or a confidence outside `(0, 1)`.
-pub fn judge(trials: &[Trial], confidence: f64) -> Result<Vec<Finding>> {
+pub fn evaluate(trials: &[Trial], confidence: f64) -> Result<Vec<Finding>> {
     let tests: usize = trials.iter().map(|trial| trial.claim.tests().len()).sum();
     let each = 1.0 - (1.0 - confidence) / tests.max(1) as f64;
     let mut findings = Vec::new();

@@ -28,7 +28,7 @@ pub mod subgraph;
 pub mod training;
 pub mod votes;
 
-pub use evidence::{Claim, Evidence, Finding, Trial, judge};
+pub use evidence::{Claim, Evidence, Finding, Trial, evaluate};
 
 use progap_graph::{Dataset, transform};
 use progap_privacy::noise::{AnySource, Randomness};

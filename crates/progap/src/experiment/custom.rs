@@ -5,13 +5,12 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::grid::{Change, changed, changed_where_it_matters, combinations, refuse_changes_in_vain, setting};
+use super::grid::{Change, combinations, refuse_changes_in_vain, setting};
 use super::options::{Name, Options, Preset};
 use super::suite::{Cell, Experiment};
 use super::tuning::Tuning;
 use crate::error::InFile;
-use crate::method::catalogue::method_for;
-use crate::settings::{Level, Messages, Method, Settings};
+use crate::settings::{Request, Settings};
 use crate::{Error, Result};
 
 /// A comparison of the user's own.
@@ -139,30 +138,13 @@ impl CustomFile {
     }
 }
 
-/// The settings after all changes; method and level come first because they decide the defaults of the others.
+/// The settings after all changes, under the guarantee of all experiments; `undirected` and `delta_rule` choose another.
 fn settings(changes: &[Change], paper: bool) -> Result<Settings> {
-    let named = |wanted: &str| {
-        changes.iter().rev().find(|(name, _)| setting(name).is_ok_and(|setting| setting.name == wanted))
-    };
-    let mut first = Settings::new(Level::Edge);
-    for wanted in ["method", "level"] {
-        if let Some(change) = named(wanted) {
-            first = changed(&first, std::slice::from_ref(change))?;
-        }
+    let mut request = if paper { Request::published() } else { Request::default() };
+    for (name, value) in changes {
+        request = request.with(setting(name)?.name, value.clone());
     }
-    let level = first.level;
-    let names: Vec<&str> = changes.iter().map(|(name, _)| Ok(setting(name)?.name)).collect::<Result<_>>()?;
-    let embeddings = changed(&first, changes).is_ok_and(|all| all.messages == Messages::Embeddings);
-    let method = match named("method") {
-        Some(_) => first.method,
-        None if paper || embeddings => Method::Progap,
-        None => method_for(level, &names),
-    };
-    let usual = if paper { Settings::paper(method, level) } else { Settings::of(method, level) };
-    // As in all experiments; `undirected` and `delta_rule` choose another guarantee.
-    let usual = usual.with_published_guarantee();
-    let usual = if paper { usual } else { usual.by_sizes() };
-    Ok(changed_where_it_matters(&usual, changes)?.checked()?.into_settings())
+    Ok(request.with_published_guarantee().settings_where_they_matter()?.into_settings())
 }
 
 /// A value as people write it.
@@ -178,7 +160,7 @@ fn plain(value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::experiment::DataSpec;
-    use crate::settings::Method;
+    use crate::settings::{Level, Method};
 
     fn options() -> Options {
         let data = DataSpec { name: "demo".into(), content: json!("demo"), place: Value::Null };
@@ -209,6 +191,26 @@ mod tests {
         let of = |level| experiment.cells.iter().filter(move |cell| cell.level == level);
         assert_eq!((of(Level::Edge).count(), of(Level::Node).count()), (1, 3));
         assert!(of(Level::Edge).all(|cell| cell.variant.is_empty() && cell.candidates[0].clip == 1.0));
+    }
+
+    /// Method, level and defaults follow from what is asked for by the rule of training.
+    #[test]
+    fn a_comparison_has_the_settings_of_training() {
+        for (base, asked) in [
+            ("epochs = 5", &[("epochs", json!(5))][..]),
+            ("layerwise = true", &[("layerwise", json!(true))]),
+            ("messages = 'embeddings'", &[("messages", json!("embeddings"))]),
+            ("method = 'dp-gnn'", &[("method", json!("dp-gnn"))]),
+            ("class_weights = 'balanced'", &[("class_weights", json!("balanced"))]),
+            ("level = 'node'\nclip = 0.5", &[("level", json!("node")), ("clip", json!(0.5))]),
+        ] {
+            let file = CustomFile::parse(&format!("name = 'x'\n[base]\n{base}\n")).expect("a file");
+            let experiment = file.experiment(&options()).expect(base);
+            let trained =
+                asked.iter().fold(Request::default(), |all, (name, value)| all.with(name, value.clone()));
+            let trained = trained.settings().expect(base).into_settings().with_published_guarantee();
+            assert_eq!(experiment.cells[0].candidates, [trained], "{base}");
+        }
     }
 
     #[test]

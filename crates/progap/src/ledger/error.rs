@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// There is no such file.
-    #[error("there is no ledger at {}: create one with `progap ledger init`", .path.display())]
+    #[error("there is no ledger at {}: create one first", .path.display())]
     Missing {
         /// Where it should have been.
         path: PathBuf,
@@ -115,7 +115,7 @@ pub enum Error {
         asked: Unit,
     },
     /// A data set has one budget for each unit.
-    #[error("{name} has a budget for the unit `{unit}` already: change it with `progap ledger set-budget`")]
+    #[error("{name} has a budget for the unit `{unit}` already: change that budget")]
     Registered {
         /// The name of the data set.
         name: String,
@@ -125,7 +125,7 @@ pub enum Error {
     /// The same data would have two budgets for one unit.
     #[error(
         "these data have a budget for the unit `{unit}` already, as {known_as}: a second one, as {name}, would be spent \
-         on the same people; change the first one with `progap ledger set-budget`"
+         on the same people; change that budget"
     )]
     SameData {
         /// The new name.

@@ -155,16 +155,21 @@ impl fmt::Display for Warning {
     }
 }
 
+/// Whose account is looked for.
+pub(super) struct Wanted<'w> {
+    /// The name that is asked for.
+    pub asked: Option<&'w str>,
+    /// The data set's own name.
+    pub own_name: &'w str,
+    /// The identity of the data.
+    pub identity: &'w str,
+    /// What the budget protects.
+    pub unit: Unit,
+}
+
 /// The account for data: by name if one is asked for, else by the identity of the data, else by the data set's own name.
-pub(super) fn find(
-    path: &Path,
-    book: &Book,
-    identities: &Identities,
-    asked: Option<&str>,
-    own_name: &str,
-    identity: &str,
-    unit: Unit,
-) -> Result<Found> {
+pub(super) fn find(path: &Path, book: &Book, identities: &Identities, wanted: &Wanted<'_>) -> Result<Found> {
+    let &Wanted { asked, own_name, identity, unit } = wanted;
     let holder = identities.holder(book, identity, unit);
     let account = match (asked, holder) {
         (Some(name), _) => book.account(path, name, unit)?,

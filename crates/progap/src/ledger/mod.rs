@@ -1,7 +1,7 @@
 //! The ledger: which run asked what of which data set, and whether the next one still fits the budget.
 //!
-//! A run that touches private data charges the ledger *before* it uses its first noisy value. A charge is a promise to
-//! have asked at most what its [`Event`] says. It is never taken back: a run that was charged and then crashed, or never
+//! A run that touches private data charges the ledger *before* it uses its first noisy value. A charge says that
+//! the run asks at most what its [`Event`] says. It is never taken back: a run that was charged and then crashed, or never
 //! started, still counts, because nobody can prove that it did not look. Resuming it under the same id costs nothing.
 //!
 //! ```
@@ -26,7 +26,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! # What is promised
+//! # What is guaranteed
 //! Everything published by all charged runs together is (epsilon, delta)-differentially private for the data set's
 //! unit, where epsilon is what [`Ledger::status`] calls `spent`, never above the budget. Results of earlier runs may be
 //! used in later ones. Whether they may also decide the *noise* of later ones depends: if all runs are Gaussian, yes
@@ -39,7 +39,7 @@
 //! hash, under a secret of the file's, in a table of its own: [`Ledger::find`] finds the account of some
 //! data by it, and warns where a name comes with other data. Nothing in a row, a seal or a receipt depends on the data.
 //!
-//! # What is not promised
+//! # What is not guaranteed
 //! The seals show that a row was edited, removed or put in between. They cannot show that somebody replaced the whole
 //! file by an older copy or wrote it anew; for that, keep the [`Receipt`] with what was published and ask
 //! [`Ledger::holds`].
@@ -221,7 +221,8 @@ impl Ledger {
         let book = Book::read(&self.path, &tx, Depth::Seals)?;
         let identities = Identities::read(&self.path, &tx)?;
         let identity = Secret::read(&self.path, &tx)?.identity(data)?;
-        identity::find(&self.path, &book, &identities, asked, dataset, &identity, unit)
+        let wanted = identity::Wanted { asked, own_name: dataset, identity: &identity, unit };
+        identity::find(&self.path, &book, &identities, &wanted)
     }
 
     /// Charges a run, or refuses it.

@@ -17,7 +17,7 @@ fn run(id: &str) -> Charge {
 }
 
 #[test]
-fn every_commit_is_synced_as_promised() {
+fn every_commit_is_synced() {
     let (_folder, ledger) = ledger();
     for ledger in [&ledger, &Ledger::open(ledger.path()).unwrap()] {
         let mode: String =

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::Method;
-use crate::settings::Level;
+use crate::model::Shape;
+use crate::settings::{Level, Settings};
 
 /// A method as a reader wants to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -36,28 +37,43 @@ pub fn default_level(method: Method) -> Level {
     if levels.contains(&Level::Edge) { Level::Edge } else { levels[0] }
 }
 
+/// The published method, whose networks have the most settings.
+pub(crate) const PUBLISHED: Method = Method::Progap;
+
 /// The recommended method at a level: two views where rows are public, ProGAP's stages where they are private.
 pub fn default_method(level: Level) -> Method {
     match level {
         Level::None | Level::Edge => Method::Views,
-        Level::Node => Method::Progap,
+        Level::Node => PUBLISHED,
     }
 }
 
-/// The method where none is asked for: the recommended one, or ProGAP's where a setting is asked for, by name, that only its networks
-/// have.
+/// The method where none is asked for: the recommended one, or the published one where a setting is asked for, by name, that only its
+/// networks have.
 pub(crate) fn method_for(level: Level, asked: &[&str]) -> Method {
     let usual = default_method(level);
     let foreign = |name: &&str| {
         usual.recipe().ignored_settings().contains(name)
-            || (Method::Progap.recipe().own_settings().contains(name)
+            || (PUBLISHED.recipe().own_settings().contains(name)
                 && !usual.recipe().own_settings().contains(name))
     };
-    if asked.iter().any(foreign) { Method::Progap } else { usual }
+    if asked.iter().any(foreign) { PUBLISHED } else { usual }
 }
 
 /// The methods that have a level, by name.
 pub(crate) fn with_level(level: Level) -> String {
-    let names = methods().filter(|entry| entry.levels.contains(&level));
-    names.map(|entry| entry.method.to_string()).collect::<Vec<_>>().join(", ")
+    names(|method| entry(method).levels.contains(&level))
+}
+
+/// Whether the models of a method mix rows with those of neighbours.
+pub(crate) fn mixes_rows(method: Method) -> bool {
+    let settings = Settings::of(method, default_level(method));
+    matches!(super::shape(&settings, (1, 2), 0, None), Shape::Sage(_))
+}
+
+/// The methods of which something is true, by name.
+pub(crate) fn names(of: impl Fn(Method) -> bool) -> String {
+    let names: Vec<&str> =
+        Method::ALL.iter().filter(|&&method| of(method)).map(|method| method.name()).collect();
+    names.join(", ")
 }

@@ -1,25 +1,29 @@
 //! The methods. Each sees a vault and what left it, never private data, and is a straight line of steps on the
 //! [resumable loop](trainer) that all of them share.
 
+#[macro_use]
+mod registry;
+
+// A line here and a file beside it are all that a method is.
+methods! {
+    "progap" Progap => progap::ProGap,
+    "views" Views => views::TwoViews,
+    "gap" Gap => gap::Gap,
+    "mlp" Mlp => mlp::Mlp,
+    "sage" Sage => sage::GraphSage,
+    "edge-rand" EdgeRand => edge_rand::EdgeRand,
+    "lpgnet" Lpgnet => lpgnet::LpgNet,
+    "dp-gnn" DpGnn => dp_gnn::DpGnn,
+}
+
 pub mod catalogue;
 pub(crate) mod checkpoint;
-mod dp_gnn;
-pub(crate) mod edge_rand;
-mod gap;
 pub mod history;
-mod lpgnet;
-mod mlp;
 pub(crate) mod objective;
-mod progap;
 mod recipe;
-mod registry;
-mod sage;
 pub mod trainer;
-mod views;
 
 use std::ops::ControlFlow;
-
-pub(crate) use views::{MOST_FITTED, are_compared};
 
 use progap_graph::{Dataset, NumberColumn};
 
@@ -27,7 +31,6 @@ use history::EpochRecord;
 pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Norm};
 pub(crate) use recipe::{AuditTarget, Recipe};
-pub use registry::Method;
 use trainer::{Accuracies, Trainer};
 
 use crate::Result;

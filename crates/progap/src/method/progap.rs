@@ -235,7 +235,7 @@ fn affordable_depth(epsilon: f64, sizes: PublicSizes) -> usize {
 
 /// An aggregate of labels helps if it takes away at least this share of the validation errors,
 const LEAST_HELP: f64 = 0.05;
-/// and if the accuracy grows by at least so many of its standard errors, which chance seldom does.
+/// and if the accuracy grows by at least this many of its standard errors, which chance seldom does.
 const LEAST_ERRORS: f64 = 2.0;
 
 /// What a run decided by the validation accuracies of its stages, where the settings leave it to them.

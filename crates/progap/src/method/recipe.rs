@@ -214,6 +214,16 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
+    /// Whether training reads the rows of all nodes again and again, and not of labelled ones alone.
+    fn reads_all_rows(&self, _dataset: &Dataset) -> bool {
+        false
+    }
+
+    /// The most nodes, with or without a label, whose aggregates and probabilities a stage holds to be fitted to.
+    fn most_fitted(&self) -> usize {
+        0
+    }
+
     /// Trains, from where the trainer stands.
     fn fit(&self, trainer: Trainer<'_>) -> Result<Fitted>;
 

@@ -1,15 +1,15 @@
-//! The list of methods: a line here and a file beside it are all that a method is.
+//! What is made of the list of methods: their modules, and [`Method`].
 
-use serde::{Deserialize, Serialize};
-
-use super::recipe::Recipe;
-use super::{dp_gnn, edge_rand, gap, lpgnet, mlp, progap, sage, views};
+use super::Method;
 use crate::{Error, Result};
 
-macro_rules! registry {
-    ($($name:literal $method:ident => $recipe:expr,)*) => {
-        /// How a model is trained. [`catalogue`](super::catalogue) says what each of them does.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Declares methods: of each its name, its variant of [`Method`], its file and its recipe.
+macro_rules! methods {
+    ($($name:literal $method:ident => $file:ident::$recipe:ident,)*) => {
+        $(pub(crate) mod $file;)*
+
+        /// How a model is trained. [`catalogue`] says what each of them does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
         #[allow(missing_docs, reason = "the catalogue describes them")]
         pub enum Method { $(#[serde(rename = $name)] $method,)* }
 
@@ -23,21 +23,10 @@ macro_rules! registry {
             }
 
             pub(crate) fn recipe(self) -> &'static dyn Recipe {
-                match self { $(Method::$method => &$recipe,)* }
+                match self { $(Method::$method => &$file::$recipe,)* }
             }
         }
     };
-}
-
-registry! {
-    "progap" Progap => progap::ProGap,
-    "views" Views => views::TwoViews,
-    "gap" Gap => gap::Gap,
-    "mlp" Mlp => mlp::Mlp,
-    "sage" Sage => sage::GraphSage,
-    "edge-rand" EdgeRand => edge_rand::EdgeRand,
-    "lpgnet" Lpgnet => lpgnet::LpgNet,
-    "dp-gnn" DpGnn => dp_gnn::DpGnn,
 }
 
 impl Method {

@@ -18,6 +18,7 @@ use crate::cost::{Laps, StageCost};
 use crate::model::{Model, Shape};
 use crate::plan::Plan;
 use crate::query::Query;
+use crate::ranks::Moment;
 use crate::settings::{Selection, Settings};
 use crate::vault::{Aggregate, Aggregates, Message, Vault, asks_for_columns, asks_for_counts};
 use crate::{Error, Result};
@@ -76,6 +77,7 @@ impl<'r> Trainer<'r> {
         let RunSpec { settings, plan, seed } = spec;
         let shape = (vault.columns(), vault.classes());
         vault.resume(std::mem::take(&mut state.asked));
+        tell_stage(&vault, settings, &state);
         Trainer {
             vault,
             settings,
@@ -295,6 +297,7 @@ impl<'r> Trainer<'r> {
         self.state.stage_accuracies.push(objective.accuracy(&self.vault, &kept, Part::Test)?);
         self.state.epoch = 0;
         self.state.finished.push(kept);
+        tell_stage(&self.vault, self.settings, &self.state);
         self.state.asked = self.vault.asked().clone();
         self.store.save(&self.state, self.vault.key())?;
         self.laps.lap("training");
@@ -407,6 +410,14 @@ impl<'r> Trainer<'r> {
         self.laps.lap("evaluation");
         (self.vault, self.state, self.laps.stages())
     }
+}
+
+/// Where several ranks train: what they send from now on belongs to the next stage.
+fn tell_stage(vault: &Vault, settings: &Settings, state: &State) {
+    let Some(part) = vault.part() else { return };
+    let stage = state.finished.len();
+    let is_next = stage < super::stages(settings);
+    part.ranks.now(if is_next { Moment::Stage(stage) } else { Moment::End });
 }
 
 /// The optimiser that every stage begins with.

@@ -14,6 +14,7 @@ mod proto;
 use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, RowScaling, Softmax, Tensor};
 
 use self::graph::{Attribute, Graph};
+use crate::method::catalogue;
 use crate::model::Model;
 use crate::predictor::{Predictor, Reads};
 use crate::views::{Block, Views};
@@ -71,13 +72,14 @@ pub(crate) fn file(
         }
         given.push(match &link.model {
             Model::Network(network) => of_network(&mut graph, network, &inputs)?,
-            Model::Views(views) => Given { embedding: None, logits: Some(of_views(&mut graph, views, &inputs)) },
+            Model::Views(views) => {
+                Given { embedding: None, logits: Some(of_views(&mut graph, views, &inputs)) }
+            }
             Model::Sage(_) => {
-                return Err(Error::Unsuitable(
-                    "a model that reads the rows of neighbours has no ONNX file: train with `method progap`, `method views`, \
-                     `method gap`, `method mlp` or `method lpgnet`"
-                        .into(),
-                ));
+                return Err(Error::Unsuitable(format!(
+                    "a model that reads the rows of neighbours has no ONNX file: train with one of {}",
+                    catalogue::names(|method| !catalogue::mixes_rows(method))
+                )));
             }
         });
     }

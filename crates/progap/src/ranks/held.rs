@@ -114,7 +114,7 @@ impl HeldPart {
         PARTS.iter().zip(self.counts).find(|(known, _)| **known == part).map_or(0, |(_, count)| count)
     }
 
-    /// Values that copies of all training rows have: of dense inputs of so many columns, and of sparse features.
+    /// Values that copies of all training rows have: of dense inputs with these columns, and of sparse features.
     pub fn are_few(&self, features: &Features, aggregates: usize) -> bool {
         let own = match features {
             Features::Dense { columns, .. } | Features::Half { columns, .. } => self.train.len() * columns,

@@ -8,6 +8,7 @@
 //! | `data.rs` | the rows of a rank, brought to scale by maps that all rows give |
 //! | `held.rs` | what a rank holds: its rows, the edges into them, and whom it serves |
 //! | `rows.rs` | rows that travel, so that each chunk of a batch lies in one rank |
+//! | `traffic.rs` | what was sent, in which part of the run |
 //! | `store.rs` | a run's files, which the first rank keeps for all |
 //!
 //! Every rank runs the same lines. What they decide by is the same on all of them: settings, public sizes, and what left the vault.
@@ -18,10 +19,10 @@ mod open;
 mod rows;
 mod store;
 mod threads;
+mod traffic;
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use data::RankData;
 pub(crate) use held::{HeldPart, look_at_edges};
@@ -29,6 +30,7 @@ pub use open::open;
 pub(crate) use rows::{Cut, Travelled, packed_order};
 pub(crate) use store::{PieceStore, SharedObserver, SharedStore};
 pub use threads::on_threads;
+pub use traffic::{Moment, Sent, Traffic};
 
 use crate::{Error, Result};
 
@@ -53,55 +55,16 @@ pub trait Transport: Send + Sync {
     fn exchange(&self, to: Vec<Vec<u8>>) -> std::result::Result<Vec<Vec<u8>>, String>;
 }
 
-/// What is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sent {
-    /// That all ranks mean the same run, and what follows from all edges.
-    Agreement,
-    /// Messages of nodes to the ranks that hold their receivers.
-    Messages,
-    /// Digests and borders of exact sums, for the noise.
-    Noise,
-    /// Rows of a batch.
-    Rows,
-    /// Sums over rows: gradients, statistics, accuracies.
-    Sums,
-    /// What the first rank keeps.
-    Kept,
-    /// Columns in units of their own, to be brought to scale.
-    Columns,
-}
-
-impl Sent {
-    const ALL: [Sent; 7] =
-        [Sent::Agreement, Sent::Messages, Sent::Noise, Sent::Rows, Sent::Sums, Sent::Kept, Sent::Columns];
-
-    /// What a number stands for.
-    pub(crate) fn from_number(number: u64) -> Option<Sent> {
-        Sent::ALL.into_iter().find(|sent| *sent as u64 == number)
-    }
-
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Sent::Agreement => "agreement",
-            Sent::Messages => "messages",
-            Sent::Noise => "noise",
-            Sent::Rows => "rows",
-            Sent::Sums => "sums",
-            Sent::Kept => "kept",
-            Sent::Columns => "columns",
-        }
-    }
-}
-
 /// The ranks of a run, as one of them sees them.
 #[derive(Clone)]
 pub struct Ranks {
     transport: Arc<dyn Transport>,
-    /// Bytes that this rank sent to others.
-    sent: Arc<Mutex<BTreeMap<Sent, u64>>>,
+    /// Bytes that this rank sent to others, and when it sends what comes next.
+    traffic: Arc<Mutex<(Moment, Traffic)>>,
 }
+
+/// The program, which has to be the same on all ranks.
+const PROGRAM: &str = concat!("progap ", env!("CARGO_PKG_VERSION"), " on several ranks");
 
 impl fmt::Debug for Ranks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,7 +75,7 @@ impl fmt::Debug for Ranks {
 impl Ranks {
     /// Ranks that talk by a transport.
     pub fn new(transport: impl Transport + 'static) -> Ranks {
-        Ranks { transport: Arc::new(transport), sent: Arc::default() }
+        Ranks { transport: Arc::new(transport), traffic: Arc::default() }
     }
 
     /// The number of this rank, from 0.
@@ -130,13 +93,23 @@ impl Ranks {
         self.rank() == 0
     }
 
-    /// Bytes that this rank has sent to others so far, by what they were.
-    pub fn sent(&self) -> BTreeMap<Sent, u64> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Bytes that this rank has sent to others so far.
+    pub fn sent(&self) -> Traffic {
+        self.traffic().1.clone()
+    }
+
+    /// What is sent from now on belongs to this part of the run.
+    pub(crate) fn now(&self, moment: Moment) {
+        self.traffic().0 = moment;
+    }
+
+    fn traffic(&self) -> MutexGuard<'_, (Moment, Traffic)> {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn count(&self, what: Sent, bytes: usize) {
-        *self.sent.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default() += bytes as u64;
+        let (now, traffic) = &mut *self.traffic();
+        traffic.add(*now, what, bytes as u64);
     }
 
     /// The bytes of every rank, in their order.
@@ -172,6 +145,15 @@ impl Ranks {
         Ok(all.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect())
     }
 
+    /// Refuses ranks that run another version of the program. To be asked before anything else: what follows may differ between versions.
+    ///
+    /// # Errors
+    /// The first rank that runs another program than rank 0.
+    pub fn same_program(&self) -> Result<()> {
+        // Not folded into code, so that a test can make another version of a binary.
+        self.agree(&[("version of the program", std::hint::black_box(PROGRAM).into())])
+    }
+
     /// Refuses ranks that do not mean the same. Each item is a word for what is compared, and what this rank has.
     ///
     /// # Errors
@@ -190,7 +172,7 @@ impl Ranks {
             let what =
                 differs.and_then(|at| about.get(at)).map_or("version of the program", |(what, _)| what);
             return Err(Error::Rank(format!(
-                "rank {rank} has another {what} than rank 0: start all ranks with the same program, the same settings and the same data"
+                "rank {rank} does not have the same {what} as rank 0: start all ranks with the same program, the same settings and the same data"
             )));
         }
         Ok(())

@@ -38,7 +38,7 @@ impl Transport for Threads {
     }
 }
 
-/// Does some work as each of so many ranks, and gives what each came to. A rank that ends early ends the others, too.
+/// Does some work as each of `size` ranks, and gives what each came to. A rank that ends early ends the others, too.
 pub fn on_threads<T: Send>(size: usize, work: impl Fn(Ranks) -> T + Sync) -> Vec<T> {
     let mut ends: Vec<Threads> = (0..size).map(|rank| Threads { rank, to: vec![], from: vec![] }).collect();
     for from in 0..size {

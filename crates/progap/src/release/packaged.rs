@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::export::Place;
+use super::statement::COST_FILE;
 use super::{Guarantee, Release, STATEMENT, verify};
 use crate::onnx::{self, About};
 use crate::predictor::{MODEL, aggregate_name};
@@ -155,18 +156,18 @@ impl Release {
             .collect::<Vec<_>>()
             .join(", ");
         format!(
-            "---\nlibrary_name: progap\npipeline_tag: graph-ml\ntags:\n- differential-privacy\n- node-classification\n- onnx\n---\n\n\
+            "---\nlicense: unknown\nlibrary_name: progap\npipeline_tag: graph-ml\ntags:\n- differential-privacy\n- node-classification\n- onnx\n---\n\n\
              # {name}\n\nA node classifier with {classes} classes, trained by ProGAP.\n\n\
              ## Guarantee\n\n{words}\n\n| | |\n|---|---|\n{table}\n\
              Taken to be public:\n\n{public}\nNot covered:\n\n{open}\n\
              ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy aggregates of the nodes that it \
-             was trained on lie in `aggregates/`; predictions cost no further budget. `privacy.json` is the statement that `progap verify` \
-             recomputes in the release itself.\n",
+             was trained on lie in `aggregates/`; predictions cost no further budget. `privacy.json` is the statement, which can be \
+             recomputed from the release itself.\n",
             name = self.config.dataset,
             classes = self.nodes.classes(),
             words = statement.in_words,
             public = list(&statement.public),
-            open = list(&statement.not_covered),
+            open = list(&statement.not_covered).replace(COST_FILE, ""),
         )
     }
 

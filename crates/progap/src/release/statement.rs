@@ -290,10 +290,11 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, label
     public
 }
 
+/// Where time and memory of training lie, of what stands in the folder of a release alone.
+pub(super) const COST_FILE: &str = " (file private/cost.json; take it out of what you hand on)";
+
 pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
-    let cost = "time and memory of training, which depend on the data (file private/cost.json; take it out of what you \
-                hand on)"
-        .to_string();
+    let cost = format!("time and memory of training, which depend on the data{COST_FILE}");
     let mut not_covered = Vec::new();
     if !settings.method.recipe().aggregates_are_protected() {
         not_covered.push(

@@ -8,7 +8,7 @@ use progap_graph::{AtomicFile, Buffer, Dataset, Graph, store};
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
-use super::progress::{KEY, Progress};
+use super::progress::{KEY, ProgressFile};
 use super::{Account, state};
 use crate::error::InFile;
 use crate::files::{self, MatrixFile, hex};
@@ -106,7 +106,7 @@ pub(super) struct RunFolder {
     files: Folder,
     pub(super) run: RunFile,
     kept: Instant,
-    progress: Progress,
+    progress: ProgressFile,
     /// The key that the run goes on with, until the vault has it.
     key: Option<RunKey>,
     /// Whether the folder itself was made for this run.
@@ -138,7 +138,7 @@ impl RunFolder {
     }
 
     fn begin(path: &Path, run: RunFile, key: Option<RunKey>, made: bool) -> Result<Self> {
-        let progress = Progress::new(&run.run_id, key.as_ref());
+        let progress = ProgressFile::new(&run.run_id, key.as_ref());
         progress.save(path, key.as_ref())?;
         let lock = write_locked(&path.join(RUN), &run)?;
         let (files, path) = (Folder::open(path, "the folder is gone")?, path.to_path_buf());
@@ -182,10 +182,10 @@ impl RunFolder {
         let (path, made, kept) = (path.to_path_buf(), false, Instant::now());
         if files.has(crate::release::MANIFEST)? {
             // The release is whole: what is left to do is to remove the run's own files, the key first.
-            let progress = Progress::new(&run.run_id, None);
+            let progress = ProgressFile::new(&run.run_id, None);
             return Ok(RunFolder { path, files, run, kept, progress, key: None, made, lock });
         }
-        let (progress, key) = Progress::open(&path, &run.run_id, run.key_commitment.as_deref())?;
+        let (progress, key) = ProgressFile::open(&path, &run.run_id, run.key_commitment.as_deref())?;
         Ok(RunFolder { path, files, run, kept, progress, key, made, lock })
     }
 

@@ -39,7 +39,7 @@ struct Content {
 }
 
 /// Which files of a run count.
-pub(super) struct Progress {
+pub(super) struct ProgressFile {
     run_id: String,
     /// Vouches for the files; with a seed it vouches against mistakes alone.
     sealer: RunKey,
@@ -48,10 +48,10 @@ pub(super) struct Progress {
     checkpoint: Option<String>,
 }
 
-impl Progress {
+impl ProgressFile {
     /// The progress of a run that begins.
-    pub(super) fn new(run_id: &str, key: Option<&RunKey>) -> Progress {
-        Progress {
+    pub(super) fn new(run_id: &str, key: Option<&RunKey>) -> ProgressFile {
+        ProgressFile {
             run_id: run_id.into(),
             sealer: key.map_or_else(|| sealer_without_key(run_id), |key| RunKey::from_bytes(&key.to_bytes())),
             seeded: key.is_none(),
@@ -65,7 +65,7 @@ impl Progress {
         folder: &Path,
         run_id: &str,
         commitment: Option<&str>,
-    ) -> Result<(Progress, Option<RunKey>)> {
+    ) -> Result<(ProgressFile, Option<RunKey>)> {
         let file = folder.join(KEY);
         let damaged = |what: &str| Error::file(&file, format!("{what}: the run cannot be resumed"));
         let place = Folder::open(folder, "there is no run here; name the folder of one")?;
@@ -89,10 +89,10 @@ impl Progress {
             }
             _ => return Err(damaged("the key is not the one that the run began with")),
         };
-        let progress = Progress {
+        let progress = ProgressFile {
             kept: content.kept.clone(),
             checkpoint: content.checkpoint.clone(),
-            ..Progress::new(run_id, key.as_ref())
+            ..ProgressFile::new(run_id, key.as_ref())
         };
         if content.run_id != run_id || content.seal != progress.content(key.as_ref()).seal {
             return Err(damaged("it was changed since it was written"));
@@ -192,10 +192,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let key = RunKey::from_os().expect("entropy");
         let commitment = hex(&key.commitment());
-        let mut progress = Progress::new("run", Some(&key));
+        let mut progress = ProgressFile::new("run", Some(&key));
         progress.keep("aggregates/1.npy", "00".into());
         progress.save(folder.path(), Some(&key)).expect("saved");
-        let open = || Progress::open(folder.path(), "run", Some(&commitment)).map(|(progress, _)| progress);
+        let open =
+            || ProgressFile::open(folder.path(), "run", Some(&commitment)).map(|(progress, _)| progress);
         assert!(open().expect("the same").has("aggregates/1.npy"));
 
         let file = folder.path().join(KEY);
@@ -216,7 +217,7 @@ mod tests {
             assert!(open().is_err(), "{what}");
         }
         // A whole file of another run, with a right seal of its own.
-        Progress::new("run", Some(&other)).save(folder.path(), Some(&other)).expect("saved");
+        ProgressFile::new("run", Some(&other)).save(folder.path(), Some(&other)).expect("saved");
         let refusal = open().err().expect("refused").to_string();
         assert!(refusal.contains("not the one that the run began with"), "{refusal}");
         std::fs::remove_file(&file).expect("removed");

@@ -14,7 +14,7 @@ use crate::method::checkpoint::State;
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
 use crate::plan::Plan;
-use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, look_at_edges};
+use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, Traffic, look_at_edges};
 use crate::release::{self, Metrics, Statement};
 use crate::settings::{Bounding, Checked, Direction, Level, Settings};
 use crate::vault::Vault;
@@ -33,8 +33,8 @@ pub struct Ranked {
     pub metrics: Metrics,
     /// Time and memory of the first rank.
     pub cost: Cost,
-    /// For each rank, how many bytes it sent to others, by what they were.
-    pub sent: Vec<Vec<(Sent, u64)>>,
+    /// For each rank, how many bytes it sent to others.
+    pub sent: Vec<Traffic>,
     /// The peak memory of each rank in bytes; 0 where the system does not tell.
     pub peak_memory: Vec<u64>,
 }
@@ -161,10 +161,10 @@ fn agree(ranks: &Ranks, dataset: &Dataset, settings: &Settings) -> Result<()> {
         let parts: Vec<u8> = (0..split.len()).map(|node| split.part(node) as u8).collect();
         rows.update(&parts);
     }
+    ranks.same_program()?;
     let sizes = (dataset.nodes(), dataset.graph().edges(), dataset.features().columns());
     let settings = serde_json::to_string(settings).unwrap_or_default();
     ranks.agree(&[
-        ("version of the program", env!("CARGO_PKG_VERSION").into()),
         ("kind of processor", format!("{:?}", pulp_level())),
         ("settings", settings),
         ("data", format!("{} {sizes:?} {:?} {}", dataset.name(), dataset.class_names(), rows.finalize())),
@@ -268,8 +268,7 @@ fn train(
     let mut fitted = method::fit(trainer)?.calibrated_by(|| data.rows(), &settings)?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     drop(store);
-    let sent: Vec<u64> = ranks.sent().into_iter().flat_map(|(what, bytes)| [what as u64, bytes]).collect();
-    let sent = ranks.numbers(Sent::Agreement, &sent)?;
+    let sent = ranks.numbers(Sent::Agreement, &ranks.sent().to_numbers())?;
     let peaks = ranks.numbers(Sent::Agreement, &[crate::cost::peak_memory()])?;
     let Some(folder) = first else {
         // Whoever ends well knows that the release is there.
@@ -284,16 +283,13 @@ fn train(
     cost.write(&folder.path)?;
     folder.finish()?;
     ranks.broadcast(Sent::Agreement, None)?;
-    let sent = sent.iter().map(|numbers| {
-        numbers.chunks_exact(2).filter_map(|pair| Some((Sent::from_number(pair[0])?, pair[1]))).collect()
-    });
     Ok(Some(Ranked {
         folder: path,
         settings,
         statement,
         metrics,
         cost,
-        sent: sent.collect(),
+        sent: sent.iter().map(|numbers| Traffic::from_numbers(numbers)).collect(),
         peak_memory: peaks.into_iter().flatten().collect(),
     }))
 }

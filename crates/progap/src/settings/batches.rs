@@ -8,15 +8,15 @@ const MOST_STEPS: usize = 1000;
 /// The smallest batch of few training nodes, if there are twice as many.
 const SMALLEST_BATCH: usize = 16;
 
-/// From so many training nodes on the usual number of epochs is enough; the fewer there are, the more epochs, up to this many.
+/// From this many training nodes on the usual number of epochs is enough; the fewer there are, the more epochs, up to this many.
 const MANY_NODES: f64 = 10_000.0;
 const MOST_EPOCHS: usize = 60;
 
-/// The fewest epochs: each training node is in so many batches of a stage on average.
+/// The fewest epochs: each training node is in this many batches of a stage on average.
 const LEAST_EPOCHS: usize = 3;
 
 impl Settings {
-    /// The settings with batches and epochs decided for so many training nodes, which are public, as far as they are open.
+    /// The settings with batches and epochs decided for the number of training nodes, which is public, as far as they are open.
     ///
     /// A sixteenth of few training nodes, or the share that the method has, and more epochs of them where the method gains by it. Else as many as the settings say, up to
     /// the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer, both with the square root of

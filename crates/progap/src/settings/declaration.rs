@@ -278,6 +278,24 @@ impl Declaration {
         if self.optional { format!("{values}, or auto") } else { values }
     }
 
+    /// Values other than that of some settings, to see what depends on it.
+    pub(super) fn other_values(&self, settings: &Settings) -> Vec<Value> {
+        let now = self.get(settings);
+        let within = |value: &f64| self.about.range.is_none_or(|(low, high)| (low..=high).contains(value));
+        let near = |number: f64| {
+            let middle = self.about.range.map(|(low, high)| f64::midpoint(low, high));
+            let near = [2.0 * number, number / 2.0, number + 1.0, number - 1.0];
+            near.into_iter().chain(middle).filter(within)
+        };
+        let others: Vec<Value> = match self.kind {
+            Kind::Switch => vec![true.into(), false.into()],
+            Kind::Choice(all) => all().into_iter().map(|(name, _)| name.into()).collect(),
+            Kind::Whole => now.as_f64().into_iter().flat_map(near).map(|near| (near as u64).into()).collect(),
+            Kind::Number => now.as_f64().into_iter().flat_map(near).map(Value::from).collect(),
+        };
+        others.into_iter().filter(|other| *other != now).collect()
+    }
+
     /// What it is by default for a method at a level; `None` where it decides nothing, or the method has no such level.
     pub fn default(&self, method: Method, level: Level) -> Option<Value> {
         let has_level = method.recipe().entry().levels.contains(&level);

@@ -23,7 +23,7 @@ settings! { for level:
     plain level: Level = level, About::FIRST;
 
     /// Protect a friendship (both directions) rather than one direction of it
-    edge_plain undirected: bool = false, PRIVACY.not_offered();
+    edge_plain undirected: bool = false, PRIVACY.not_offered().needs(&[COSTS]);
 
     /// `undirected` follows from the graph, see [`Settings::for_graph`]. Whether the graph is symmetric then counts as public,
     /// and the statement says so

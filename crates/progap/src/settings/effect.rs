@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::declaration::{Declaration, Scope};
 use super::{Level, Method, Settings};
 use crate::method::catalogue;
+use crate::plan::{self, PublicSizes};
 
 impl Settings {
     /// Why a setting, by its name in config.toml, decides nothing in a run with these settings; `None` where it does.
@@ -18,8 +19,10 @@ impl Settings {
     /// ```
     pub fn without_effect(&self, name: &str) -> Option<Cow<'static, str>> {
         let declaration = Declaration::find(name).ok()?;
-        if let Some(owner) = owner(self.method, declaration.name) {
-            return Some(format!("it belongs to `method {owner}`").into());
+        let owners = owners(declaration.name);
+        if !owners.is_empty() && !owners.contains(&self.method) {
+            let names: Vec<String> = owners.iter().map(|owner| format!("`method {owner}`")).collect();
+            return Some(format!("it belongs to {}", names.join(" and ")).into());
         }
         if self.method.recipe().ignored_settings().contains(&declaration.name) {
             return Some(format!("`method {}` is fitted without it", self.method).into());
@@ -27,6 +30,33 @@ impl Settings {
         let why = out_of_scope(self, declaration.scope)
             .or_else(|| declaration.about.needs.iter().find_map(|need| need(self)));
         why.map(Cow::Borrowed)
+    }
+
+    /// Why what is said about the edges of a graph decides nothing in a run with these settings; `None` where it does.
+    pub fn edges_without_effect(&self) -> Option<&'static str> {
+        let reads = self.touches_edges() || catalogue::mixes_rows(self.method);
+        (!reads).then_some("this run uses no edge")
+    }
+
+    /// Why a setting decides nothing of what a run with these settings asks and of the noise that it needs; `None` where it does, or
+    /// where no other value can be tried.
+    pub fn without_cost(&self, name: &str, sizes: PublicSizes) -> Option<&'static str> {
+        let declaration = Declaration::find(name).ok()?;
+        if ["method", "level", "epsilon", "delta", "accounting"].contains(&declaration.name) {
+            return None;
+        }
+        let asks = |settings: &Settings| {
+            plan::asked(settings, sizes).ok().map(|asked| (asked, plan::unit(settings)))
+        };
+        let now = asks(self)?;
+        let mut tried = declaration.other_values(self).into_iter().filter_map(|value| {
+            let mut other = self.clone();
+            declaration.set(&mut other, value).ok()?;
+            asks(&other)
+        });
+        let first = tried.next()?;
+        (first == now && tried.all(|other| other == now))
+            .then_some("neither queries nor their noise depend on it")
     }
 }
 
@@ -45,10 +75,10 @@ fn out_of_scope(settings: &Settings, scope: Scope) -> Option<&'static str> {
     }
 }
 
-/// The method whose own setting it is, if it is not that of this one.
-fn owner(method: Method, name: &str) -> Option<Method> {
+/// The methods that alone have a setting; none where all have it.
+fn owners(name: &str) -> Vec<Method> {
     let owns = |method: &Method| method.recipe().own_settings().contains(&name);
-    Method::ALL.iter().copied().find(owns).filter(|_| !owns(&method))
+    Method::ALL.iter().copied().filter(owns).collect()
 }
 
 #[cfg(test)]
@@ -59,7 +89,7 @@ mod tests {
     /// Whatever value such a setting has, the same is asked with the same noise.
     #[test]
     fn what_is_without_effect_on_noise_leaves_the_plan_as_it_is() {
-        use crate::plan::{Plan, PublicSizes};
+        use crate::plan::Plan;
         use crate::settings::{Accounting, Bounding};
         let sizes = PublicSizes::EXAMPLE;
         type Change = fn(Settings) -> Settings;
@@ -99,6 +129,32 @@ mod tests {
     }
 
     #[test]
+    fn what_costs_nothing_is_told_from_what_does() {
+        let costs = |method, level, name: &str| {
+            let settings = Settings { epochs: 2, batch_size: 200, ..Settings::of(method, level) };
+            settings.without_cost(name, PublicSizes::EXAMPLE).is_none()
+        };
+        for name in ["hidden", "epochs", "learning_rate", "jk", "dropout", "layerwise"] {
+            assert!(!costs(Method::Progap, Level::Edge, name), "{name}");
+        }
+        for name in ["depth", "direction", "undirected", "epsilon", "accounting", "delta"] {
+            assert!(costs(Method::Progap, Level::Edge, name), "{name}");
+        }
+        for name in [
+            "depth",
+            "epochs",
+            "batch_size",
+            "max_degree",
+            "bounding",
+            "gradient_noise_ratio",
+            "class_weights",
+        ] {
+            assert!(costs(Method::Progap, Level::Node, name), "{name}");
+        }
+        assert!(!costs(Method::Progap, Level::Node, "hidden"));
+    }
+
+    #[test]
     fn a_setting_of_another_method_or_level_is_named() {
         let says = |settings: &Settings, name: &str, part: &str| {
             let why = settings.without_effect(name).unwrap_or("it has an effect".into());
@@ -106,12 +162,19 @@ mod tests {
         };
         let progap = Settings::of(Method::Progap, Level::Edge);
         says(&progap, "encoder_layers", "`method gap`");
-        says(&Settings::of(Method::Gap, Level::Edge), "messages", "`method progap`");
+        says(&Settings::of(Method::Gap, Level::Edge), "messages", "`method progap` and `method views`");
         says(&Settings::of(Method::Mlp, Level::Node), "max_degree", "no edge");
         says(&Settings::of(Method::DpGnn, Level::Node), "gradient_noise_ratio", "no noisy aggregation");
         says(&Settings::of(Method::EdgeRand, Level::Edge), "clip", "does not have");
         says(&Settings::of(Method::EdgeRand, Level::Edge), "accounting", "delta of zero");
         says(&Settings::of(Method::Mlp, Level::Edge), "epsilon", "costs nothing");
+        says(&Settings::of(Method::Mlp, Level::Edge), "undirected", "uses no edge");
+        says(&progap, "clip", "`level node`");
+        let reads_no_edge = |method: &&Method| {
+            let level = catalogue::default_level(**method);
+            Settings::of(**method, level).edges_without_effect().is_some()
+        };
+        assert_eq!(Method::ALL.iter().filter(reads_no_edge).collect::<Vec<_>>(), [&Method::Mlp]);
         for name in
             ["depth", "hidden", "epochs", "learning_rate", "messages", "accounting", "epsilon", "delta"]
         {

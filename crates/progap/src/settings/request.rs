@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::declaration::Declaration;
 use super::{Checked, ClassWeights, Level, Messages, Method, Metric, Settings};
-use crate::method::catalogue::{default_level, default_method, entry, method_for};
+use crate::method::catalogue::{PUBLISHED, default_level, default_method, entry, method_for};
 use crate::{Error, Result};
 
 /// A setting by name, and its new value.
@@ -27,6 +27,8 @@ pub type Change = (String, Value);
 pub struct Request {
     start: Start,
     changes: Vec<Change>,
+    /// Whether the unit and the rule for delta are the published ones where they are not asked for, as in all experiments.
+    published_guarantee: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -43,7 +45,7 @@ enum Start {
 impl Request {
     /// Starts from the published settings, see [`Settings::paper`].
     pub fn published() -> Request {
-        Request { start: Start::Published, changes: vec![] }
+        Request { start: Start::Published, ..Request::default() }
     }
 
     /// Also asks for this; what is asked for twice is as it was asked for last.
@@ -51,6 +53,12 @@ impl Request {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Request {
         self.changes.push((name.into(), value.into()));
         self
+    }
+
+    /// The same under the guarantee that experiments compare by, see [`Settings::with_published_guarantee`].
+    #[must_use]
+    pub(crate) fn with_published_guarantee(self) -> Request {
+        Request { published_guarantee: true, ..self }
     }
 
     /// Also asks for a level; for that of the method or of the file if `None`.
@@ -91,6 +99,25 @@ impl Request {
         settings.checked()
     }
 
+    /// As [`Request::settings`], but what decides nothing is as if nobody had asked for it: one run stands for all that are the same.
+    ///
+    /// # Errors
+    /// As [`Request::settings`], but for what decides nothing.
+    pub(crate) fn settings_where_they_matter(&self) -> Result<Checked> {
+        let all = self.resolved()?;
+        let decided = [("method", all.method.name()), ("level", all.level.name())];
+        let mut changes: Vec<Change> = decided.map(|(name, value)| (name.into(), value.into())).to_vec();
+        for (name, value) in &self.changes {
+            let declaration = Declaration::find(name)?;
+            let said = declaration.about.remarked && all.level != Level::None;
+            let decides = said || all.without_effect(declaration.name).is_none();
+            if decides && !["method", "level"].contains(&declaration.name) {
+                changes.push((name.clone(), value.clone()));
+            }
+        }
+        Request { changes, ..self.clone() }.resolved()?.checked()
+    }
+
     /// The settings, whether they work or not.
     fn resolved(&self) -> Result<Settings> {
         let mut first = Settings::plain(Level::Edge);
@@ -111,7 +138,7 @@ impl Request {
         let names = self.names();
         let usual = |start: fn(Method, Level) -> Settings| {
             let unnamed = || match self.start {
-                Start::Published => Method::Progap,
+                Start::Published => PUBLISHED,
                 _ => method_for(level.unwrap_or(Level::Edge), &names),
             };
             let method = method.unwrap_or_else(unnamed);
@@ -119,13 +146,16 @@ impl Request {
         };
         let embeddings = has_messages && first.messages == Messages::Embeddings;
         let mut settings = match &self.start {
-            Start::Usual if embeddings && method.is_none_or(|method| method == Method::Progap) => {
+            Start::Usual if embeddings && method.is_none_or(|method| method == PUBLISHED) => {
                 usual(|_, level| Settings::plain(level)).unit_by_graph()
             }
             Start::Usual => usual(Settings::of).unit_by_graph(),
             Start::Published => usual(Settings::paper),
             Start::From(settings) => settings.moved_to(method, level),
         };
+        if self.published_guarantee {
+            settings = settings.with_published_guarantee();
+        }
         for (name, value) in &self.changes {
             let declaration = Declaration::find(name)?;
             if !["method", "level"].contains(&declaration.name) {
@@ -196,7 +226,7 @@ impl Settings {
 
 impl From<Settings> for Request {
     fn from(settings: Settings) -> Request {
-        Request { start: Start::From(Box::new(settings)), changes: vec![] }
+        Request { start: Start::From(Box::new(settings)), ..Request::default() }
     }
 }
 

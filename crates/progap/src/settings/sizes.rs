@@ -33,7 +33,7 @@ impl SettingType for FromSizes {
     const KIND: Kind = Kind::Switch;
 }
 
-/// Up to so many classes the usual width and learning rate do.
+/// Up to this many classes the usual width and learning rate do.
 const FEW_CLASSES: usize = 16;
 /// The most epochs of many classes where losses are public, and over how many of them the loss has to fall.
 const MANY_EPOCHS: usize = 500;
@@ -80,6 +80,12 @@ impl Settings {
         Settings { from_sizes, ..self }
     }
 
+    /// Whether the aggregations that the method has at node level were left out, as public sizes can suggest.
+    pub fn leaves_graph_out(&self) -> bool {
+        let can = self.method.recipe().depth_for(self, PublicSizes::default()).is_some();
+        self.level == Level::Node && can && self.depth == 0
+    }
+
     /// The settings with all that follows from public sizes decided.
     #[must_use]
     pub fn for_sizes(&self, sizes: PublicSizes) -> Settings {
@@ -108,7 +114,7 @@ impl Settings {
     }
 }
 
-/// Whether noisy counts of so many columns say something of so many nodes: the noise grows with the root of the number of columns, and as
+/// Whether noisy counts of the open columns say something of the nodes: the noise grows with the root of the number of columns, and as
 /// epsilon falls.
 fn noise_leaves_something(epsilon: Option<f64>, sizes: PublicSizes) -> bool {
     let means = sizes.nodes as f64 * epsilon.unwrap_or(0.0).min(8.0) / 8.0;

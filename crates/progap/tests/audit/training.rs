@@ -26,7 +26,7 @@ fn honest_training_passes() {
             }
             let settings = Settings { method: entry.method, ..Settings::of(entry.method, level) };
             let settings = Settings { epochs: 3, batch_size: 100, seed: Some(11), ..settings };
-            let findings = judge(&audit_training(&settings, 1000), CONFIDENCE).expect("findings");
+            let findings = evaluate(&audit_training(&settings, 1000), CONFIDENCE).expect("findings");
             assert!(!refuted(&findings), "{settings:?} {findings:#?}");
         }
     }
@@ -46,10 +46,10 @@ fn false_claims_about_training_are_found() {
         let spent = Settings { epsilon: Some(60.0), delta: Some(1e-6), ..settings };
         let mut trial = audit_training(&spent, 1000).swap_remove(0);
         trial.claim = Claim { epsilon: Some(1.0), mu: None, ..trial.claim };
-        let findings = judge(&[trial], CONFIDENCE).expect("findings");
+        let findings = evaluate(&[trial], CONFIDENCE).expect("findings");
         assert!(refuted(&findings), "{spent:?} {findings:#?}");
     }
-    let findings = judge(&audit_training(&quick(Level::None), 1000), CONFIDENCE).expect("findings");
+    let findings = evaluate(&audit_training(&quick(Level::None), 1000), CONFIDENCE).expect("findings");
     assert!(findings.iter().all(|finding| finding.measured > 2.0 && !finding.refuted), "{findings:#?}");
 }
 
@@ -66,7 +66,7 @@ fn what_all_others_see_of_a_record_stays_within_epsilon() {
         let others: Vec<Trial> =
             trials.into_iter().filter(|trial| trial.what.contains("others see")).collect();
         assert_eq!(others.len(), 1);
-        judge(&others, CONFIDENCE).expect("findings")
+        evaluate(&others, CONFIDENCE).expect("findings")
     };
     let honest = view(auditor.training(&mut ()).expect("audited"));
     assert!(!refuted(&honest), "{honest:#?}");

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from . import _progap
-from ._errors import DataError, ProGAPError
+from ._errors import DataError, ProGAPError, SettingsError
 from ._estimator import ProGAP, _callback, _graph
 from ._graph import Graph
 from ._release import Release, table
@@ -162,14 +162,16 @@ class Experiment:
 
 def experiment(
     name: str,
-    data: Graph | str | Iterable[Graph | str] = "demo",
+    data: Graph | str | Iterable[Graph | str] | None = None,
     *,
     out: str | os.PathLike[str],
+    file: str | os.PathLike[str] | None = None,
     runs: int | None = None,
     methods: Sequence[str] | None = None,
     levels: Sequence[str] | None = None,
     epsilons: Sequence[float] | None = None,
     depths: Sequence[int] | None = None,
+    shares: Sequence[float] | None = None,
     tuning: str | None = None,
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -177,12 +179,16 @@ def experiment(
     progress: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Experiment:
     """Runs an experiment of the command: ``"table2"`` (methods side by side), ``"tradeoff"`` (accuracy against epsilon), ``"depth"``,
-    ``"convergence"``, ``"layerwise"``, ``"ablation"``. Every run is kept in ``out`` as it finishes: the same call goes on where it was stopped. Runs
+    ``"convergence"``, ``"layerwise"``, ``"ablation"``, ``"labels"`` (accuracy against the share of labelled nodes: ``shares``), or ``"custom"``, a
+    comparison of your own that ``file`` describes in TOML. ``data`` are graphs, paths or names; the data sets of the file, or ``"demo"``, where it is
+    left out. Every run is kept in ``out`` as it finishes: the same call goes on where it was stopped. Runs
     are seeded, so that anyone can repeat them: none of them is private, and none is charged.
 
     ``progress`` is called with each event of the command, a dictionary.
     """
-    graphs = [data] if isinstance(data, (Graph, str)) else list(data)
+    if (name == "custom") != (file is not None):
+        raise SettingsError("the experiment \"custom\" needs a `file`, and no other has one")
+    graphs = [] if data is None else [data] if isinstance(data, (Graph, str)) else list(data)
     with tempfile.TemporaryDirectory(prefix="progap-") as place:
         sources = []
         for number, graph in enumerate(graphs):
@@ -195,13 +201,16 @@ def experiment(
                 sources.append(str(graph))
         if any("," in source for source in sources):
             raise DataError("a path with a comma cannot be named in a list of data sets")
-        command = [sys.executable, "-m", "progap", "experiment", name, "--json", "--out", str(out), "--data-sets", ",".join(sources)]
+        command = [sys.executable, "-m", "progap", "experiment", name, *([] if file is None else [str(file)]), "--json", "--out", str(out)]
+        if sources:
+            command += ["--data-sets", ",".join(sources)]
         given: dict[str, Any] = {
             "runs": runs,
             "methods": _listed(methods),
             "levels": _listed(levels),
             "epsilons": _listed(epsilons),
             "depths": _listed(depths),
+            "shares": _listed(shares),
             "tuning": tuning,
             "preset": preset,
             "jobs": jobs,
@@ -218,13 +227,20 @@ def _listed(values: Iterable[Any] | None) -> str | None:
     return None if values is None else ",".join(str(value) for value in values)
 
 
+def _sentence(words: str) -> str:
+    """What a command says of an error, without its hints on how to call it."""
+    lines = [line.strip() for line in words.removeprefix("error: ").splitlines()]
+    ends = [at for at, line in enumerate(lines) if line.startswith(("Usage:", "For more information"))]
+    return "; ".join(line for line in lines[: min(ends, default=len(lines))] if line)
+
+
 def _events(command: list[str], progress: Callable[[dict[str, Any]], Any] | None) -> dict[str, Any]:
     """Runs the command and gives its last event; what it says on standard error is raised where it fails."""
-    end = None
+    end = begun = None
     with tempfile.TemporaryFile("w+") as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            event = json.loads(line)
+            begun = event = json.loads(line)
             if event.get("event") == "end":
                 end = event
             elif progress is not None:
@@ -233,5 +249,7 @@ def _events(command: list[str], progress: Callable[[dict[str, Any]], Any] | None
         said.seek(0)
         words = said.read().strip()
     if process.returncode != 0 or end is None:
-        raise ProGAPError(words.removeprefix("error: ") or f"the command ended with {process.returncode}")
+        # What is refused before anything begins is a matter of what was asked for.
+        kind = SettingsError if begun is None else ProGAPError
+        raise kind(_sentence(words) or f"the command ended with {process.returncode}")
     return end

@@ -30,8 +30,8 @@ type Failure = Box<dyn std::error::Error>;
     after_help = "\
 Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1 (or the scale of Laplace noise, in \
 methods with a delta of zero); at node level it is the noise multiplier of aggregations and gradients, that is the noise divided \
-by the sensitivity. The noise is that of `progap train` with the same settings, to the last digit, for every method; flags and defaults are those of \
-`progap train`.
+by the sensitivity. The noise is that of `progap train` with the same settings, to the last digit, for every method. Flags and defaults are those of \
+`progap train`; a flag on which no noise depends is refused.
 
 Examples:
   progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
@@ -129,9 +129,6 @@ impl Account {
             return Err("give --epsilon to find the noise, or --sigma to find the epsilon".into());
         }
         let request = self.given.request(self.preset);
-        if self.undirected && request.level()? != Level::Edge {
-            return Err("--undirected says nothing at this level; leave it out or use --level edge".into());
-        }
         let request = if self.undirected { request.with("undirected", true) } else { request };
         let settings = request.settings()?;
         let unit = match settings.level {
@@ -175,7 +172,6 @@ impl Account {
         if settings.delta.is_none() && settings.method.has_delta() {
             return Err("give --delta: the guarantee of this method has one".into());
         }
-        let target = settings.epsilon.filter(|_| target_given);
         let count = |number: Option<usize>| number.unwrap_or(0);
         let sizes = PublicSizes {
             nodes: count(self.nodes),
@@ -185,6 +181,12 @@ impl Account {
             open_numbers: count(self.number_columns),
             ..PublicSizes::default()
         };
+        let target = settings.epsilon.filter(|_| target_given);
+        for name in self.given.names() {
+            if let Some(why) = settings.without_cost(name, sizes) {
+                return Err(progap::Error::NoEffect { name, why: why.into() }.into());
+            }
+        }
         let planned = Planned::new(settings.for_sizes(sizes).into_settings(), sizes)?;
         Question::of_run(unit, planned, target, self.sigma)
     }

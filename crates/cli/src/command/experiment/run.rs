@@ -11,7 +11,7 @@ use progap::run::StageCache;
 
 use super::folder::{RESULTS, claim, write_report};
 use super::schedule::Schedule;
-use super::watch::{self, Watch};
+use super::watch::{self, Form, Runs, Watch};
 use super::{content, jobs, sources};
 use crate::command::Outcome;
 use crate::output::{Force, Inputs};
@@ -62,7 +62,13 @@ impl Common {
         let is_done = |job: &Job| results.get(&job.key()).is_some_and(|stored| stored.outcome.is_ok());
         let left: Vec<Job> = jobs.into_iter().filter(|job| !is_done(job)).collect();
         let workers = self.workers();
-        let mut watch = Watch::new(experiment, &results, all, left.len(), workers, self.json, self.quiet);
+        let form = match (self.json, self.quiet) {
+            (true, _) => Form::Lines,
+            (false, true) => Form::Nothing,
+            (false, false) => Form::Bar,
+        };
+        let runs = Runs { all, left: left.len(), workers };
+        let mut watch = Watch::new(experiment, &results, runs, form);
         let plan = Schedule { title, experiment, all, left: &left, workers, clock: watch.clock() };
         if self.json {
             ui::print(&plan.json().to_string())?;

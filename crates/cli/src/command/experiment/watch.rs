@@ -9,6 +9,27 @@ use serde_json::{Value, json};
 
 use crate::ui;
 
+/// How many runs there are, and how many at a time.
+pub struct Runs {
+    /// Runs of the experiment.
+    pub all: usize,
+    /// Those that are not done.
+    pub left: usize,
+    /// Runs at a time.
+    pub workers: usize,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A bar, for people.
+    Bar,
+    /// Lines of JSON.
+    Lines,
+    /// Not at all.
+    Nothing,
+}
+
 /// Watches a queue.
 pub struct Watch {
     bar: Option<ui::Runs>,
@@ -25,15 +46,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(
-        experiment: &Experiment,
-        results: &HashMap<String, Stored>,
-        all: usize,
-        left: usize,
-        workers: usize,
-        json: bool,
-        quiet: bool,
-    ) -> Watch {
+    pub fn new(experiment: &Experiment, results: &HashMap<String, Stored>, runs: Runs, form: Form) -> Watch {
+        let Runs { all, left, workers } = runs;
         let jobs = experiment.jobs().unwrap_or_default();
         let mut best = Best::default();
         let mut open = HashMap::new();
@@ -47,8 +61,8 @@ impl Watch {
         }
         Watch {
             bar: None,
-            json,
-            visible: !json && !quiet,
+            json: form == Form::Lines,
+            visible: form == Form::Bar,
             done: all - left,
             all,
             workers,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use progap::Level;
 use progap::release::Config;
 use progap::settings::{Checked, Request};
+use progap::{Error, Level};
 
 use crate::flags::{Given, Preset};
 use crate::source::DataSource;
@@ -41,19 +41,22 @@ impl Choices {
             }
             None => self.given.request(self.preset),
         };
-        let edges = request.level()? == Level::Edge;
         // Where an edge of the data is two in the graph, friendships are protected, not one direction of them.
-        if self.directed && !edges {
-            return Err("--directed has no effect: it belongs to --level edge; leave it out".into());
-        } else if self.directed {
-            request = request.with("undirected", false);
-        } else if self.source.has_friendships() && edges {
-            request = request.with("undirected", true);
+        let friendships = self.source.friendships();
+        let unit_flag = if self.directed { Some("directed") } else { friendships };
+        if self.directed || friendships.is_some() && request.level()? == Level::Edge {
+            request = request.with("undirected", !self.directed);
         }
         if let Some(seed) = self.source.given_seed() {
             request = request.with("seed", seed);
         }
-        let settings = request.settings()?;
+        let settings = request.settings().map_err(|error| match (error, unit_flag) {
+            (Error::NoEffect { name: "undirected", why }, Some(flag)) => Error::NoEffect { name: flag, why },
+            (error, _) => error,
+        })?;
+        if let Some((name, why)) = friendships.zip(settings.edges_without_effect()) {
+            return Err(Error::NoEffect { name, why: why.into() }.into());
+        }
         if let Some(seed) = self.source.given_seed().or(source.given_seed()).or(settings.seed) {
             source = source.with_seed(seed);
         }

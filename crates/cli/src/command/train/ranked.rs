@@ -1,13 +1,14 @@
 //! `progap train` as one of several ranks.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use progap::method::Progress;
-use progap::ranks::{self, Ranks};
+use progap::ranks::{self, Moment, Ranks, Sent, Traffic};
 use progap::run::{self, Ranked};
 use progap::settings::Level;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::Outcome;
 use super::{Train, fresh_folder, resumable};
@@ -23,6 +24,7 @@ const NODE_BYTES: usize = 16;
 impl Train {
     /// Runs the command as one of several ranks. The first says what came of it.
     pub fn run_on(self, ranks: &Ranks) -> Outcome {
+        ranks.same_program()?;
         let stop = stop::on_ctrl_c()?;
         if self.repeats != 1 {
             return Err("several ranks train one release at a time: leave --repeats out".into());
@@ -102,13 +104,13 @@ fn show(ranked: &Ranked, name: &str, json: bool) -> Outcome {
         .sent
         .iter()
         .map(|sent| {
-            let all: u64 = sent.iter().map(|(_, bytes)| bytes).sum();
-            let kinds: Vec<String> = sent
+            let kinds = sent.kinds();
+            let kinds: Vec<String> = kinds
                 .iter()
-                .filter(|(_, bytes)| *bytes > 0)
+                .filter(|(_, bytes)| **bytes > 0)
                 .map(|(what, bytes)| format!("{} {}", what.name(), ui::bytes(*bytes as usize)))
                 .collect();
-            format!("{} ({})", ui::bytes(all as usize), kinds.join(", "))
+            format!("{} ({})", ui::bytes(sent.total() as usize), kinds.join(", "))
         })
         .collect();
     let memory: Vec<String> = ranked.peak_memory.iter().map(|&bytes| ui::bytes(bytes as usize)).collect();
@@ -122,11 +124,27 @@ fn show(ranked: &Ranked, name: &str, json: bool) -> Outcome {
         0 => ("sent by rank 0", sent),
         _ => ("by the next", sent),
     }));
+    rows.push(("by stage", by_stage(ranked)));
     rows.push(("time", format!("{:.1} s", ranked.cost.seconds)));
     rows.push(("release", ranked.folder.display().to_string()));
     let next = ranked.folder.display();
     rows.push(("next", format!("progap predict {next}   progap verify {next}   progap check DATA")));
     ui::print(&flags::in_flags(&ui::facts(&format!("{} on {name}", settings.method), &rows)))
+}
+
+/// What all ranks together sent in each part of the run.
+fn by_stage(ranked: &Ranked) -> String {
+    let mut all: BTreeMap<Moment, u64> = BTreeMap::new();
+    for (moment, kinds) in ranked.sent.iter().flat_map(Traffic::moments) {
+        *all.entry(moment).or_default() += kinds.values().sum::<u64>();
+    }
+    let parts = all.iter().map(|(moment, &bytes)| format!("{moment} {}", ui::bytes(bytes as usize)));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Bytes by their kind.
+fn kinds_as_json(kinds: &BTreeMap<Sent, u64>) -> Value {
+    kinds.iter().map(|(what, bytes)| (what.name().to_string(), json!(bytes))).collect::<Map<_, _>>().into()
 }
 
 fn as_json(ranked: &Ranked, name: &str) -> Value {
@@ -142,9 +160,13 @@ fn as_json(ranked: &Ranked, name: &str) -> Value {
         .iter()
         .zip(&ranked.peak_memory)
         .map(|(sent, peak)| {
-            let sent: serde_json::Map<String, Value> =
-                sent.iter().map(|(what, bytes)| (what.name().to_string(), json!(bytes))).collect();
-            json!({ "sent_bytes": sent, "peak_rss_bytes": peak })
+            let stages: Map<String, Value> = sent
+                .moments()
+                .iter()
+                .map(|(moment, kinds)| (moment.to_string(), kinds_as_json(kinds)))
+                .collect();
+            let kinds = kinds_as_json(&sent.kinds());
+            json!({ "sent_bytes": kinds, "sent_bytes_by_stage": stages, "peak_rss_bytes": peak })
         })
         .collect();
     json!({

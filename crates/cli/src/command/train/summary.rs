@@ -297,9 +297,7 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
 
 /// That the model is one of features alone, where aggregations were left out.
 fn graph_left_out(release: &Release) -> Option<&'static str> {
-    let settings = &release.config.settings;
-    let left_out = settings.level == Level::Node && settings.method == Method::Progap && settings.depth == 0;
-    left_out.then_some(
+    release.config.settings.leaves_graph_out().then_some(
         "not asked: with that many columns or classes, so small a budget does more for the features alone; --depth 1 asks it",
     )
 }

@@ -14,7 +14,7 @@ use crate::views::log_softmax;
 
 /// Strengths that are tried, as the inverse of a penalty: in units of the rows' own size.
 const STRENGTHS: [f64; 9] = [0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5];
-/// A scaling is given up after so many strengths in a row without a gain.
+/// A scaling is given up after this many strengths in a row without a gain.
 const PATIENCE: usize = 2;
 /// Rows that a choice is made on: more would choose the same and take longer.
 const MOST_ROWS: usize = 4096;

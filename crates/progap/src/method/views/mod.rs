@@ -18,11 +18,9 @@ mod near;
 mod stage;
 mod taught;
 
-pub(crate) use near::are_compared;
-
 use std::ops::Range;
 
-use progap_graph::Part;
+use progap_graph::{Dataset, Features, Part};
 
 use super::catalogue::Entry;
 use super::history::{EpochRecord, Judged};
@@ -54,7 +52,7 @@ const ENTRY: Entry = Entry {
 const FOLDS: usize = 5;
 /// The most rows that anything is fitted to. More would not change what is learnt by much, and take more time and memory than the graph; a
 /// sample costs no privacy, as rows are public here.
-pub(crate) const MOST_FITTED: usize = 1 << 17;
+const MOST_FITTED: usize = 1 << 17;
 
 /// Training nodes from which on less is tried where there is no noise: what is learnt is the same, and takes a third of the time.
 const MANY_LABELS: usize = 8192;
@@ -192,6 +190,18 @@ impl Recipe for TwoViews {
         }))
     }
 
+    /// Where rows are compared, all of them teach.
+    fn reads_all_rows(&self, dataset: &Dataset) -> bool {
+        match dataset.features() {
+            Features::Sparse { indices, .. } => near::are_compared(dataset.nodes(), indices.len()),
+            _ => false,
+        }
+    }
+
+    fn most_fitted(&self) -> usize {
+        MOST_FITTED
+    }
+
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
         let settings = trainer.settings;
         let rows = &trainer.vault.need_public_rows()?.clone();
@@ -286,7 +296,7 @@ fn shape(settings: &Settings, (columns, classes): (usize, usize), stage: usize) 
 /// Below this the classes of neighbours are hardly more alike than chance would have it.
 const LEAST_ALIKE: f64 = 0.15;
 
-/// A stage has to be better than the features by so many standard errors. With two, few nodes held out would keep good stages back.
+/// A stage has to be better than the features by this many standard errors. With two, few nodes held out would keep good stages back.
 const LEAST_ERRORS: f64 = 1.0;
 
 /// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the

@@ -16,8 +16,8 @@ const NEAREST: usize = 10;
 /// Nodes compared at once.
 const BLOCK: usize = 128;
 
-/// Whether so many sparse rows with so many entries are compared at all.
-pub(crate) fn are_compared(nodes: usize, entries: usize) -> bool {
+/// Whether sparse rows of `nodes` nodes with `entries` entries are compared at all.
+pub(super) fn are_compared(nodes: usize, entries: usize) -> bool {
     nodes <= MOST_NODES && entries >= LEAST_ENTRIES * nodes
 }
 

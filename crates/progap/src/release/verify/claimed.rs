@@ -1,5 +1,7 @@
 //! What a release says and nobody can recompute from it: listed by name, so that nobody takes it for checked.
 
+use std::collections::HashSet;
+
 use super::Finding;
 use crate::cost::COST;
 use crate::release::{OWN_METRICS, PAGE, Release};
@@ -110,7 +112,10 @@ fn settings_without_trace(release: &Release) -> Vec<String> {
     // Without validation nodes, or with few of them, nothing is calibrated whatever is asked for; without labels nobody can tell.
     let told = release.predictor.temperature.is_some() && release.has_labels();
     add(!told && !node, "config.toml: settings.calibration");
-    add(settings.level == Level::Edge && !settings.touches_edges(), "config.toml: settings.unit_from_data");
+    add(asks_nothing(settings), "config.toml: settings.unit_from_data");
+    // A setting can belong to several methods.
+    let mut seen = HashSet::new();
+    fields.retain(|field| seen.insert(field.clone()));
     fields
 }
 
