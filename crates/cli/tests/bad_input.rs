@@ -121,7 +121,7 @@ fn archives() {
     check(&edges([0, -1, 1, 0]), &["edge_index[0, 1]", "-1"]);
     check(&edges([0, 1, 1, 3]), &["edge_index[1, 1]", "outside 0..3"]);
     check(&edges([0, 1, 1, 1 << 40]), &["edge_index[1, 1]", "1099511627776"]);
-    check(&with("x", floats("(3, 1)", &[1.0, f64::NAN, 3.0])), &["\"x\"[1]", "not finite"]);
+    check(&with("x", floats("(3, 1)", &[1.0, f64::INFINITY, 3.0])), &["\"x\"[1]", "not finite"]);
     check(&with("x", floats("(2, 1)", &[1.0, 2.0])), &["\"x\"", "2", "3"]);
     check(&with("y", integers(&[0, -2, 0])), &["\"y\"[1]", "-2"]);
     check(&archive_with("y", None), &["y", "found:"]);

@@ -1,9 +1,10 @@
 //! Data sets from arrays, tables and files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
-use progap_graph::read::columns::{ColumnChoices, ColumnKind};
+use progap_graph::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
 use progap_graph::read::{self, Direction, LoadOptions, table};
 use progap_graph::{
     DatasetParts, Error, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split, UNLABELLED,
@@ -12,7 +13,7 @@ use progap_graph::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, exception};
 use crate::pool::work;
 
 /// A graph with everything known about its nodes; it does not change.
@@ -175,6 +176,18 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "keep" => options.columns.keep = value.extract()?,
             "text" => texts(&mut options.columns, value.extract()?),
             "max_categories" => options.columns.max_categories = value.extract()?,
+            "unknown" => options.columns.unknown = value.extract()?,
+            "columns" => {
+                let text: String = value.extract()?;
+                let said: BTreeMap<String, ColumnChoice> = serde_json::from_str(&text).map_err(|e| {
+                    exception(
+                        given.py(),
+                        "SettingsError",
+                        format!("columns: {e}; see docs/data.md for what can be said"),
+                    )
+                })?;
+                options.columns.columns.extend(said);
+            }
             "unscaled" => options.unscaled = value.extract()?,
             "seed" => options.seed = value.extract()?,
             "mask" => options.npz.mask = value.extract()?,
@@ -187,7 +200,7 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
 }
 
 /// Columns whose words are hashed, each to this many features.
-fn texts(columns: &mut ColumnChoices, widths: std::collections::BTreeMap<String, usize>) {
+fn texts(columns: &mut ColumnChoices, widths: BTreeMap<String, usize>) {
     for (name, width) in widths {
         let column = columns.column(&name);
         (column.kind, column.width) = (Some(ColumnKind::Text), Some(width));

@@ -267,3 +267,18 @@ def test_empty_graphs():
         progap.Graph(y=[])
     lonely = progap.Graph(y=[0, 1, 0, 1], train_mask=[0, 1, 2])
     assert (lonely.num_edges, lonely.num_features) == (0, 0)
+
+
+def test_columns_and_unknown_labels_are_declared():
+    pd = pytest.importorskip("pandas")
+    people = pd.DataFrame({"id": list("abcd"), "label": [-1, 1, 1, -1], "age": [30, 40, 200, 25], "town": ["Ulm", "Bonn", "Ulm", "Ulm"]})
+    calls = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+    with pytest.raises(progap.DataError, match="-1 may be a class"):
+        progap.from_pandas(people, calls)
+    declared = {"age": {"bounds": [0, 120]}, "town": {"categories": ["Bonn", "Kiel", "Ulm"]}}
+    g = progap.from_pandas(people, calls, unknown=["NA"], columns=declared)
+    assert len(g.classes) == 2
+    assert g.feature_names == ["age", "town=Bonn", "town=Kiel", "town=Ulm"]
+    assert len(progap.from_pandas(people, calls, unknown=["-1"]).classes) == 1
+    with pytest.raises(progap.SettingsError, match="columns"):
+        progap.from_pandas(people, calls, unknown=["NA"], columns={"age": {"limits": [0, 1]}})

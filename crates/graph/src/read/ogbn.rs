@@ -8,8 +8,7 @@
 //! | `node-label` | the label of each node |
 //! | `node-feat` | the features of each node |
 //!
-//! The edges stand in one direction. As the benchmark's own loader does, each gets its edge back, so that the
-//! graph has exactly twice as many edges as the file has lines (a self-loop stands twice, too).
+//! The edges stand in one direction; as in the benchmark's own loader, each gets its edge back (a self-loop stands twice, too).
 
 use std::fs::File;
 use std::io::{self, Read};

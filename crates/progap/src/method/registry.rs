@@ -23,7 +23,7 @@ macro_rules! methods {
             }
 
             pub(crate) fn recipe(self) -> &'static dyn Recipe {
-                match self { $(Method::$method => &$file::$recipe,)* }
+                match self { $(Method::$method => &self::$file::$recipe,)* }
             }
         }
     };

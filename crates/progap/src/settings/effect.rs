@@ -137,9 +137,12 @@ mod tests {
         for name in ["hidden", "epochs", "learning_rate", "jk", "dropout", "layerwise"] {
             assert!(!costs(Method::Progap, Level::Edge, name), "{name}");
         }
-        for name in ["depth", "direction", "undirected", "epsilon", "accounting", "delta"] {
+        for name in ["depth", "undirected", "epsilon", "accounting", "delta"] {
             assert!(costs(Method::Progap, Level::Edge, name), "{name}");
         }
+        // One way or the other costs the same; both are two queries.
+        assert!(!costs(Method::Progap, Level::Edge, "direction"));
+        assert!(costs(Method::Views, Level::Edge, "direction"));
         for name in [
             "depth",
             "epochs",

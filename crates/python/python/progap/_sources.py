@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
@@ -30,6 +31,8 @@ def load(
     keep: Sequence[str] = (),
     text: Mapping[str, int] | None = None,
     max_categories: int | None = None,
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    unknown: Sequence[str] | None = None,
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
@@ -48,6 +51,9 @@ def load(
     id, label, split, source_column, target_column : names of columns
     categorical, drop, keep, text, max_categories, unscaled : what columns are; ``text`` maps a column to the number of features its
         words are hashed to
+    columns : what is known of columns, as in the file of ``progap train --columns``: ``{"age": {"bounds": [0, 120]}, "town": {"categories":
+        ["Ulm", "Bonn"]}}``
+    unknown : the labels that stand for "not known", in place of the usual words and of -1
     undirected : every edge has an edge back, or is listed once; what contradicts it is refused
     symmetrise : add the edge back where it is missing
     weights : where the weights of edges stand, from 0 to 1: a column, an attribute, an array; ``"weight"`` stands for all usual names; messages are
@@ -73,6 +79,8 @@ def load(
         keep=list(keep),
         text=dict(text or {}),
         max_categories=max_categories,
+        columns=_said(columns),
+        unknown=None if unknown is None else [str(value) for value in unknown],
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
@@ -85,6 +93,10 @@ def load(
 
 def _path(path: str | os.PathLike[str] | None) -> Path | None:
     return None if path is None else Path(path)
+
+
+def _said(columns: Mapping[str, Mapping[str, Any]] | None) -> str | None:
+    return None if columns is None else json.dumps({name: dict(said) for name, said in columns.items()})
 
 
 def _options(**given: Any) -> dict[str, Any]:
@@ -105,6 +117,8 @@ def from_pandas(
     keep: Sequence[str] = (),
     text: Mapping[str, int] | None = None,
     max_categories: int | None = None,
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    unknown: Sequence[str] | None = None,
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
@@ -134,6 +148,8 @@ def from_pandas(
         keep=list(keep),
         text=dict(text or {}),
         max_categories=max_categories,
+        columns=_said(columns),
+        unknown=None if unknown is None else [str(value) for value in unknown],
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
