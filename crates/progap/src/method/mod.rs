@@ -27,8 +27,8 @@ use std::ops::ControlFlow;
 
 use progap_graph::{Dataset, NumberColumn};
 
+pub use self::progap::Choice;
 use history::EpochRecord;
-pub use progap::Choice;
 use progap_nn::{Activation, Architecture, Jk, Norm};
 pub(crate) use recipe::{AuditTarget, Recipe};
 use trainer::{Accuracies, Trainer};
