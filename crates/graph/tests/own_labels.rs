@@ -1,11 +1,7 @@
 //! Labels as people have them: some are not known, and what says so differs.
 
-use progap_graph::read::columns::{Bound, ColumnKind, DateOrder};
 use progap_graph::read::{Described, LoadOptions, describe, table};
-use progap_graph::scale::{Curve, Map};
-use progap_graph::{
-    Dataset, Error, Part, Place, Preparation, Problem, Ratios, ReadOff, UNLABELLED, store, transform,
-};
+use progap_graph::{Dataset, Error, Part, Place, Problem, Ratios, UNLABELLED};
 
 fn read_with(nodes: &str, options: &LoadOptions) -> Result<Dataset, Error> {
     let edges = "source,target\n";

@@ -3,9 +3,7 @@
 use progap_graph::read::columns::{Bound, ColumnKind, DateOrder};
 use progap_graph::read::{Described, LoadOptions, describe, table};
 use progap_graph::scale::{Curve, Map};
-use progap_graph::{
-    Dataset, Error, Part, Place, Preparation, Problem, Ratios, ReadOff, UNLABELLED, store, transform,
-};
+use progap_graph::{Dataset, Error, Place, Preparation, Problem, ReadOff, store, transform};
 
 fn read_with(nodes: &str, options: &LoadOptions) -> Result<Dataset, Error> {
     let edges = "source,target\n";
