@@ -193,10 +193,10 @@ def experiment(
         sources = []
         for number, graph in enumerate(graphs):
             if isinstance(graph, Graph):
-                file = Path(place) / str(number) / f"{graph.name if graph.name.replace('-', '_').isidentifier() else 'graph'}.progap"
-                file.parent.mkdir()
-                graph.save(file)
-                sources.append(str(file))
+                stored = Path(place) / str(number) / f"{graph.name if graph.name.replace('-', '_').isidentifier() else 'graph'}.progap"
+                stored.parent.mkdir()
+                graph.save(stored)
+                sources.append(str(stored))
             else:
                 sources.append(str(graph))
         if any("," in source for source in sources):
@@ -237,7 +237,12 @@ def _sentence(words: str) -> str:
 def _events(command: list[str], progress: Callable[[dict[str, Any]], Any] | None) -> dict[str, Any]:
     """Runs the command and gives its last event; what it says on standard error is raised where it fails."""
     end = begun = None
-    with tempfile.TemporaryFile("w+") as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process:
+    # Its words go into an exception: without colours.
+    plain = {name: value for name, value in os.environ.items() if name not in ("CLICOLOR_FORCE", "FORCE_COLOR")} | {"NO_COLOR": "1"}
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True, env=plain) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             begun = event = json.loads(line)
