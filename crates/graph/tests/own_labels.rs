@@ -1,23 +1,11 @@
 //! Labels as people have them: some are not known, and what says so differs.
 
-use progap_graph::read::{Described, LoadOptions, describe, table};
-use progap_graph::{Dataset, Error, Part, Place, Problem, Ratios, UNLABELLED};
+#[path = "common/own.rs"]
+mod own;
 
-fn read_with(nodes: &str, options: &LoadOptions) -> Result<Dataset, Error> {
-    let edges = "source,target\n";
-    table::read_bytes(("nodes.csv", nodes.as_bytes()), ("edges.csv", edges.as_bytes()), options)
-}
-
-fn read(nodes: &str) -> Dataset {
-    read_with(nodes, &LoadOptions::default()).unwrap()
-}
-
-fn described(nodes: &str) -> Described {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("nodes.csv"), nodes).unwrap();
-    std::fs::write(folder.path().join("edges.csv"), "source,target\n").unwrap();
-    describe(folder.path(), &LoadOptions::default()).unwrap()
-}
+use own::{described, read, read_with};
+use progap_graph::read::{Described, LoadOptions};
+use progap_graph::{Part, Place, Problem, Ratios, UNLABELLED};
 
 #[test]
 fn labels_may_be_unknown_and_such_nodes_are_in_no_part() {

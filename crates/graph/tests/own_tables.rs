@@ -1,25 +1,13 @@
 //! Tables as people have them: labels that are not known, columns in any unit, dates, texts, other people's separators.
 
+#[path = "common/own.rs"]
+mod own;
+
+use own::{described, read, read_with};
 use progap_graph::read::columns::{Bound, ColumnKind, DateOrder};
-use progap_graph::read::{Described, LoadOptions, describe, table};
+use progap_graph::read::{Described, LoadOptions};
 use progap_graph::scale::{Curve, Map};
-use progap_graph::{Dataset, Error, Place, Preparation, Problem, ReadOff, store, transform};
-
-fn read_with(nodes: &str, options: &LoadOptions) -> Result<Dataset, Error> {
-    let edges = "source,target\n";
-    table::read_bytes(("nodes.csv", nodes.as_bytes()), ("edges.csv", edges.as_bytes()), options)
-}
-
-fn read(nodes: &str) -> Dataset {
-    read_with(nodes, &LoadOptions::default()).unwrap()
-}
-
-fn described(nodes: &str) -> Described {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("nodes.csv"), nodes).unwrap();
-    std::fs::write(folder.path().join("edges.csv"), "source,target\n").unwrap();
-    describe(folder.path(), &LoadOptions::default()).unwrap()
-}
+use progap_graph::{Dataset, Place, Preparation, Problem, ReadOff, store, transform};
 
 #[test]
 fn missing_numbers_are_zero_beside_an_indicator() {

@@ -66,6 +66,7 @@ impl Predict {
         }
         let release = Release::open(&self.release)?;
         let nodes = match &self.nodes {
+            None if self.rows.is_some() => vec![],
             None => (0..release.nodes().nodes() as u32).collect(),
             Some(nodes) => positions(&release, nodes)?,
         };
