@@ -29,10 +29,16 @@ const ALWAYS: f64 = 96e6;
 /// The least that is left to pages of mapped files.
 const LEAST_PAGES: f64 = 64e6;
 
+/// Entries of a sparse row where how many there are is private.
+const USUAL_ENTRIES: usize = 64;
+
 /// Refuses a run that needs more memory than this process may hold, and leaves the rest to pages of mapped files.
 ///
 /// In memory are what every node sends (a byte or two for each value), some bytes a node for the split, and the rows of labelled nodes,
 /// which training reads again and again. Edges, features and sums pass through.
+///
+/// Whether there is a release is public, so that only public sizes refuse a run: at private levels neither the edges of a graph that is held
+/// in memory nor, at node level, the entries of sparse rows.
 pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> Result<()> {
     let Some(bound) = bound() else { return Ok(()) };
     let (nodes, columns, classes) = (dataset.nodes() as f64, dataset.features().columns(), dataset.classes());
@@ -45,35 +51,75 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
     };
     let messages = nodes * widest * value;
     let own = nodes * if settings.level == Level::Node { 8.0 } else { 3.0 };
-    let row = match dataset.features() {
-        Features::Sparse { indices, .. } => 8.0 * indices.len() as f64 / nodes.max(1.0),
-        _ => 4.0 * columns as f64,
-    } + 4.0 * widths.iter().sum::<usize>() as f64;
     let read = match settings.method.recipe().reads_all_rows(dataset) {
         true => nodes,
         false => dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64,
     };
-    let held: f64 =
-        [dataset.features().held_bytes(), dataset.graph().held_bytes()].iter().map(|&b| b as f64).sum();
     let fitted = nodes.min(settings.method.recipe().most_fitted() as f64);
     let sampled = fitted * 4.0 * (2 * widths.iter().sum::<usize>() + 6 * classes) as f64;
-    let needed = ALWAYS + LEAST_PAGES + messages + own + 2.0 * row * read + sampled + held;
-    if needed > bound as f64 {
+    let sums = 4.0 * widths.iter().sum::<usize>() as f64;
+    let needed = |held: Held| {
+        ALWAYS
+            + LEAST_PAGES
+            + messages
+            + own
+            + 2.0 * (held.row + sums) * read
+            + sampled
+            + held.features
+            + held.graph
+    };
+    let (exact, public) = (Held::exact(dataset), Held::public(dataset, settings.level));
+    if needed(public) > bound as f64 {
         return Err(Error::Unsuitable(format!(
             "this run needs about {} of memory, {} of it for what {} nodes send, and may hold {}: give `memory` at least the first{}",
-            size(needed),
+            size(needed(public)),
             size(messages),
             dataset.nodes(),
             size(bound as f64),
-            if held > 1e6 {
+            if public.features + public.graph > 1e6 {
                 ", or convert the data to a .progap file, which is not held in memory"
             } else {
                 ""
             },
         )));
     }
-    store::keep_mapped_below((bound as f64 - needed + LEAST_PAGES) as u64);
+    let pages = (bound as f64 - needed(exact)).max(0.0) + LEAST_PAGES;
+    store::keep_mapped_below(pages as u64);
     Ok(())
+}
+
+/// Bytes of a data set in memory.
+#[derive(Clone, Copy)]
+struct Held {
+    /// Of a row that training reads.
+    row: f64,
+    features: f64,
+    graph: f64,
+}
+
+impl Held {
+    fn exact(dataset: &Dataset) -> Held {
+        let features = dataset.features();
+        let row = match features {
+            Features::Sparse { indices, .. } => {
+                8.0 * indices.len() as f64 / (dataset.nodes() as f64).max(1.0)
+            }
+            _ => 4.0 * features.columns() as f64,
+        };
+        Held { row, features: features.held_bytes() as f64, graph: dataset.graph().held_bytes() as f64 }
+    }
+
+    /// As far as that is no secret at a level.
+    fn public(dataset: &Dataset, level: Level) -> Held {
+        let exact = Held::exact(dataset);
+        match (level, dataset.features()) {
+            (Level::None, _) => exact,
+            (Level::Node, Features::Sparse { columns, .. }) => {
+                Held { row: 8.0 * (*columns).min(USUAL_ENTRIES) as f64, features: 0.0, graph: 0.0 }
+            }
+            (Level::Edge | Level::Node, _) => Held { graph: 0.0, ..exact },
+        }
+    }
 }
 
 /// What this process may hold, where that was said.
@@ -122,7 +168,39 @@ fn size(bytes: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use progap_graph::{DatasetParts, Graph};
+
     use super::*;
+
+    /// A data set of 40 nodes with this many edges, and rows of this many entries.
+    fn dataset(edges: usize, entries: usize) -> Dataset {
+        let nodes = 40;
+        let pairs = (0..nodes as u32).flat_map(|a| (0..nodes as u32).map(move |b| (a, b)));
+        let (sources, targets): (Vec<u32>, Vec<u32>) = pairs.filter(|(a, b)| a != b).take(edges).unzip();
+        let offsets: Vec<u64> = (0..=nodes).map(|row| (row * entries) as u64).collect();
+        let indices: Vec<u32> = (0..nodes).flat_map(|_| 0..entries as u32).collect();
+        let labels = vec![0; nodes];
+        let bare = Dataset::builder().labels(&labels).class_names(["a", "b"]).build().expect("labels");
+        Dataset::new(DatasetParts {
+            graph: Graph::from_edges(nodes, &sources, &targets).expect("edges"),
+            features: Features::sparse(nodes, 90, offsets, indices, None).expect("rows"),
+            ..bare.into_parts()
+        })
+        .expect("a data set")
+    }
+
+    #[test]
+    fn what_is_private_refuses_no_run() {
+        let (few, many) = (dataset(3, 2), dataset(1000, 70));
+        let public = |data: &Dataset, level| {
+            let Held { row, features, graph } = Held::public(data, level);
+            [row, features, graph]
+        };
+        assert_ne!(public(&few, Level::None), public(&many, Level::None));
+        assert_eq!(public(&dataset(3, 70), Level::Edge), public(&many, Level::Edge), "the number of edges");
+        assert_ne!(public(&few, Level::Edge), public(&many, Level::Edge), "rows are public");
+        assert_eq!(public(&few, Level::Node), public(&many, Level::Node), "neither edges nor rows");
+    }
 
     #[test]
     fn what_does_not_fit_is_refused_with_its_size() {

@@ -124,10 +124,10 @@ pub fn link(
             cosine(&row(&posteriors, classes, a), &row(&posteriors, classes, b))
         })?,
     ];
-    if !predictor.aggregates.is_empty() {
-        let joined = |node: u32| -> Vec<f32> {
-            predictor.aggregates.iter().flat_map(|a| row(&a.values, a.width, node)).collect()
-        };
+    let answers = release.answers()?;
+    if !answers.is_empty() {
+        let joined =
+            |node: u32| -> Vec<f32> { answers.iter().flat_map(|a| row(&a.values, a.width, node)).collect() };
         attacks
             .push(attack("aggregates", "are the aggregates alike?", &|a, b| cosine(&joined(a), &joined(b)))?);
         let sent = messages(release, &rows)?;
@@ -143,7 +143,7 @@ pub fn link(
                         Direction::Both => number % 2 == 1,
                     };
                     let (a, b) = if against { (b, a) } else { (a, b) };
-                    let aggregate = &predictor.aggregates[*number];
+                    let aggregate = &answers[*number];
                     let (message, found) =
                         (row(messages, aggregate.width, a), row(&aggregate.values, aggregate.width, b));
                     message.iter().zip(&found).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>()
@@ -179,7 +179,7 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
 fn messages(release: &Release, rows: &Rows) -> Result<Vec<(usize, Vec<f32>)>> {
     let recipe = release.config.settings.method.recipe();
     let mut found = Vec::new();
-    for (number, aggregate) in release.predictor().aggregates.iter().enumerate() {
+    for (number, aggregate) in release.answers()?.iter().enumerate() {
         // Another method, whose messages the model does not tell.
         let Some(mut messages) = recipe.sent(release, rows, number)? else { continue };
         messages.chunks_exact_mut(aggregate.width).for_each(normalise);

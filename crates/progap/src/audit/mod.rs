@@ -141,5 +141,9 @@ fn along_edges(settings: &Settings) -> Settings {
 /// A release in memory only; its files are gone.
 fn throwaway_release(dataset: Dataset, settings: &Settings, observer: &mut dyn Observer) -> Result<Release> {
     let place = tempfile::tempdir().map_err(|e| Error::Unsuitable(format!("no temporary folder: {e}")))?;
-    crate::train(&dataset, settings).observer(observer).into_folder(place.path().join("release"))
+    let release =
+        crate::train(&dataset, settings).observer(observer).into_folder(place.path().join("release"))?;
+    // Read while the files are there.
+    release.answers()?;
+    Ok(release)
 }

@@ -16,7 +16,7 @@ use crate::method::Observer;
 use crate::plan::automatic_delta;
 use crate::release::Release;
 use crate::settings::{Bounding, Level, Settings};
-use crate::vault::Rows;
+use crate::vault::{Aggregates, Rows};
 use crate::{Error, Result};
 
 /// A data set with room for canaries.
@@ -125,9 +125,9 @@ impl<'a> Planted<'a> {
     fn view_of_others(&self, release: &Release, predict: Predict<'_>) -> Result<Vec<Vec<f64>>> {
         let others: Vec<u32> = (0..self.canaries).flat_map(|canary| self.receivers(canary)).collect();
         let classes = release.nodes().classes();
-        let probabilities = predict(release, &others)?;
+        let (answers, probabilities) = (release.answers()?, predict(release, &others)?);
         let observe = |canary: usize| {
-            let mut seen = Self::aggregates(release, self.receivers(canary).collect::<Vec<u32>>().as_slice());
+            let mut seen = sums_of(answers, &self.receivers(canary).collect::<Vec<u32>>());
             let rows = &probabilities[canary * self.receivers * classes..][..self.receivers * classes];
             seen.extend((0..classes).map(|class| {
                 let own = rows.iter().skip(class).step_by(classes);
@@ -136,19 +136,6 @@ impl<'a> Planted<'a> {
             seen
         };
         Ok((0..self.canaries).map(observe).collect())
-    }
-
-    /// Some nodes' rows of the aggregates, added up.
-    fn aggregates(release: &Release, watched: &[u32]) -> Vec<f64> {
-        let mut seen = Vec::new();
-        for aggregate in &release.predictor().aggregates {
-            let value =
-                |node: u32, at: usize| f64::from(aggregate.values[node as usize * aggregate.width + at]);
-            seen.extend(
-                (0..aggregate.width).map(|at| watched.iter().map(|&node| value(node, at)).sum::<f64>()),
-            );
-        }
-        seen
     }
 
     /// All that a release shows of each canary: the rows of the aggregates that it may have touched, and what the model
@@ -164,19 +151,29 @@ impl<'a> Planted<'a> {
         let everyone = &release.prepared(everyone)?;
         let rows = Rows::of_nodes(everyone)?;
         let classes = everyone.classes();
-        let probabilities = predictor.probabilities(&rows, &shown)?;
+        let (answers, probabilities) = (release.answers()?, predictor.probabilities(&rows, &shown)?);
         let label = everyone.labels()[self.model as usize] as usize;
         let observe = |canary: usize| {
             let mut watched: Vec<u32> = self.receivers(canary).collect();
             if self.undirected {
                 watched.push(self.sender(canary));
             }
-            let mut seen = Self::aggregates(release, &watched);
+            let mut seen = sums_of(answers, &watched);
             seen.push(f64::from(probabilities[canary * classes + label].max(1e-30).ln()));
             seen
         };
         Ok((0..self.canaries).map(observe).collect())
     }
+}
+
+/// Some nodes' rows of the aggregates, added up.
+fn sums_of(aggregates: &Aggregates, watched: &[u32]) -> Vec<f64> {
+    let mut seen = Vec::new();
+    for aggregate in aggregates {
+        let value = |node: u32, at: usize| f64::from(aggregate.values[node as usize * aggregate.width + at]);
+        seen.extend((0..aggregate.width).map(|at| watched.iter().map(|&node| value(node, at)).sum::<f64>()));
+    }
+    seen
 }
 
 /// What a release says about some nodes: the probability of each class, row after row.

@@ -264,7 +264,10 @@ pub(crate) trait Recipe: Sync {
 /// What the last model's own branches give of its inputs, where that is as wide as what was sent. An input that an earlier model
 /// made was sent as it is.
 pub(crate) fn embeddings_sent(predictor: &Predictor, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
-    let width = predictor.aggregates[index].width;
+    // The released model tells nothing of stages after its own.
+    let Some(width) = predictor.aggregates.get(index).map(|aggregate| aggregate.width) else {
+        return Ok(None);
+    };
     let made = predictor.links.len() > 1;
     predictor.with_inputs(predictor.links.len() - 1, rows, |model, inputs| {
         // GraphSAGE's models do not tell what was sent.

@@ -19,6 +19,7 @@
 //! Everything outside `private/` is a function of public inputs and noisy answers alone (docs/privacy.md#nothing-else-leaves).
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
+mod answers;
 mod export;
 mod guarantee;
 mod later;
@@ -29,6 +30,7 @@ mod statement;
 mod verify;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use progap_graph::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, UNLABELLED, store};
 use serde::{Deserialize, Serialize};
@@ -50,7 +52,7 @@ use crate::method::{self, Fitted};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::{Predictor, aggregate_name};
 use crate::settings::{Level, Settings};
-use crate::vault::Rows;
+use crate::vault::{Aggregates, Rows};
 use crate::{Error, Result, memory};
 use manifest::{Bounds, Listed, Manifest};
 
@@ -119,6 +121,7 @@ pub struct Release {
     predictor: Predictor,
     listed: Listed,
     bounds: Bounds,
+    answers: OnceLock<Aggregates>,
 }
 
 /// What the model says about some nodes.
@@ -281,7 +284,19 @@ impl Release {
         // Also what nothing was read of: aggregates of later stages, the page of an export.
         listed.check_rest(&bounds)?;
         let (folder, exported) = (folder.to_path_buf(), listed.public.export.clone());
-        Ok(Release { folder, config, statement, metrics, exported, nodes, predictor, listed, bounds })
+        let answers = OnceLock::new();
+        Ok(Release {
+            folder,
+            config,
+            statement,
+            metrics,
+            exported,
+            nodes,
+            predictor,
+            listed,
+            bounds,
+            answers,
+        })
     }
 
     /// The nodes: ids, class names, split. No edges; features and labels only where they are public.

@@ -53,6 +53,27 @@ fn false_claims_about_training_are_found() {
     assert!(findings.iter().all(|finding| finding.measured > 2.0 && !finding.refuted), "{findings:#?}");
 }
 
+/// Where features say everything, two views release the features alone; the aggregates of later stages lie in the release all the same,
+/// and are looked at. Without noise every canary is seen in them.
+#[test]
+fn aggregates_after_the_released_stage_are_attacked_too() {
+    let network = network();
+    let labels = network.labels().to_vec();
+    let rows: Vec<f32> =
+        labels.iter().flat_map(|&label| (0..3).map(move |c| f32::from(c == label))).collect();
+    let features = progap_graph::Features::dense(labels.len(), 3, rows).expect("rows");
+    let parts = progap_graph::DatasetParts { features, feature_names: vec![], ..network.into_parts() };
+    let dataset = Dataset::new(parts).expect("a data set");
+    let settings = Settings { depth: 2, seed: Some(11), ..Settings::of(Method::Views, Level::None) };
+    let auditor = Auditor { dataset: &dataset, settings: &settings, canaries: Some(1000) };
+    let release = auditor.train(&mut ()).expect("trained");
+    assert_eq!(release.statement.choice.as_ref().map(|choice| choice.stage), Some(0));
+    let findings = evaluate(&auditor.training(&mut ()).expect("audited"), CONFIDENCE).expect("findings");
+    assert!(findings.iter().all(|finding| finding.measured > 2.0), "{findings:#?}");
+    let (links, _) = auditor.attacks(&release).expect("attacked");
+    assert!(links.iter().any(|attack| attack.name == "aggregates"));
+}
+
 /// The joint-privacy lemma (docs/privacy.md#joint-dp) on a real release: whether a record is there, with its features, label
 /// and receivers, is not seen by all others within epsilon, though they see the model, the aggregates and every prediction but
 /// its own. Predictions that read the rows of a node's senders break it, and are found out. An accusation of the
