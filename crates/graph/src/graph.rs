@@ -159,11 +159,6 @@ impl Graph {
         Graph { weights, ..self }
     }
 
-    /// Takes the graph apart into offsets and senders.
-    pub fn into_rows(self) -> (Buffer<u64>, Buffer<u32>) {
-        (self.offsets, self.senders)
-    }
-
     /// All edges as (source, target), by target.
     pub fn iter_edges(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         (0..self.nodes()).flat_map(|i| self.in_neighbours(i).iter().map(move |&j| (j, i as u32)))

@@ -256,7 +256,7 @@ impl Point {
     }
 
     /// A point with the interval around its height.
-    #[allow(dead_code, reason = "for figures over several runs")]
+    #[cfg(test)]
     pub fn within(x: f64, y: f64, interval: (f64, f64)) -> Point {
         Point { x, y, interval: Some(interval) }
     }

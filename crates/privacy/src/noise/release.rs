@@ -38,12 +38,6 @@ impl<T, S: Source> Noisy<T, S> {
         Self { value, source }
     }
 
-    /// Values made by a mechanism of one's own from the bits of a stream, such as coins of randomised response: they
-    /// inherit where its bits come from.
-    pub fn made_with(value: T, stream: &Stream<S>) -> Self {
-        Self::new(value, stream.source().clone())
-    }
-
     /// The values, to which anything may be done: they are private already.
     pub fn value(&self) -> &T {
         &self.value

@@ -51,11 +51,6 @@ impl Charge {
         Charge { noise_values, ..self }
     }
 
-    /// The same charge for a run whose key has this hash, in hexadecimal.
-    pub fn with_key_commitment(self, commitment: impl Into<String>) -> Self {
-        Charge { key_commitment: Some(commitment.into()), ..self }
-    }
-
     /// The same charge, of a run whose noise comes from a seed or does not.
     pub fn with_seeded_noise(self, seeded: bool) -> Self {
         Charge { seeded, ..self }

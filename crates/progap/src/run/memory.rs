@@ -67,13 +67,6 @@ impl Stages {
     }
 }
 
-impl StageCache {
-    /// The number of runs that began from another run's stages.
-    pub fn stages_shared(&self) -> usize {
-        locked(&self.stages).used
-    }
-}
-
 /// A poisoned lock only says that another run failed; what is kept is whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -288,7 +281,7 @@ mod tests {
                 assert_eq!(first, alone, "{level} {depth}");
                 assert!(first.metrics.history.iter().all(|epoch| epoch.train_accuracy.is_some()));
             }
-            assert_eq!(cache.stages_shared(), expected, "{level}");
+            assert_eq!(locked(&cache.stages).used, expected, "{level}");
         }
     }
 
