@@ -1,5 +1,5 @@
 //! The methods. Each sees a vault and what left it, never private data, and is a straight line of steps on the
-//! [resumable loop](trainer) that all of them share.
+//! resumable loop (`trainer`) that all of them share.
 
 #[macro_use]
 mod registry;
@@ -21,7 +21,7 @@ pub(crate) mod checkpoint;
 pub mod history;
 pub(crate) mod objective;
 mod recipe;
-pub mod trainer;
+pub(crate) mod trainer;
 
 use std::ops::ControlFlow;
 
