@@ -33,6 +33,9 @@ pub enum Error {
     /// Settings that contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),
+    /// A mistake in this crate: something that its own code rules out.
+    #[error("internal error: {0}; please report it")]
+    Internal(&'static str),
     /// The data cannot be trained on.
     #[error("{0}")]
     Unsuitable(String),

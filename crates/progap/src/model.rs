@@ -29,9 +29,9 @@ pub enum Model {
     Views(Views),
 }
 
-const NOT_A_NETWORK: Error = Error::Contradiction("the model is no network over rows");
-const NOT_A_SAGE: Error = Error::Contradiction("the model is no GraphSAGE");
-const NOT_VIEWS: Error = Error::Contradiction("the model is none of two views");
+const NOT_A_NETWORK: Error = Error::Internal("the model is no network over rows");
+const NOT_A_SAGE: Error = Error::Internal("the model is no GraphSAGE");
+const NOT_VIEWS: Error = Error::Internal("the model is none of two views");
 
 impl Model {
     /// A model with initial values drawn from a seed.
@@ -39,7 +39,7 @@ impl Model {
         match shape {
             Shape::Network(architecture) => Ok(Model::Network(Network::new(architecture, seed)?)),
             Shape::Sage(architecture) => Ok(Model::Sage(Sage::new(architecture, seed)?)),
-            Shape::Views(_) => Err(Error::Contradiction("a model of two views is fitted, not begun")),
+            Shape::Views(_) => Err(Error::Internal("a model of two views is fitted, not begun")),
         }
     }
 

@@ -223,7 +223,7 @@ impl Plan {
                 accountant: "pure",
                 ..Plan::without_noise()
             }),
-            _ => Err(Error::Contradiction("the queries cost more than their pure epsilon")),
+            _ => Err(Error::Internal("the queries cost more than their pure epsilon")),
         }
     }
 
@@ -248,7 +248,7 @@ impl Plan {
     }
 }
 
-const NO_MULTIPLE: Error = Error::Contradiction("the noise of these queries is no number to be multiplied");
+const NO_MULTIPLE: Error = Error::Internal("the noise of these queries is no number to be multiplied");
 
 /// What looks for noise.
 pub(crate) struct Calibrator<'c> {

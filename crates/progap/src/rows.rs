@@ -185,7 +185,7 @@ impl Rows {
         if let Message::Made { maker, width, .. } = message {
             let mut values = maker.0(nodes.clone())?;
             if values.len() != nodes.len() * width {
-                return Err(Error::Contradiction("every node sends one message"));
+                return Err(Error::Internal("every node sends one message"));
             }
             // Shorter ones stay as they are.
             let long = |row: &&mut [f32]| row.iter().map(|v| v * v).sum::<f32>() > 1.0;
@@ -214,7 +214,7 @@ impl Rows {
                     ));
                 }
             },
-            Message::Made { .. } => return Err(Error::Contradiction("what was made is sent as it is")),
+            Message::Made { .. } => return Err(Error::Internal("what was made is sent as it is")),
         };
         messages.chunks_exact_mut(width.max(1)).for_each(normalise);
         Ok(messages)

@@ -226,7 +226,7 @@ impl Views {
 
     /// The rows, and the aggregates that are read.
     fn split<'i>(&self, inputs: &'i Inputs<'_>) -> Result<(Input<'i>, Vec<&'i [f32]>)> {
-        const OTHER: Error = Error::Contradiction("the inputs are not those of the model");
+        const OTHER: Error = Error::Internal("the inputs are not those of the model");
         let (&own, rest) = inputs.as_slice().split_first().ok_or(OTHER)?;
         let aggregate = |input: &Input<'i>| match *input {
             Input::Dense { columns, values } if columns == self.shape.classes + 1 => Ok(values),

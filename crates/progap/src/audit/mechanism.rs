@@ -382,7 +382,7 @@ impl Gradients {
         };
         let (one, other) = (two([true, false])?, two([false, true])?);
         let first = one.iter().zip(&other).position(|(own, others)| *own != 0.0 && *others == 0.0);
-        gradients.first = first.ok_or(Error::Contradiction("a canary's gradient is zero"))?;
+        gradients.first = first.ok_or(Error::Internal("a canary's gradient is zero"))?;
         gradients.sign = one[gradients.first].signum();
         Ok(gradients)
     }

@@ -69,7 +69,7 @@ impl Pairs {
 /// # Errors
 /// A plan without a noisy graph.
 pub fn response_claim(plan: &Plan) -> Result<Claim> {
-    let response = plan.response.ok_or(Error::Contradiction("the plan does not pay for a noisy graph"))?;
+    let response = plan.response.ok_or(Error::Internal("the plan does not pay for a noisy graph"))?;
     Ok(Claim::pure(response.epsilon))
 }
 

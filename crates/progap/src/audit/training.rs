@@ -247,7 +247,7 @@ fn learn_and_test(seen: &[Vec<f64>], coins: &[bool]) -> Evidence {
 fn with_copies(features: &Features, model: usize, copies: &[bool], rows: usize) -> Result<Features> {
     let all = rows + copies.len();
     Ok(match &features.clone().widened() {
-        Features::Half { .. } => return Err(Error::Contradiction("features were widened")),
+        Features::Half { .. } => return Err(Error::Internal("features were widened")),
         Features::Dense { columns, values } => {
             let row = values[model * columns..(model + 1) * columns].to_vec();
             let mut values = values.to_vec();

@@ -60,7 +60,7 @@ pub trait CheckpointStore {
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>> {
         let _ = (number, width, file, key);
-        Err(Error::Contradiction("no file was begun"))
+        Err(Error::Internal("no file was begun"))
     }
     /// An aggregate, if it was kept.
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>>;

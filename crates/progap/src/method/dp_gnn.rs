@@ -175,6 +175,6 @@ impl Objective for SubgraphObjective {
     }
 
     fn probabilities(&self, _: &Vault, _: &Model, _: &[u32]) -> Result<Vec<f32>> {
-        Err(Error::Contradiction("rows are private at node level"))
+        Err(Error::Internal("rows are private at node level"))
     }
 }

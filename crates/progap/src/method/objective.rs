@@ -149,7 +149,7 @@ impl RowObjective<'_> {
             let cut = Cut::even(order.len(), chunk_rows(order.len()), part.ranks.size());
             self.travelled = Some(Travelled::new(part, &inputs, rows.labels(), &order, &cut)?);
         }
-        let travelled = self.travelled.as_ref().ok_or(Error::Contradiction("rows were brought together"))?;
+        let travelled = self.travelled.as_ref().ok_or(Error::Internal("rows were brought together"))?;
         let (inputs, weights) = (travelled.inputs()?, weights(travelled.labels()));
         let batch = travelled.batch(part, &inputs, rows.classes())?;
         let batch = weights.as_ref().map_or(Ok(batch), |weights| batch.weighted(weights))?;

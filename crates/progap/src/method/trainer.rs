@@ -342,12 +342,12 @@ impl<'r> Trainer<'r> {
     /// How good a stage that is done was found to be.
     pub fn judged(&self, stage: usize) -> Result<Judged> {
         let record = self.state.history.iter().find(|record| record.stage == stage);
-        record.and_then(|record| record.judged).ok_or(Error::Contradiction("the stage is not judged yet"))
+        record.and_then(|record| record.judged).ok_or(Error::Internal("the stage is not judged yet"))
     }
 
     /// The model of a stage that is done.
     pub fn model(&self, stage: usize) -> Result<&Model> {
-        self.state.finished.get(stage).ok_or(Error::Contradiction("the stage is not trained yet"))
+        self.state.finished.get(stage).ok_or(Error::Internal("the stage is not trained yet"))
     }
 
     /// What the run decided by what happened so far, where its settings leave that to it.
@@ -364,7 +364,7 @@ impl<'r> Trainer<'r> {
         }
         let odds = self.vault.class_counts(self.plan)?.odds();
         let model = self.state.finished.get_mut(stage);
-        let model = model.ok_or(Error::Contradiction("the stage is not trained yet"))?;
+        let model = model.ok_or(Error::Internal("the stage is not trained yet"))?;
         model.network_mut()?.shift_logits(&odds)?;
         // The last epoch is the one that is kept: what is said of it is said of the model as it is released.
         let last = self.state.history.iter_mut().rfind(|record| record.stage == stage);

@@ -323,7 +323,7 @@ impl Statement {
     /// # Errors
     /// A list and a tree that are not of the same queries.
     pub(super) fn queries(&self) -> Result<Queries> {
-        let unknown = || Error::Contradiction("the event tree holds something that no method asks");
+        let unknown = || Error::Unsuitable("the event tree holds something that no method asks".into());
         let Event::Composed { events } = &self.event else { return Err(unknown()) };
         if events.len() != self.mechanisms.len() {
             return Err(unknown());

@@ -351,9 +351,8 @@ pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: 
     };
     match holds && claimed <= settings.epsilon.unwrap_or(0.0) * (1.0 + 1e-12) {
         true => Ok(()),
-        false => Err(Error::Contradiction(
-            "what was asked of the data costs more than the statement would claim, so no release was written: this is a \
-             mistake in progap itself, please report it",
+        false => Err(Error::Internal(
+            "what was asked of the data costs more than the statement would claim, so no release was written",
         )),
     }
 }

@@ -199,10 +199,10 @@ fn prepare_with(
         )));
     }
     if settings.unit_from_data && settings.for_graph(dataset.graph()).undirected != settings.undirected {
-        return Err(Error::Contradiction("the unit was to follow from the graph, and was not decided"));
+        return Err(Error::Internal("the unit was to follow from the graph, and was not decided"));
     }
     if settings.from_sizes != FromSizes::default() {
-        return Err(Error::Contradiction("settings were to follow from sizes, and were not decided"));
+        return Err(Error::Internal("settings were to follow from sizes, and were not decided"));
     }
     delta::check(settings, sizes)?;
     let plan = plan(settings, sizes)?;
@@ -244,7 +244,7 @@ fn run_in_pool(
     let randomness = match (folder.run.settings.seed, folder.take_key()) {
         (Some(seed), None) => Randomness::from_seed(seed).erase(),
         (None, Some(key)) => Randomness::from_key(key).erase(),
-        _ => return Err(Error::Contradiction("a run has a seed or a key, and never both")),
+        _ => return Err(Error::Internal("a run has a seed or a key, and never both")),
     };
     rayon::scope(|_| run_with(dataset, folder, plan, randomness, observer))
 }

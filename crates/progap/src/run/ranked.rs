@@ -230,7 +230,7 @@ fn randomness(told: &Told) -> Result<Randomness<AnySource>> {
             bytes.zeroize();
             Ok(Randomness::from_key(key).erase())
         }
-        _ => Err(Error::Contradiction("a run has a seed or a key, and never both")),
+        _ => Err(Error::Internal("a run has a seed or a key, and never both")),
     }
 }
 

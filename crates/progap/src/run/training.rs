@@ -103,7 +103,7 @@ impl<'t> Training<'t> {
         let randomness = match (settings.seed, key) {
             (Some(seed), _) => Randomness::from_seed(seed).erase(),
             (None, Some(key)) => Randomness::from_key(key).erase(),
-            (None, None) => return Err(Error::Contradiction("a run has a seed or a key")),
+            (None, None) => return Err(Error::Internal("a run has a seed or a key")),
         };
         // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
         rayon::scope(|_| {

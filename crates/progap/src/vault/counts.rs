@@ -45,7 +45,7 @@ impl Vault {
         let Some(Event::Gaussian { sigma, sensitivity }) =
             plan.queries.get(CLASS_COUNTS).map(|query| &query.event)
         else {
-            return Err(Error::Contradiction("the plan does not pay for counts of classes"));
+            return Err(Error::Internal("the plan does not pay for counts of classes"));
         };
         let (sigma, sensitivity) = (*sigma, *sensitivity);
         self.draw(self.rows.classes, plan)?;

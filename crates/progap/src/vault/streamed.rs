@@ -82,7 +82,7 @@ impl Vault {
         let scale = self.integers(say, width, scale, |block, rounded| panels.put(block, rounded))?;
         self.table(noise, scale)?;
         let graph = self.along(message)?;
-        let table = self.table.as_ref().ok_or(Error::Contradiction("there is no table of noise"))?;
+        let table = self.table.as_ref().ok_or(Error::Internal("there is no table of noise"))?;
         table.release_pieces(
             (scale, query, rayon::current_num_threads()),
             |see: &mut See<'_, N, Error>| each_block(graph, &panels, see),

@@ -117,7 +117,7 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
             best = Some((loss, way, strength));
         }
     }
-    let (_, way, strength) = best.ok_or(crate::Error::Contradiction("no scaling was tried"))?;
+    let (_, way, strength) = best.ok_or(crate::Error::Internal("no scaling was tried"))?;
     let mut model = fitted(&roles.train, &way, strength)?;
     let plain = model.clone();
     let told_out_of_fold = |out: usize| -> Result<(Vec<u32>, Vec<f32>)> {

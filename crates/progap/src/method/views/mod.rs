@@ -218,7 +218,7 @@ impl Recipe for TwoViews {
         let ways = settings.direction.ways();
         for at in 0..=settings.depth {
             for way in (0..ways).filter(|_| at > 0) {
-                let (_, knows) = best.ok_or(Error::Contradiction("no stage knows anything yet"))?;
+                let (_, knows) = best.ok_or(Error::Internal("no stage knows anything yet"))?;
                 let width = rows.classes() + 1;
                 let so_far = aggregates.clone();
                 let structure = sent(settings, trainer.choice().as_ref(), at - 1) == Messages::Structure;

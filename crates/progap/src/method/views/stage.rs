@@ -72,7 +72,7 @@ pub(super) fn fit(
             best = Some((log_loss, GraphView { blocks: blocks.clone(), view, combination }));
         }
     }
-    let (log_loss, view) = best.ok_or(Error::Contradiction("no penalty was tried"))?;
+    let (log_loss, view) = best.ok_or(Error::Internal("no penalty was tried"))?;
     Ok((view, log_loss))
 }
 
@@ -159,6 +159,6 @@ pub(super) fn pulled_towards(
             best = Some((log_loss, model));
         }
     }
-    let (log_loss, model) = best.ok_or(Error::Contradiction("no combination was tried"))?;
+    let (log_loss, model) = best.ok_or(Error::Internal("no combination was tried"))?;
     Ok((model, log_loss))
 }

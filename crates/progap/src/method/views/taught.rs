@@ -63,7 +63,7 @@ fn taught(rows: &Rows, roles: &Roles, alone: &Features) -> Result<Option<(Featur
             best = Some((log_loss, temperature, model));
         }
     }
-    let (log_loss, temperature, plain) = best.ok_or(Error::Contradiction("no strength was tried"))?;
+    let (log_loss, temperature, plain) = best.ok_or(Error::Internal("no strength was tried"))?;
     let mut model = plain.clone();
     model.scale_logits(temperature);
     // Of a training node the teacher speaks, who hardly knows its label (docs/views.md); the temperature is not his.
