@@ -135,11 +135,13 @@ impl Maker<'_> {
             }
             Name::Table2 | Name::Tradeoff | Name::Custom => vec![self.plain_variant()],
             Name::Labels => {
-                // ProGAP stands beside the recommended method as it was published.
-                let presets: &[bool] = match (method == default_method(level), method) {
-                    (true, Method::Progap) => &[false, true],
-                    (false, Method::Progap) => &[true],
-                    _ => &[false],
+                // A method that is recommended with other settings than published stands beside the recommended one as published.
+                let recipe = method.recipe();
+                let changed = recipe.is_published() && recipe.published(level) != recipe.defaults(level);
+                let presets: &[bool] = match (method == default_method(level), changed) {
+                    (true, true) => &[false, true],
+                    (false, true) => &[true],
+                    (_, false) => &[false],
                 };
                 let place = self.options.data.iter().position(|other| other == data);
                 let share =

@@ -117,7 +117,11 @@ impl Experiment {
             Tuning::Private => {
                 // A record of dp-gnn moves many predictions, and edge-rand has no delta: their choice is not accounted for.
                 let method = cell.candidates.first().map(|settings| settings.method);
-                method.map_or(Ok(()), |method| method.recipe().check_tuning())?;
+                if let Some(method) = method.filter(|method| !method.recipe().tunes_privately()) {
+                    return Err(Error::Unsuitable(format!(
+                        "private tuning is not there for {method}: leave it out of `methods`, or use `tuning none`"
+                    )));
+                }
                 let trials = trials(cell.candidates.len(), split)?;
                 trials.iter().map(|trial| job(&cell.candidates[trial.candidate], trial.seed)).collect()
             }

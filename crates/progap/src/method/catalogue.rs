@@ -28,7 +28,7 @@ pub fn methods() -> impl Iterator<Item = &'static Entry> {
 
 /// What is known about a method.
 pub fn entry(method: Method) -> &'static Entry {
-    method.recipe().entry()
+    method.entry()
 }
 
 /// The level that a method has where none is asked for: edges, if it can protect them.

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 /// The method.
 pub(super) struct ProGap;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Progap,
     levels: &[Level::None, Level::Edge, Level::Node],
     what: "stages that aggregate what the stage before has learnt, once each",
@@ -32,10 +32,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for ProGap {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn trains_on_ranks(&self) -> bool {
         true
     }

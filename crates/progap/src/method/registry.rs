@@ -22,6 +22,10 @@ macro_rules! methods {
                 match self { $(Method::$method => $name,)* }
             }
 
+            pub(crate) fn entry(self) -> &'static catalogue::Entry {
+                match self { $(Method::$method => &self::$file::ENTRY,)* }
+            }
+
             pub(crate) fn recipe(self) -> &'static dyn Recipe {
                 match self { $(Method::$method => &self::$file::$recipe,)* }
             }
@@ -63,10 +67,10 @@ mod tests {
     #[test]
     fn every_method_is_itself() {
         for &method in Method::ALL {
-            assert_eq!(method.recipe().entry().method, method);
+            assert_eq!(method.entry().method, method);
             assert_eq!(method.name().parse::<Method>().expect("a name"), method);
             assert_eq!(serde_json::to_value(method).expect("JSON"), method.name());
-            for &level in method.recipe().entry().levels {
+            for &level in method.entry().levels {
                 let settings = method.recipe().defaults(level);
                 assert_eq!((settings.method, settings.level), (method, level));
                 let _ = settings.checked().unwrap_or_else(|e| panic!("{method} {level}: {e}"));

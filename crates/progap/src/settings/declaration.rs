@@ -190,7 +190,7 @@ impl<T: SettingType<Given = T>> SettingType for Option<T> {
 impl SettingType for Method {
     type Given = Method;
     const KIND: Kind = Kind::Choice(|| {
-        Method::ALL.iter().map(|method| (method.name(), method.recipe().entry().what)).collect()
+        Method::ALL.iter().map(|method| (method.name(), method.entry().what)).collect()
     });
 }
 
@@ -202,7 +202,8 @@ impl Declaration {
     pub fn find(name: &str) -> Result<&'static Declaration> {
         let wanted = name.trim().replace('-', "_");
         Settings::declarations().iter().find(|declaration| declaration.name == wanted).ok_or_else(|| {
-            let known: Vec<&str> = Settings::declarations().iter().map(|known| known.name).collect();
+            let offered = Settings::declarations().iter().filter(|known| known.about.offered);
+            let known: Vec<&str> = offered.map(|known| known.name).collect();
             Error::Unsuitable(format!("there is no setting {name:?}; there are {}", known.join(", ")))
         })
     }
@@ -298,7 +299,7 @@ impl Declaration {
 
     /// What it is by default for a method at a level; `None` where it decides nothing, or the method has no such level.
     pub fn default(&self, method: Method, level: Level) -> Option<Value> {
-        let has_level = method.recipe().entry().levels.contains(&level);
+        let has_level = method.entry().levels.contains(&level);
         let settings = has_level.then(|| Settings::of(method, level))?;
         let decides = settings.without_effect(self.name).is_none();
         decides.then(|| self.get(&settings))

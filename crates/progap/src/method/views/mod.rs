@@ -40,7 +40,7 @@ use crate::{Error, Result};
 /// The method.
 pub(super) struct TwoViews;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Views,
     levels: &[Level::None, Level::Edge],
     what: "features and noisy sums as two views of a node, fitted stage by stage; made for few labels",
@@ -58,10 +58,6 @@ const MOST_FITTED: usize = 1 << 17;
 const MANY_LABELS: usize = 8192;
 
 impl Recipe for TwoViews {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn defaults(&self, level: Level) -> Settings {
         let (messages, metric) = (Messages::Auto, Metric::LogLoss);
         let plain = Settings { method: Method::Views, messages, metric, ..Settings::plain(level) };
