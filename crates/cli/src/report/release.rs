@@ -63,7 +63,7 @@ pub(super) fn titled(release: &Release, sections: Vec<Section>) -> Report {
     let guarantee = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
     Report {
         title: format!("{} on {}", settings.method, release.config.dataset),
-        subtitle: format!("A release of progap: level {}, {guarantee}", settings.level),
+        subtitle: format!("A ProGAP release, method {}: level {}, {guarantee}", settings.method, settings.level),
         sections,
     }
 }
