@@ -235,7 +235,7 @@ where
         let (index, limit) = (receivers.end.to_string(), graph.nodes() as u64);
         return Err(Problem::IndexOutOfRange { index, limit }.into());
     }
-    crate::store::look_at_pages();
+    crate::store::release_pages_if_full();
     let offsets = &graph.offsets()[receivers.start..=receivers.end];
     sum_along(Edges { offsets, ..Edges::of(graph) }, messages, sums)
 }

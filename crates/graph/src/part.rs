@@ -55,7 +55,7 @@ impl PartGraph {
             let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
             senders.extend(of_row.iter().filter(new));
             offsets.push(senders.len() as u64);
-            crate::store::passed(size_of_val(of_row));
+            crate::store::note_read(size_of_val(of_row));
             if senders.len() >= AT_ONCE || row + 1 == self.rows.end {
                 crate::store::give_back_pages();
                 let rows = first - self.rows.start..row + 1 - self.rows.start;
@@ -230,7 +230,7 @@ impl Graph {
             let values = symmetry::values(self, block.clone(), points.map(|point| point & PRIME));
             let edges = self.offsets()[block.end] - self.offsets()[block.start];
             let distinct = block.map(distinct).sum();
-            crate::store::passed(4 * edges as usize);
+            crate::store::note_read(4 * edges as usize);
             Pairs { values, distinct }
         };
         Ok(blocks.collect::<Vec<_>>().into_par_iter().map(of_block).reduce(|| Pairs::NONE, Pairs::and))

@@ -1,4 +1,4 @@
-//! Which nodes train, which choose, which judge.
+//! Which nodes train, validate and test.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -89,8 +89,8 @@ fn parts() -> tempfile::TempDir {
 fn tables_in_parts_are_one_table_and_errors_name_the_part() {
     let read = |folder: &Path| read::load(folder, &LoadOptions::default());
     let whole = read(&data("codec-none")).unwrap();
-    let pair = read::load_pair(&data("parts/nodes"), &data("parts/edges.parquet"), &LoadOptions::default())
-        .unwrap();
+    let pair =
+        read::load_pair(&data("parts/nodes"), &data("parts/edges.parquet"), &LoadOptions::default()).unwrap();
     assert_eq!((pair.graph(), pair.features()), (whole.graph(), whole.features()));
     let refused = |change: &dyn Fn(&Path), file: &str, words: &str| {
         let copy = parts();

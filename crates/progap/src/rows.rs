@@ -181,7 +181,7 @@ impl Rows {
         message: Message<'_>,
         aggregates: &Aggregates,
     ) -> Result<Vec<f32>> {
-        store::look_at_pages();
+        store::release_pages_if_full();
         if let Message::Made { maker, width, .. } = message {
             let mut values = maker.0(nodes.clone())?;
             if values.len() != nodes.len() * width {

@@ -6,12 +6,12 @@ mod training;
 
 use std::sync::LazyLock;
 
+use progap::audit::{Auditor, Claim, Finding, Trial, evaluate, evidence};
 use progap::internals::audit::mechanism::{
     Canary, Gradients, World, aggregation_claim, ask_round, ask_vault, receivers, sign,
 };
 use progap::internals::audit::response::{Pairs, response_claim};
 use progap::internals::audit::subgraph::{Subgraphs, subgraph_claim};
-use progap::audit::{Auditor, Claim, Finding, Trial, evaluate, evidence};
 use progap::internals::{Vault, audit::mechanism};
 use progap::method::catalogue::methods;
 use progap::plan::{Plan, PublicSizes};

@@ -152,9 +152,7 @@ fn a_run_cannot_go_on_with_another_key() {
     let charge = with_key("one", "AABBCCDD");
     let receipt = ledger.charge(charge.clone()).unwrap();
     assert_eq!(ledger.charge(charge).unwrap(), receipt);
-    for other in
-        [run("one", "school", Unit::Edge), with_key("one", "aabbccde")]
-    {
+    for other in [run("one", "school", Unit::Edge), with_key("one", "aabbccde")] {
         let error = ledger.charge(other).unwrap_err();
         assert!(matches!(&error, Error::RunChanged { what: "with another key", .. }), "{error}");
     }

@@ -13,7 +13,7 @@ use crate::kernel::tile::deviations;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 use crate::layer::norm::NormLayer;
 use crate::layout::Tensor;
-use crate::train::together::{read_f64, write_f64};
+use crate::train::collective::{read_f64, write_f64};
 
 pub(crate) const EPSILON: f64 = 1e-5;
 const MOMENTUM: f64 = 0.1;

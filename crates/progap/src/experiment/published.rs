@@ -52,7 +52,8 @@ const TABLE_2: [Row; 11] = [
 ];
 
 /// The one figure of LPGNet on these data sets, as the paper's authors ran it; Table 2 does not have it.
-const LPGNET: ((&str, Level, &str, Option<f64>), f64) = (("facebook", Level::Edge, "lpgnet", Some(1.0)), 72.9);
+const LPGNET: ((&str, Level, &str, Option<f64>), f64) =
+    (("facebook", Level::Edge, "lpgnet", Some(1.0)), 72.9);
 
 /// The published figure of a data set, by the name it has here.
 pub fn published(data: &str, method: &str, level: Level, epsilon: Option<f64>) -> Option<Published> {

@@ -2,7 +2,8 @@
 
 use progap_graph::Part;
 use progap_nn::{
-    Batch, EpochStats, Network, Optimiser, Packed, Shared, accuracy, apply, chunk_rows, epoch, probabilities,
+    Batch, DistributedBatch, EpochStats, Network, Optimiser, Packed, accuracy, apply, chunk_rows, epoch,
+    probabilities,
 };
 use progap_privacy::noise::GradientGrid;
 
@@ -133,8 +134,8 @@ impl RowObjective<'_> {
             // Borders between ranks stand where chunks begin.
             let own = part.own();
             let first = part.train.partition_point(|&node| (node as usize) < own.start);
-            let shared = Shared {
-                together: &part.ranks,
+            let shared = DistributedBatch {
+                collective: &part.ranks,
                 rows: part.train.len(),
                 first,
                 numbered_from: own.start as u32,

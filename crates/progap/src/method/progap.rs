@@ -305,7 +305,7 @@ mod tests {
             train_accuracy: None,
             val_accuracy,
             val_score: None,
-            judged: None,
+            stage_score: None,
         };
         let history: Vec<EpochRecord> = accuracies.iter().map(record).collect();
         let choice = choose(&settings, &history, val_nodes).expect("the default leaves it to the run");

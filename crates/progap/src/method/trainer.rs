@@ -10,7 +10,7 @@ use progap_nn::{Adam, Optimiser};
 use progap_privacy::noise::GradientGrid;
 
 use super::checkpoint::{CheckpointStore, State};
-use super::history::{EpochRecord, Judged, is_flat};
+use super::history::{EpochRecord, StageScore, is_flat};
 use super::objective::{Objective, StepContext, val_score};
 use super::{Choice, Observer, Progress};
 use crate::assessment::Metric;
@@ -37,7 +37,7 @@ pub struct Accuracies {
 /// A stage that was fitted at once.
 pub(crate) struct FittedStage {
     pub model: Model,
-    pub judged: Judged,
+    pub stage_score: StageScore,
 }
 
 /// What decides a run besides the data.
@@ -252,7 +252,7 @@ impl<'r> Trainer<'r> {
                 train_accuracy,
                 val_accuracy,
                 val_score,
-                judged: None,
+                stage_score: None,
             };
             let merit = record.merit(settings.metric);
             self.state.history.push(record);
@@ -314,8 +314,8 @@ impl<'r> Trainer<'r> {
         if stage < self.state.finished.len() {
             return Ok(());
         }
-        let FittedStage { model, judged } = fit(self)?;
-        if !model.is_finite() || !judged.log_loss.is_finite() {
+        let FittedStage { model, stage_score } = fit(self)?;
+        if !model.is_finite() || !stage_score.log_loss.is_finite() {
             return Err(Error::Unsuitable(format!(
                 "the fit went astray in stage {stage}: parameters are no longer finite; scale the features, or use `method progap`"
             )));
@@ -323,8 +323,9 @@ impl<'r> Trainer<'r> {
         let train_accuracy = Some(accuracy(&model, Part::Train)?);
         let (val_accuracy, test) = (accuracy(&model, Part::Val)?, accuracy(&model, Part::Test)?);
         self.vault.forget();
-        let (loss, val_score, judged) = (None, None, Some(judged));
-        let record = EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, val_score, judged };
+        let (loss, val_score, stage_score) = (None, None, Some(stage_score));
+        let record =
+            EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, val_score, stage_score };
         self.state.history.push(record);
         self.state.stage_accuracies.push(test);
         self.state.finished.push(model);
@@ -340,9 +341,9 @@ impl<'r> Trainer<'r> {
     }
 
     /// How good a stage that is done was found to be.
-    pub fn judged(&self, stage: usize) -> Result<Judged> {
+    pub fn stage_score(&self, stage: usize) -> Result<StageScore> {
         let record = self.state.history.iter().find(|record| record.stage == stage);
-        record.and_then(|record| record.judged).ok_or(Error::Internal("the stage is not judged yet"))
+        record.and_then(|record| record.stage_score).ok_or(Error::Internal("the stage is not evaluated yet"))
     }
 
     /// The model of a stage that is done.

@@ -179,7 +179,7 @@ impl Ranks {
     }
 }
 
-impl progap_nn::Together for Ranks {
+impl progap_nn::Collective for Ranks {
     fn all_gather(&self, own: Vec<u8>) -> std::result::Result<Vec<Vec<u8>>, String> {
         Ranks::all_gather(self, Sent::Sums, own).map_err(|error| error.to_string())
     }

@@ -189,9 +189,8 @@ impl<T: SettingType<Given = T>> SettingType for Option<T> {
 
 impl SettingType for Method {
     type Given = Method;
-    const KIND: Kind = Kind::Choice(|| {
-        Method::ALL.iter().map(|method| (method.name(), method.entry().what)).collect()
-    });
+    const KIND: Kind =
+        Kind::Choice(|| Method::ALL.iter().map(|method| (method.name(), method.entry().what)).collect());
 }
 
 impl Declaration {

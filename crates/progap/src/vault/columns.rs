@@ -190,9 +190,7 @@ impl Vault {
             return Err(Error::Internal("the plan does not pay for counts of values"));
         };
         if self.asked.count(COLUMN_COUNTS) + 1 != round {
-            return Err(Error::Internal(
-                "counts of values are asked for once, of all nodes, in their order",
-            ));
+            return Err(Error::Internal("counts of values are asked for once, of all nodes, in their order"));
         }
         let columns = self.open_numbers.len();
         self.draw(columns * bins, plan)?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use progap_graph::weighted::{self, WeightedSum};
 use progap_graph::{Graph, aggregate};
 use progap_privacy::noise::{
-    AnySource, MessageInt, MessageType, NoisySum, Query, RoundedGaussian, See, choose_scale,
+    AnySource, MessageInt, MessageType, NoisySum, PieceVisitor, Query, RoundedGaussian, choose_scale,
 };
 
 use super::Vault;
@@ -85,7 +85,7 @@ impl Vault {
         let table = self.table.as_ref().ok_or(Error::Internal("there is no table of noise"))?;
         table.release_pieces(
             (scale, query, rayon::current_num_threads()),
-            |see: &mut See<'_, N, Error>| each_block(graph, &panels, see),
+            |see: &mut PieceVisitor<'_, N, Error>| each_block(graph, &panels, see),
             |noisy| take(&mut noisy.into_parts().0),
         )
     }

@@ -1,7 +1,7 @@
 //! What measures or predicts **without any protection**: for the data owner alone, and never to train anything.
 
 use progap_graph::Part;
-use progap_nn::{Batch, Network, Sage, Shared, accuracy};
+use progap_nn::{Batch, DistributedBatch, Network, Sage, accuracy};
 use progap_privacy::noise::SenderBound;
 
 use super::Vault;
@@ -56,6 +56,6 @@ impl Vault {
     pub(crate) fn evaluated<'b>(&'b self, batch: Batch<'b>, part: Part) -> Result<Batch<'b>> {
         let Some(held) = &self.part else { return Ok(batch) };
         let rows = held.count(part);
-        Ok(batch.shared(Shared { together: &held.ranks, rows, first: 0, numbered_from: 0 })?)
+        Ok(batch.shared(DistributedBatch { collective: &held.ranks, rows, first: 0, numbered_from: 0 })?)
     }
 }
