@@ -1,4 +1,4 @@
-//! What a machine may do to us, said in words: memory that is written to disk, signals, threads that cannot start.
+//! The machine: memory that is written to disk, signals, threads that cannot start.
 
 use clap::Args;
 use rayon::ThreadPoolBuilder;

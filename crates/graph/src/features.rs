@@ -1,4 +1,4 @@
-//! What is known about each node besides its edges.
+//! Features: the rows of nodes.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;

@@ -178,7 +178,7 @@ impl Occurring {
     }
 }
 
-/// What is found out about all edges by looking at those into each node: see [`Graph::pairs`].
+/// Symmetry digests of all edges, made of those into each node: see [`Graph::pairs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pairs {
     values: [[u64; 2]; 2],
@@ -203,14 +203,14 @@ impl Pairs {
         [a, b, c, d, self.distinct]
     }
 
-    /// What [`Pairs::to_numbers`] gave.
+    /// The digests that [`Pairs::to_numbers`] gave.
     pub fn from_numbers([a, b, c, d, distinct]: [u64; 5]) -> Pairs {
         Pairs { values: [[a, b], [c, d]], distinct }
     }
 }
 
 impl Graph {
-    /// What the edges into some nodes say about symmetry, at two random points that all processes share, and how many there are.
+    /// Symmetry digests of the edges into some nodes, at two random points that all processes share, and their number.
     ///
     /// # Errors
     /// A graph too large for it.

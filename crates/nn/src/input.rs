@@ -1,4 +1,4 @@
-//! What networks read: views of rows, dense or sparse, checked once.
+//! Inputs of networks: views of rows, dense or sparse, checked once.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;

@@ -79,7 +79,7 @@ pub fn resume(dataset: &Dataset, folder: impl AsRef<Path>, observer: &mut dyn Ob
     run::resume(dataset.clone(), folder.as_ref(), observer)
 }
 
-/// What a run would cost, without running it: the noise that [`train`] would use, to the last digit.
+/// The cost of a run, without running it: the noise that [`train`] would use, to the last digit.
 ///
 /// ```
 /// use progap::Node;

@@ -48,7 +48,7 @@ pub use settings::{
     Settings, Unprotected,
 };
 
-/// What tests and benchmarks reach into: no part of the interface.
+/// Internals for tests and benchmarks: no part of the interface.
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod internals {

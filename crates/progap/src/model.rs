@@ -1,4 +1,4 @@
-//! What is trained: one of the networks of crates/nn, kept and loaded by name.
+//! The models: networks of crates/nn, kept and loaded by name.
 
 use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, Sage, SageArchitecture};
 use serde::{Deserialize, Serialize};

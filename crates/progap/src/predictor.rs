@@ -1,4 +1,4 @@
-//! What makes predictions: models, each with what it reads, and the kept aggregates. No edge is read, and no settings: shapes travel
+//! The predictor: models, each with what it reads, and the kept aggregates. No edge is read, and no settings: shapes travel
 //! with the parameters.
 
 use std::borrow::Cow;

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// refusal would tell of it.
 pub(crate) const LARGEST_FEATURE: f32 = 1e12;
 
-/// What is known about each node besides its edges.
+/// Features, labels and split: all of a node but its edges.
 #[derive(Debug, Clone)]
 pub struct Rows {
     pub(crate) features: Features,
@@ -33,7 +33,7 @@ pub struct Aggregate {
 /// The aggregates so far, in the order in which they were asked for.
 pub type Aggregates = Vec<Aggregate>;
 
-/// What every node says to its receivers. Each message is brought to length one at most.
+/// The messages of nodes to their receivers. Each is brought to norm one at most.
 #[derive(Debug, Clone, Copy)]
 pub enum Message<'a> {
     /// What a branch of a network makes of its input.

@@ -87,7 +87,7 @@ impl Check {
     }
 }
 
-/// What is found in a data set for a run with these settings, in the words of this command.
+/// Findings in a data set for a run with these settings, in the words of this command.
 pub fn findings(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
     let found = lint::lint(dataset, settings, given).into_iter();
     found.map(|remark| Remark { text: in_flags(&remark.text), ..remark }).collect()

@@ -46,7 +46,7 @@ impl PartFile {
         Ok(PartFile { path: path.to_path_buf(), sections, dataset })
     }
 
-    /// What is in the file. Edges and features of nodes that nobody has checked may be anything.
+    /// The data set of the file. Edges and features of nodes that nobody has checked may be anything.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }

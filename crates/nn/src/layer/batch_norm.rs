@@ -124,7 +124,7 @@ impl Moments {
         [&self.means, &self.means_squared, &self.within].into_iter().for_each(|sums| write_f64(sums, out));
     }
 
-    /// What another process wrote.
+    /// Reads the sums that another process wrote.
     pub fn read(&mut self, from: &mut &[u8]) -> Option<()> {
         read_f64(std::slice::from_mut(&mut self.count), from)?;
         [&mut self.means, &mut self.means_squared, &mut self.within]

@@ -1,4 +1,4 @@
-//! What leaves a mechanism: values, tied to where their noise came from.
+//! The output of a mechanism: values, tied to where their noise came from.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};

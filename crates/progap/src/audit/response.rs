@@ -64,7 +64,7 @@ impl Pairs {
     }
 }
 
-/// What is claimed about the answer to one possible edge; the rest of the budget pays for the number of edges.
+/// The claim about the answer to one possible edge; the rest of the budget pays for the number of edges.
 ///
 /// # Errors
 /// A plan without a noisy graph.

@@ -113,7 +113,7 @@ impl Subgraphs {
     }
 }
 
-/// What is claimed about a record all of whose terms are in one sum.
+/// The claim about a record all of whose terms are in one sum.
 ///
 /// # Errors
 /// A plan whose noise is no number.

@@ -179,7 +179,7 @@ impl<'a> Planted<'a> {
     }
 }
 
-/// What a release says about some nodes: the probability of each class, row after row.
+/// Predictions of a release for some nodes: the probability of each class, row after row.
 pub type Predict<'p> = &'p dyn Fn(&Release, &[u32]) -> Result<Vec<f32>>;
 
 /// Trains with canaries and scores them from the release: from all of it by someone who knows every canary's row, and at node

@@ -33,10 +33,10 @@ fn additions() -> Vec<(Vec<Level>, &'static str, Vec<Change>)> {
     ]
 }
 
-/// What tells the cells of [`Name::Labels`] apart: the share of labelled nodes, in percent.
+/// The label of the cells of [`Name::Labels`]: the share of labelled nodes, in percent.
 pub const LABELS: &str = "labels";
 
-/// What tells cells apart where both presets stand side by side.
+/// The label of cells where both presets stand side by side.
 pub const PRESET: &str = "preset";
 
 /// The first row of `ablation`.

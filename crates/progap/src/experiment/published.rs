@@ -91,7 +91,7 @@ const BERKELEY: [(&str, Level, Option<f64>, Measured); 11] = [
     ("dp-gnn", Level::Node, Some(8.0), Measured { mean: 52.89, depth: 1, seeds: 1 }),
 ];
 
-/// What the authors' code gave on a data set: one split, layers 1, learning rate 0.01.
+/// The figure of the authors' code on a data set: one split, layers 1, learning rate 0.01.
 pub fn measured(data: &str, method: &str, level: Level, epsilon: Option<f64>) -> Option<Measured> {
     let rows = BERKELEY.iter().filter(|_| data.eq_ignore_ascii_case("fb:Berkeley13"));
     rows.into_iter().find(|row| (row.0, row.1, row.2) == (method, level, epsilon)).map(|row| row.3)

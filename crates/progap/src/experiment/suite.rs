@@ -21,7 +21,7 @@ pub struct Cell {
     pub level: Level,
     /// The budget; none at level none, 0 where no edge is touched at edge level.
     pub epsilon: Option<f64>,
-    /// What else tells it from other cells: names and values.
+    /// Names and values that tell it from other cells.
     pub variant: Vec<(String, String)>,
     /// The settings to choose from, without seeds.
     pub candidates: Vec<Settings>,

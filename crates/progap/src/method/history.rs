@@ -1,10 +1,10 @@
-//! What happened in training, epoch by epoch.
+//! The history of training, epoch by epoch.
 
 use serde::{Deserialize, Serialize};
 
 use crate::assessment::Metric;
 
-/// What happened in an epoch.
+/// The record of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EpochRecord {

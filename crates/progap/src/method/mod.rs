@@ -88,11 +88,11 @@ impl<F: FnMut(&Progress) -> ControlFlow<()> + Send> Observer for F {
 pub(crate) struct Fitted {
     /// The vault, with the list of what was asked.
     pub vault: Vault,
-    /// What makes predictions.
+    /// The models that make predictions.
     pub predictor: Predictor,
     /// Accuracies of the last model, without any protection.
     pub accuracies: Accuracies,
-    /// What the run decided, where its settings leave that to it.
+    /// The run's decision, where its settings leave it to the run.
     pub choice: Option<Choice>,
     /// The test accuracy of each stage.
     pub stage_accuracies: Vec<f64>,

@@ -1,4 +1,4 @@
-//! What a stage trains for: how an epoch is made of the data, and how a model is evaluated.
+//! The objective of a stage: how an epoch is made of the data, and how a model is evaluated.
 
 use progap_graph::Part;
 use progap_nn::{

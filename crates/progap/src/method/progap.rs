@@ -234,7 +234,7 @@ const LEAST_HELP: f64 = 0.05;
 /// and if the accuracy grows by at least this many of its standard errors, which chance seldom does.
 const LEAST_ERRORS: f64 = 2.0;
 
-/// What a run decided by the validation accuracies of its stages, where the settings leave it to them.
+/// The decision of a run by the validation accuracies of its stages, where the settings leave it to them.
 ///
 /// # Proof definition
 /// A function of noisy aggregates that left the vault before, and of features, labels and the split, which are public
@@ -243,7 +243,7 @@ const LEAST_ERRORS: f64 = 2.0;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// What nodes sent for each aggregate: labels first, and labels again if they helped, else embeddings.
+    /// The messages of each aggregate: labels first, and labels again if they helped, else embeddings.
     pub messages: Vec<Messages>,
     /// The stage whose model is released: the last one with the best accuracy, or the best by the metric that was asked for.
     pub stage: usize,

@@ -1,4 +1,4 @@
-//! What the product must know of a method: one file each says it, and the [registry](super::registry) lists them.
+//! The interface of a method to the product: one file each implements it, and the [registry](super::registry) lists them.
 
 use progap_graph::Dataset;
 use progap_nn::{Input, embed};

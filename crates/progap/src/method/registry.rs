@@ -1,4 +1,4 @@
-//! What is made of the list of methods: their modules, and [`Method`].
+//! The list of methods: their modules, and [`Method`].
 
 use super::Method;
 use crate::{Error, Result};

@@ -351,7 +351,7 @@ impl<'r> Trainer<'r> {
         self.state.finished.get(stage).ok_or(Error::Internal("the stage is not trained yet"))
     }
 
-    /// What the run decided by what happened so far, where its settings leave that to it.
+    /// The run's decision by the history so far, where its settings leave it to the run.
     pub fn choice(&self) -> Option<Choice> {
         let val_nodes = self.vault.public_rows().map_or(0, |_| self.vault.count(Part::Val));
         super::choose(self.settings, &self.state.history, val_nodes)
@@ -406,7 +406,7 @@ impl<'r> Trainer<'r> {
             .collect()
     }
 
-    /// What remains when all is done: the vault, the models of all stages and what happened, and where the time went.
+    /// The parts that remain when all is done: the vault, the models of all stages with their history, and where the time went.
     pub fn finish(mut self) -> (Vault, State, Vec<StageCost>) {
         self.laps.lap("evaluation");
         (self.vault, self.state, self.laps.stages())

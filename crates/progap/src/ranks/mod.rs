@@ -131,7 +131,7 @@ impl Ranks {
         Ok(std::mem::take(&mut all[0]))
     }
 
-    /// What the first rank has to say, on every rank; the others say nothing.
+    /// The first rank's message, on every rank; the others say nothing.
     ///
     /// # Errors
     /// A rank that is gone.

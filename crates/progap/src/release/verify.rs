@@ -28,9 +28,9 @@ mod measured;
 /// Something that was checked, or that can only be claimed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was checked.
+    /// The subject of the check.
     pub what: String,
-    /// What came out.
+    /// The result.
     pub detail: String,
     /// Whether nothing is wrong with it.
     pub ok: bool,
@@ -41,7 +41,7 @@ pub struct Finding {
     pub fields: Vec<String>,
 }
 
-/// What to make of a finding.
+/// The verdict on a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {

@@ -29,7 +29,7 @@ const ONLY_IN_NOISE: [&str; 4] = ["depth", "epsilon", "delta", "accounting"];
 /// The most bytes of aggregates that are kept to be shared.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What runs of one process share.
+/// Stages that runs of one process share.
 #[derive(Debug, Default)]
 pub struct StageCache {
     noise: Calibrations,
@@ -80,7 +80,7 @@ fn without(settings: &Settings, names: &[&str]) -> String {
     value.to_string()
 }
 
-/// What a run that leaves nothing came to.
+/// The result of a run that leaves nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Accuracies, and what happened in training.

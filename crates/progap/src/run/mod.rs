@@ -115,7 +115,7 @@ pub(crate) fn left_over(folder: &Path) -> Option<&'static str> {
     folder::OF_A_RUN.into_iter().find(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
-/// What an interrupted run was asked to do.
+/// The task of an interrupted run.
 pub fn interrupted(folder: &Path) -> Result<RunFile> {
     Ok(RunFolder::open(folder)?.run)
 }

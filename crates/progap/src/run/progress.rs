@@ -1,4 +1,4 @@
-//! What a run must not lose, in one file: its key, and which of its other files count.
+//! The progress of a run in one file: its key, and which of its other files count.
 //!
 //! Every other file is written under a name of its own first; this file is then replaced in one step. So there is one moment
 //! at which an answer is kept, and a crash leaves the run before it or after it, never between. The noise key in it

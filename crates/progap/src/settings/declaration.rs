@@ -1,4 +1,4 @@
-//! What a setting is, for everyone who offers settings by name: the command, its files, experiments, bindings.
+//! Declarations of settings, for everyone who offers them by name: the command, its files, experiments, bindings.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,9 +55,9 @@ pub(super) type Need = fn(&Settings) -> Option<&'static str>;
 pub struct Declaration {
     /// Its name in config.toml and in `Settings`.
     pub name: &'static str,
-    /// What it is, in one line without a full stop.
+    /// Its description, in one line without a full stop.
     pub help: &'static str,
-    /// What it can be.
+    /// Its type.
     pub kind: Kind,
     /// Whether it can be left to the program, which then chooses: `auto`.
     pub optional: bool,
@@ -75,7 +75,7 @@ pub struct Declaration {
 pub struct About {
     /// The heading under which it is listed; none for what everyone looks for first.
     pub heading: Option<&'static str>,
-    /// What it is called in a sentence, where that is not its name.
+    /// Its name in a sentence, where that is another.
     pub words: Option<&'static str>,
     /// A short name of one letter.
     pub short: Option<char>,
@@ -207,7 +207,7 @@ impl Declaration {
         })
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub fn words(&self) -> String {
         self.about.words.map_or_else(|| self.name.replace('_', " "), String::from)
     }
@@ -263,7 +263,7 @@ impl Declaration {
         })
     }
 
-    /// What it can be, in words.
+    /// The values that are possible, in words.
     pub fn expected(&self) -> String {
         let range = match self.about.range {
             Some((low, high)) => format!(" from {} to {}", short_number(low), short_number(high)),
@@ -296,7 +296,7 @@ impl Declaration {
         others.into_iter().filter(|other| *other != now).collect()
     }
 
-    /// What it is by default for a method at a level; `None` where it decides nothing, or the method has no such level.
+    /// Its default for a method at a level; `None` where it decides nothing, or the method has no such level.
     pub fn default(&self, method: Method, level: Level) -> Option<Value> {
         let has_level = method.entry().levels.contains(&level);
         let settings = has_level.then(|| Settings::of(method, level))?;
@@ -347,7 +347,7 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// What the methods have in common; of progap, the settings for embeddings as messages.
+            /// The defaults that methods have in common; of progap, the settings for embeddings as messages.
             pub fn plain($level: Level) -> Settings {
                 Settings { $($name: $default,)+ }
             }

@@ -249,7 +249,7 @@ impl Vault {
         self.randomness.provenance()
     }
 
-    /// What has been asked so far.
+    /// The queries so far.
     pub fn asked(&self) -> &Queries {
         &self.asked
     }

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// About this many sums are in memory at a time.
 const SUMS_AT_ONCE: usize = 1 << 22;
 
-/// What takes the rows of an aggregate, in their order.
+/// A function that takes the rows of an aggregate, in their order.
 pub type Take<'t> = dyn FnMut(&mut [f32]) -> Result<()> + 't;
 
 impl Vault {

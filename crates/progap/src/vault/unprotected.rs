@@ -1,4 +1,4 @@
-//! What measures or predicts **without any protection**: for the data owner alone, and never to train anything.
+//! Measurements and predictions **without any protection**: for the data owner alone, and never to train anything.
 
 use progap_graph::Part;
 use progap_nn::{Batch, DistributedBatch, Network, Sage, accuracy};
@@ -9,7 +9,7 @@ use crate::rows::Aggregates;
 use crate::{Result, propagate};
 
 impl Vault {
-    /// What a GraphSAGE's convolution reads of the senders, **without any protection**: for the data owner alone, and the
+    /// The inputs of a GraphSAGE's convolutions from the senders, **without any protection**: for the data owner alone, and the
     /// statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on average.
     pub fn unprotected_aggregates(&self, sage: &Sage) -> Result<Vec<Vec<f32>>> {
         Ok(sage.aggregates(&self.rows.own()?, &self.senders_on_average())?)

@@ -16,7 +16,7 @@ const SETTINGS: &str = "settings";
 
 pub type Outcomes<'o> = [(&'o experiment::Cell, Outcome)];
 
-/// What an experiment is called.
+/// The title of an experiment.
 pub fn title(name: Name) -> &'static str {
     match name {
         Name::Table2 => "Accuracy of all methods",
@@ -258,7 +258,7 @@ fn edge_units(outcomes: &Outcomes<'_>) -> Vec<bool> {
     units
 }
 
-/// What one record is at edge level, as the last sentence of a caption.
+/// The unit of one record at edge level, as the last sentence of a caption.
 pub fn unit_note(outcomes: &Outcomes<'_>) -> String {
     match edge_units(outcomes).as_slice() {
         [] => "",

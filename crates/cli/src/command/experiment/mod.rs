@@ -75,7 +75,7 @@ pub enum Experiment {
     Job(jobs::OneJob),
 }
 
-/// What every experiment that runs something can be told.
+/// Options of every experiment that runs something.
 #[derive(Args)]
 pub struct Run {
     /// Data sets: names from `progap data list`, folders or files [default: demo]

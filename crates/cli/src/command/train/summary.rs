@@ -1,4 +1,4 @@
-//! What `progap train` says when it is done. What depends on the data without noise is for the data owner alone, and says so.
+//! The summary of `progap train`. What depends on the data without noise is for the data owner alone, and says so.
 
 use std::path::PathBuf;
 
