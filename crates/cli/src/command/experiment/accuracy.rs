@@ -31,17 +31,20 @@ struct RowKey<'c> {
     variant: &'c [(String, String)],
 }
 
+/// A level, and an epsilon (its bits) with or without a delta.
+type Group = (u8, Option<(u64, bool)>);
+
 impl<'c> RowKey<'c> {
     fn of(cell: &'c experiment::Cell) -> RowKey<'c> {
         RowKey { level: cell.level, method: cell.method, epsilon: cell.epsilon, variant: &cell.variant }
     }
 
     /// Rows within which the best stands out: those with the same guarantee.
-    fn group(&self) -> (Level, Option<(u64, bool)>) {
+    fn group(&self) -> Group {
         // A method that touches no edge competes with those at any budget, as in the paper; one with a delta of zero does not
         // compete with those that have one.
         let budget = self.epsilon.filter(|epsilon| *epsilon > 0.0);
-        (self.level, budget.map(|epsilon| (epsilon.to_bits(), self.method.has_delta())))
+        (self.level as u8, budget.map(|epsilon| (epsilon.to_bits(), self.method.has_delta())))
     }
 }
 
@@ -136,12 +139,9 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
 
 /// Makes the best of each group of rows stand out in a column.
 fn mark_best(rows: &[RowKey<'_>], body: &mut [Vec<Cell>], column: usize, metric: Metric) {
-    let group = |at: usize| {
-        let (level, epsilon) = rows[at].group();
-        (level as u8, epsilon)
-    };
+    let group = |at: usize| rows[at].group();
     // A row without a budget of its own belongs to the only group of its level, if there is one.
-    let mut best: BTreeMap<(u8, Option<(u64, bool)>), (f64, usize, usize)> = BTreeMap::new();
+    let mut best: BTreeMap<Group, (f64, usize, usize)> = BTreeMap::new();
     for at in 0..rows.len() {
         let Some(value) = body[at][column].value else { continue };
         let mut key = group(at);
