@@ -45,7 +45,7 @@ use attack::Attack;
 pub struct Auditor<'a> {
     /// The data set, with its split.
     pub dataset: &'a Dataset,
-    /// The settings. With a seed, coins, noise and so the results are the same every time.
+    /// The settings, as [`Settings::for_data`] completes them. With a seed, coins, noise and so the results are the same every time.
     pub settings: &'a Settings,
     /// How many canaries; where not given, as many as are worth their time.
     pub canaries: Option<usize>,

@@ -199,10 +199,12 @@ fn prepare_with(
         )));
     }
     if settings.unit_from_data && settings.for_graph(dataset.graph()).undirected != settings.undirected {
-        return Err(Error::Internal("the unit was to follow from the graph, and was not decided"));
+        return Err(Error::Contradiction(
+            "the unit follows from the graph: take the settings of Settings::for_data",
+        ));
     }
     if settings.from_sizes != FromSizes::default() {
-        return Err(Error::Internal("settings were to follow from sizes, and were not decided"));
+        return Err(Error::Contradiction("settings follow from sizes: take those of Settings::for_data"));
     }
     delta::check(settings, sizes)?;
     let plan = plan(settings, sizes)?;
