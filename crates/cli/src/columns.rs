@@ -1,4 +1,4 @@
-//! What the user says about the columns of a node table: a file, and flags for what is said most often.
+//! Choices about the columns of a node table: a file, and flags for the most frequent ones.
 
 use std::path::Path;
 

@@ -34,7 +34,7 @@ impl Given {
         (!value.is_null()).then(|| value.as_f64().unwrap_or(f64::NAN))
     }
 
-    /// What is asked for, over a preset.
+    /// The request of these flags, over a preset.
     pub fn request(&self, preset: Option<Preset>) -> Request {
         let start = match preset {
             Some(Preset::Paper) => Request::published(),

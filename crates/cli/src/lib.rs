@@ -35,21 +35,20 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  progap train                              the built-in network, edges private, epsilon 1
-  progap predict releases/demo-edge-1       classes and probabilities, without the graph
-  progap verify releases/demo-edge-1        recompute the guarantee
-  progap report releases/demo-edge-1        a page with the guarantee, tables and figures
-  progap export releases/demo-edge-1 out    a copy that may be shared, with a hash
-  progap key new me                         a key that signs exports (`progap export --sign me.key`)
-  progap audit releases/demo-edge-1         attack it: is the guarantee kept?
-  progap inspect demo                       a synthetic social network, nothing to download
-  progap check my-graph/                    likely mistakes, before training
-  progap inspect my-graph/                  a folder with nodes.csv and edges.csv
-  progap data list                          the data sets of the paper, and which are present
-  progap data convert my-graph/ g.progap    a file that loads in an instant
-  progap experiment table2                  compare methods over several runs
-  progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
-                                            the noise that a privacy target needs";
+  progap train                            # the built-in network, edges private, epsilon 1
+  progap predict releases/demo-edge-1     # classes and probabilities, without the graph
+  progap verify releases/demo-edge-1      # recompute the guarantee
+  progap report releases/demo-edge-1      # a page with the guarantee, tables and figures
+  progap export releases/demo-edge-1 out  # a copy that may be shared, with a hash
+  progap key new me                       # a key that signs exports
+  progap audit releases/demo-edge-1       # attack it: is the guarantee kept?
+  progap inspect demo                     # a synthetic social network, nothing to download
+  progap check my-graph/                  # likely mistakes, before training
+  progap inspect my-graph/                # a folder with nodes.csv and edges.csv
+  progap data list                        # the data sets of the paper, and which are present
+  progap data convert my-graph/ g.progap  # a file that loads in an instant
+  progap experiment table2                # compare methods over several runs
+  progap account --level edge --depth 3 --epsilon 1 --delta 1e-7   # the noise for a budget";
 
 #[derive(Subcommand)]
 enum Command {
@@ -200,4 +199,24 @@ fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
 /// Prints to standard error; where that fails too, such as into a file on a full disk, the exit code must do.
 fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", ui::harmless(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    /// Help wraps at 100 columns: a longer example would go on in the margin, where it cannot be copied.
+    #[test]
+    fn examples_fit_on_a_line() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines().filter(|line| line.starts_with("  ")) {
+                assert!(line.chars().count() <= 96, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
 }

@@ -1,4 +1,4 @@
-//! What a machine may do to us, said in words: memory that is written to disk, signals, threads that cannot start.
+//! The machine: memory that is written to disk, signals, threads that cannot start.
 
 use clap::Args;
 use rayon::ThreadPoolBuilder;
@@ -34,7 +34,7 @@ fn no_core_dumps() {
 fn say_signals() {
     const CUT_SHORT: &str = "error: a file that was being read was cut short by another program; restore it, and leave it alone \
                              while it is read\n";
-    let _ = progap_graph::store::end_with_words_if_cut_short(CUT_SHORT);
+    let _ = progap_graph::store::exit_on_truncated_map(CUT_SHORT);
     // Taking the signal is all that is needed.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }

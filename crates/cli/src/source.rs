@@ -205,7 +205,7 @@ impl DataSource {
         &self.folder
     }
 
-    /// What the user called it.
+    /// The name that the user gave it.
     pub fn name(&self) -> &str {
         &self.dataset
     }
@@ -239,7 +239,7 @@ impl DataSource {
         DataSource { dataset: dataset.into(), ..self.clone() }
     }
 
-    /// What a run keeps of where its data is: what a release may tell others, and, under `private`, which stays out of it,
+    /// The place of a run's data, as the run keeps it: what a release may tell others, and, under `private`, which stays out of it,
     /// what finds the data again from any folder.
     pub fn keep(&self) -> Value {
         json!({ "source": self.published(), "seed": self.seed, "private": { "source": self.absolute() } })

@@ -6,7 +6,7 @@ use clap::Args;
 use progap_graph::{Dataset, Problem, Ratios, Result, transform};
 use serde::{Deserialize, Serialize};
 
-/// What to change.
+/// Changes of the data.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transforms {

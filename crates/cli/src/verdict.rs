@@ -1,4 +1,4 @@
-//! What does as well as a model: said in the summary of training, in its JSON and in reports.
+//! Baselines that do as well as a model: said in the summary of training, in its JSON and in reports.
 
 use progap::Release;
 use progap::assessment::{Assessment, Baselines, Metric, Scores};

@@ -7,8 +7,8 @@
 //! A case is named by target, seed and number, and [`mutate::case`] makes it again at any time.
 #![forbid(unsafe_code)]
 
+pub mod evaluate;
 pub mod folders;
-pub mod judge;
 pub mod mutate;
 pub mod readers;
 pub mod sweep;

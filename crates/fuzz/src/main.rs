@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use peak_alloc::PeakAlloc;
 use progap_fuzz::sweep::{Failure, Tally};
-use progap_fuzz::{Target, folders, judge, sweep, target, targets};
+use progap_fuzz::{Target, evaluate, folders, sweep, target, targets};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -64,7 +64,7 @@ fn start() -> Outcome<bool> {
     if let Some(name) = options.get("--worker") {
         let target = target(name).ok_or("no such target")?;
         let at = options.get("--at").map(File::create).transpose()?;
-        judge::listen();
+        evaluate::listen();
         let tally = sweep::run(&target, seed, number("--from", 0)?..number("--to", 0)?, &MEMORY, at.as_ref());
         println!("{}", tally.to_json());
         return Ok(true);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
 
-use crate::judge::judge;
+use crate::evaluate::evaluate;
 use crate::mutate::case;
 use crate::{Target, root};
 
@@ -85,11 +85,11 @@ pub fn run(target: &Target, seed: u64, numbers: Range<u64>, memory: &PeakAlloc, 
             let _ = at.write_all_at(&number.to_le_bytes(), 0);
         }
         let case = case(target, &seeds, seed, number);
-        let judged = judge(target, &case, memory);
+        let evaluation = evaluate(target, &case, memory);
         tally.cases += 1;
-        tally.slowest = tally.slowest.max(judged.took);
-        tally.largest = tally.largest.max(judged.bytes);
-        tally.failures.extend(judged.wrong.map(|what| Failure { number, what }));
+        tally.slowest = tally.slowest.max(evaluation.took);
+        tally.largest = tally.largest.max(evaluation.bytes);
+        tally.failures.extend(evaluation.wrong.map(|what| Failure { number, what }));
     }
     tally.took = start.elapsed();
     tally

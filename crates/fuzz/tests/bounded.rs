@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use peak_alloc::PeakAlloc;
 use progap::{Release, release, run};
-use progap_fuzz::{Target, folders, judge, sweep, targets};
+use progap_fuzz::{Target, evaluate, folders, sweep, targets};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
@@ -39,13 +39,15 @@ fn watch() {
 #[test]
 fn damaged_files_and_folders_of_every_kind_end_in_words_soon_and_in_little_memory() {
     the_corpus_is_whole();
-    judge::listen();
+    evaluate::listen();
     watch();
     let mut wrong = vec![];
     for target in targets() {
         for content in kept(&target).into_iter().chain((target.seeds)()) {
             wrong.extend(
-                judge::judge(&target, &content, &MEMORY).wrong.map(|what| (target.name, u64::MAX, what)),
+                evaluate::evaluate(&target, &content, &MEMORY)
+                    .wrong
+                    .map(|what| (target.name, u64::MAX, what)),
             );
         }
         let cases = (CASES * target.weight).max(LEAST);
@@ -58,7 +60,7 @@ fn damaged_files_and_folders_of_every_kind_end_in_words_soon_and_in_little_memor
         }
     }
     assert!(wrong.is_empty(), "{} cases of seed 1 went wrong: {wrong:#?}", wrong.len());
-    the_judge_sees_what_it_is_for();
+    an_evaluation_sees_what_it_is_for();
 }
 
 /// Cases that went wrong once.
@@ -97,10 +99,10 @@ fn the_corpus_is_whole() {
 }
 
 /// A check that cannot fail shows nothing.
-fn the_judge_sees_what_it_is_for() {
+fn an_evaluation_sees_what_it_is_for() {
     let found = |run: fn(&[u8])| {
         let target = Target { name: "test", run, seeds: Vec::new, weight: 1 };
-        judge::judge(&target, b"x", &MEMORY).wrong.unwrap_or_default()
+        evaluate::evaluate(&target, b"x", &MEMORY).wrong.unwrap_or_default()
     };
     assert!(found(|case| assert!(case.is_empty(), "not empty")).contains("not empty"));
     assert!(found(|_| drop(std::hint::black_box(vec![1u8; 300 << 20]))).contains("allocated"));

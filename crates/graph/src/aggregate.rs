@@ -198,14 +198,14 @@ pub(crate) fn longest_row(offsets: &[u64]) -> usize {
     offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
 }
 
-/// What every node sends: `width` values (1 to [`MAX_WIDTH`]) each, row after row.
+/// The messages of all nodes: `width` values (1 to [`MAX_WIDTH`]) each, row after row.
 #[derive(Debug, Clone, Copy)]
 pub struct Messages<'a, M, S> {
     /// The values of a message.
     pub width: usize,
     /// Those of all nodes.
     pub values: &'a [M],
-    /// What each sender's message is multiplied by; nothing for 1.
+    /// The factor of each sender's message; nothing for 1.
     pub weights: Option<&'a [S]>,
 }
 
@@ -235,7 +235,7 @@ where
         let (index, limit) = (receivers.end.to_string(), graph.nodes() as u64);
         return Err(Problem::IndexOutOfRange { index, limit }.into());
     }
-    crate::store::look_at_pages();
+    crate::store::release_pages_if_full();
     let offsets = &graph.offsets()[receivers.start..=receivers.end];
     sum_along(Edges { offsets, ..Edges::of(graph) }, messages, sums)
 }

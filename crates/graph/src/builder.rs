@@ -39,7 +39,7 @@ impl Dataset {
 }
 
 impl DatasetBuilder {
-    /// What people call it; by it a ledger finds its budget, where no other data is known by that name.
+    /// Its name; by it a ledger finds its budget, where no other data is known by that name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -88,7 +88,7 @@ impl DatasetBuilder {
         self
     }
 
-    /// What people call the nodes; their numbers if not given.
+    /// The names of the nodes; their numbers if not given.
     #[must_use]
     pub fn node_ids<S: AsRef<str>>(mut self, ids: impl IntoIterator<Item = S>) -> Self {
         self.ids = Some(NodeIds::from_texts(ids));

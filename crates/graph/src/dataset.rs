@@ -21,7 +21,7 @@ pub struct Dataset(DatasetParts);
 /// The parts of a [`Dataset`], before they are checked or after it is taken apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DatasetParts {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// The edges.
     pub graph: Graph,
@@ -35,11 +35,11 @@ pub struct DatasetParts {
     pub feature_names: Vec<String>,
     /// The feature columns that hold numbers in a unit of their own; all others are used as they are.
     pub numbers: Vec<NumberColumn>,
-    /// What was read off the rows of a table, as nobody declared it.
+    /// Facts that were read off the rows of a table, as nobody declared them.
     pub undeclared: Vec<Undeclared>,
     /// The split, where the data came with one.
     pub split: Option<Split>,
-    /// What people call the nodes.
+    /// The names of the nodes.
     pub node_ids: NodeIds,
 }
 
@@ -83,7 +83,7 @@ impl Dataset {
         Dataset(parts)
     }
 
-    /// What people call it.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -147,7 +147,7 @@ impl Dataset {
         self.numbers().iter().filter(|number| number.is_open()).count()
     }
 
-    /// What was read off the rows of a table, as nobody declared it.
+    /// Facts that were read off the rows of a table, as nobody declared them.
     pub fn undeclared(&self) -> &[Undeclared] {
         &self.0.undeclared
     }
@@ -240,7 +240,7 @@ impl Dataset {
         self.0.split.as_ref()
     }
 
-    /// What people call the nodes.
+    /// The names of the nodes.
     pub fn node_ids(&self) -> &NodeIds {
         &self.0.node_ids
     }

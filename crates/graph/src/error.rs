@@ -1,4 +1,4 @@
-//! What can be wrong with people's files, and what to do about it.
+//! Problems of people's files, each with its remedy.
 
 use std::fmt;
 use std::io;
@@ -52,7 +52,7 @@ pub enum Place {
     Node(u64),
 }
 
-/// What is wrong. [`Problem::advice`] says what to do about it.
+/// A problem. [`Problem::advice`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -77,9 +77,9 @@ pub enum Problem {
     /// The content's checksum differs from the one that was written down.
     #[error("the checksum is {found}, not {expected}: the file is damaged or was changed")]
     Checksum {
-        /// What was written down.
+        /// The checksum that was written down.
         expected: String,
-        /// What the content gives.
+        /// The checksum of the content.
         found: String,
     },
     /// A format, or a version of one, that we do not read.
@@ -91,9 +91,9 @@ pub enum Problem {
     /// A column or array that must be there is not.
     #[error("there is no {what} (found: {found})")]
     Missing {
-        /// What is missing, for example "label column".
+        /// The missing part, for example "label column".
         what: String,
-        /// What is there instead.
+        /// The parts that are there instead.
         found: String,
     },
     /// A cell that must not be empty is.
@@ -178,7 +178,7 @@ pub enum Problem {
     /// Two arrays that must agree in shape do not.
     #[error("the {what} has length {found}, expected {expected}")]
     Length {
-        /// What was measured.
+        /// The name of what has a length.
         what: String,
         /// The length it has.
         found: u64,
@@ -207,7 +207,7 @@ pub enum Problem {
     Download {
         /// Where from.
         url: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
         /// Where the file belongs.
         target: PathBuf,
@@ -218,7 +218,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What the user can do about it, as the end of a sentence.
+    /// The remedy, as the end of a sentence.
     pub fn advice(&self) -> &'static str {
         match self {
             Problem::Io(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -298,7 +298,7 @@ impl Error {
         self.0.place.as_ref()
     }
 
-    /// What is wrong.
+    /// The problem.
     pub fn problem(&self) -> &Problem {
         &self.0.problem
     }

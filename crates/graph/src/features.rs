@@ -1,4 +1,4 @@
-//! What is known about each node besides its edges.
+//! Features: the rows of nodes.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -381,7 +381,7 @@ fn first(count: usize, bad: impl Fn(usize) -> bool + Sync) -> Option<usize> {
     let task = |task: usize| task * PER_TASK..count.min((task + 1) * PER_TASK);
     (0..count.div_ceil(PER_TASK)).into_par_iter().find_map_first(|at| {
         let found = task(at).find(|&at| bad(at));
-        crate::store::passed(PER_TASK * size_of::<f32>());
+        crate::store::note_read(PER_TASK * size_of::<f32>());
         found
     })
 }

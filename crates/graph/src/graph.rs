@@ -159,11 +159,6 @@ impl Graph {
         Graph { weights, ..self }
     }
 
-    /// Takes the graph apart into offsets and senders.
-    pub fn into_rows(self) -> (Buffer<u64>, Buffer<u32>) {
-        (self.offsets, self.senders)
-    }
-
     /// All edges as (source, target), by target.
     pub fn iter_edges(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         (0..self.nodes()).flat_map(|i| self.in_neighbours(i).iter().map(move |&j| (j, i as u32)))
@@ -286,7 +281,7 @@ impl Graph {
         let first = self.offsets[rows.start] as usize;
         let senders = &self.senders[first..self.offsets[rows.end] as usize];
         let Scanned { largest, falls: all } = pulp::Arch::new().dispatch(Scan(senders));
-        crate::store::passed(size_of_val(senders));
+        crate::store::note_read(size_of_val(senders));
         if largest as usize >= nodes && !senders.is_empty() {
             let at = senders.iter().position(|&j| j as usize >= nodes).unwrap_or(0);
             let place = Place::Element { key: "senders".into(), index: (first + at) as u64 };

@@ -1,4 +1,4 @@
-//! What people call their nodes.
+//! Names of nodes.
 
 use std::collections::HashMap;
 

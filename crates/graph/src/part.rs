@@ -55,7 +55,7 @@ impl PartGraph {
             let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
             senders.extend(of_row.iter().filter(new));
             offsets.push(senders.len() as u64);
-            crate::store::passed(size_of_val(of_row));
+            crate::store::note_read(size_of_val(of_row));
             if senders.len() >= AT_ONCE || row + 1 == self.rows.end {
                 crate::store::give_back_pages();
                 let rows = first - self.rows.start..row + 1 - self.rows.start;
@@ -178,7 +178,7 @@ impl Occurring {
     }
 }
 
-/// What is found out about all edges by looking at those into each node: see [`Graph::pairs`].
+/// Symmetry digests of all edges, made of those into each node: see [`Graph::pairs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pairs {
     values: [[u64; 2]; 2],
@@ -203,14 +203,14 @@ impl Pairs {
         [a, b, c, d, self.distinct]
     }
 
-    /// What [`Pairs::to_numbers`] gave.
+    /// The digests that [`Pairs::to_numbers`] gave.
     pub fn from_numbers([a, b, c, d, distinct]: [u64; 5]) -> Pairs {
         Pairs { values: [[a, b], [c, d]], distinct }
     }
 }
 
 impl Graph {
-    /// What the edges into some nodes say about symmetry, at two random points that all processes share, and how many there are.
+    /// Symmetry digests of the edges into some nodes, at two random points that all processes share, and their number.
     ///
     /// # Errors
     /// A graph too large for it.
@@ -230,7 +230,7 @@ impl Graph {
             let values = symmetry::values(self, block.clone(), points.map(|point| point & PRIME));
             let edges = self.offsets()[block.end] - self.offsets()[block.start];
             let distinct = block.map(distinct).sum();
-            crate::store::passed(4 * edges as usize);
+            crate::store::note_read(4 * edges as usize);
             Pairs { values, distinct }
         };
         Ok(blocks.collect::<Vec<_>>().into_par_iter().map(of_block).reduce(|| Pairs::NONE, Pairs::and))

@@ -29,7 +29,7 @@ pub struct NumberColumn {
     /// The feature that is 1 where the value is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<u32>,
-    /// What is to be added to the values of the column, which lie too close together for their size to tell them apart in 32 bits. Sums,
+    /// A number to be added to the values of the column, which lie too close together for their size to tell them apart in 32 bits. Sums,
     /// rounded to 32 bits, are what was read, whatever the origin. Gone once a map was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<f64>,
@@ -44,7 +44,7 @@ pub struct NumberColumn {
     pub map: Option<Map>,
 }
 
-/// What may be done with number columns.
+/// The preparation of number columns that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preparation {
     /// Whole columns may be looked at.
@@ -89,7 +89,7 @@ pub enum Map {
     },
 }
 
-/// What straightens a skewed column.
+/// A curve that straightens a skewed column.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Curve {

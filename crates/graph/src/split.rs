@@ -1,4 +1,4 @@
-//! Which nodes train, which choose, which judge.
+//! Which nodes train, validate and test.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Buffer, Place, Problem, Result};
 
-/// What a node is used for.
+/// The part of a node in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Part {

@@ -20,7 +20,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// What some rows say of each number column; nothing of those that were mapped before, or are not asked for.
+    /// Statistics of each number column over some rows; nothing of those that were mapped before, or are not asked for.
     ///
     /// # Errors
     /// More values than fit into memory.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{Dataset, Features, Part};
 
-/// What `progap inspect` shows.
+/// The content of `progap inspect`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// The data set's name.

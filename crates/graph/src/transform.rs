@@ -182,28 +182,6 @@ pub fn map_graph(dataset: Dataset, change: impl FnOnce(Graph) -> Graph) -> Resul
     Dataset::new(parts)
 }
 
-/// Graphs side by side, without edges between them: the nodes of the second follow those of the first.
-pub fn disjoint_union(graphs: Vec<Graph>) -> Result<Graph> {
-    let edges = graphs.iter().map(Graph::edges).sum();
-    let nodes = graphs.iter().map(Graph::nodes).sum::<usize>();
-    if nodes > Graph::MAX_NODES {
-        return Err(Problem::TooLarge(format!("the graphs have {nodes} nodes together")).into());
-    }
-    let mut offsets = Vec::with_capacity(nodes + 1);
-    offsets.push(0u64);
-    let mut senders: Vec<u32> = Vec::with_capacity(edges);
-    let mut weights = graphs.iter().any(|graph| graph.weights().is_some()).then(Vec::new);
-    for graph in graphs {
-        if let Some(weights) = &mut weights {
-            weights.extend((0..graph.edges()).map(|edge| graph.weight(edge)));
-        }
-        let (first_node, first_edge) = (offsets.len() as u32 - 1, senders.len() as u64);
-        offsets.extend(graph.offsets()[1..].iter().map(|offset| offset + first_edge));
-        senders.extend(graph.senders().iter().map(|sender| sender + first_node));
-    }
-    Ok(Graph::from_valid_rows(offsets, senders).with_valid_weights(weights.map(Buffer::from)))
-}
-
 fn select(nodes: usize, keep: impl Fn(usize) -> bool) -> Vec<u32> {
     (0..nodes).filter(|&node| keep(node)).map(|node| node as u32).collect()
 }
@@ -315,12 +293,6 @@ mod tests {
         assert_eq!(declare_undirected(both.clone()).unwrap(), both);
         assert_eq!(declare_undirected(graph(3, &[(0, 1), (2, 2)])).unwrap(), both);
         assert!(declare_undirected(graph(3, &[(0, 1), (1, 0), (1, 2)])).is_err());
-    }
-
-    #[test]
-    fn a_union_keeps_graphs_apart() {
-        let union = disjoint_union(vec![graph(2, &[(0, 1)]), graph(3, &[(2, 0)])]).unwrap();
-        assert_eq!(union.iter_edges().collect::<Vec<_>>(), [(0, 1), (4, 2)]);
     }
 
     proptest! {

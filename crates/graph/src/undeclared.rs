@@ -1,4 +1,4 @@
-//! What was read off the rows of a table because its owner declared nothing.
+//! Facts that were read off the rows of a table because its owner declared nothing.
 //!
 //! Where rows are private, whatever is computed over them is, too. A list of categories that somebody declares is public; one that is
 //! made of the values that occur is a function of every row. A data set therefore keeps which of its columns nobody spoke of, so that who
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 pub struct Undeclared {
     /// The column of the table.
     pub column: String,
-    /// What about it.
+    /// The fact.
     pub what: ReadOff,
 }
 
-/// What can be read off the rows.
+/// Facts that can be read off the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadOff {

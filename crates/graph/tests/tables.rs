@@ -89,8 +89,8 @@ fn parts() -> tempfile::TempDir {
 fn tables_in_parts_are_one_table_and_errors_name_the_part() {
     let read = |folder: &Path| read::load(folder, &LoadOptions::default());
     let whole = read(&data("codec-none")).unwrap();
-    let pair = table::read_pair(&data("parts/nodes"), &data("parts/edges.parquet"), &LoadOptions::default())
-        .unwrap();
+    let pair =
+        read::load_pair(&data("parts/nodes"), &data("parts/edges.parquet"), &LoadOptions::default()).unwrap();
     assert_eq!((pair.graph(), pair.features()), (whole.graph(), whole.features()));
     let refused = |change: &dyn Fn(&Path), file: &str, words: &str| {
         let copy = parts();
@@ -127,7 +127,7 @@ fn tables_in_parts_are_one_table_and_errors_name_the_part() {
 fn columns_that_cannot_be_features_are_refused() {
     let read = |name: &str| {
         let nodes = data("refused").join(format!("{name}.parquet"));
-        table::read_pair(&nodes, &data("refused/edges.parquet"), &LoadOptions::default()).unwrap_err()
+        read::load_pair(&nodes, &data("refused/edges.parquet"), &LoadOptions::default()).unwrap_err()
     };
     for (name, column) in [("nested", "items.list.element"), ("struct", "items.x"), ("decimals", "price")] {
         let error = read(name);
@@ -141,7 +141,7 @@ fn columns_that_cannot_be_features_are_refused() {
 fn dates_and_missing_numbers_of_other_tools_are_read() {
     let read = |name: &str| {
         let nodes = data("refused").join(format!("{name}.parquet"));
-        table::read_pair(&nodes, &data("refused/edges.parquet"), &LoadOptions::default()).unwrap()
+        read::load_pair(&nodes, &data("refused/edges.parquet"), &LoadOptions::default()).unwrap()
     };
     for name in ["nan", "null"] {
         let dataset = read(name);
@@ -388,7 +388,7 @@ fn folders_say_what_is_missing_or_ambiguous() {
     assert!(error.to_string().contains("ambiguous"), "{error}");
     fs::write(folder.path().join("nodes.parquet"), "").unwrap();
     assert!(load().to_string().contains("nodes.csv and nodes.parquet"), "{}", load());
-    let unknown = table::read_pair(Path::new("a.xlsx"), Path::new("b.csv"), &LoadOptions::default());
+    let unknown = read::load_pair(Path::new("a.xlsx"), Path::new("b.csv"), &LoadOptions::default());
     assert!(matches!(unknown.unwrap_err().problem(), Problem::NotRecognised(_)));
 }
 

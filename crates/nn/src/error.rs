@@ -1,4 +1,4 @@
-//! What can be wrong with what a caller hands in.
+//! Errors in the arguments of a caller.
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -12,9 +12,9 @@ pub enum Error {
     Setting {
         /// The setting.
         what: &'static str,
-        /// What it was given as.
+        /// The value that was given.
         value: String,
-        /// What it may be.
+        /// The values that are possible.
         allowed: &'static str,
     },
     /// A list of the wrong length.
@@ -34,7 +34,7 @@ pub enum Error {
         input: usize,
         /// The row, counted from 0.
         row: usize,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
     /// A list of neighbours that does not make sense.
@@ -42,7 +42,7 @@ pub enum Error {
     Neighbours {
         /// The row, counted from 0.
         row: usize,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
     /// A row that the inputs do not have.

@@ -1,4 +1,4 @@
-//! What networks read: views of rows, dense or sparse, checked once.
+//! Inputs of networks: views of rows, dense or sparse, checked once.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::loss::arg_max;
 use crate::reading;
-use crate::train::together::Shared;
+use crate::train::collective::DistributedBatch;
 
 /// The input of one branch: a view, one row per sample.
 #[derive(Debug, Clone, Copy)]
@@ -184,7 +184,7 @@ pub struct Batch<'a> {
     pub(crate) targets: Targets<'a>,
     pub(crate) weights: Option<&'a [f32]>,
     pub(crate) rows: &'a [u32],
-    pub(crate) shared: Option<Shared<'a>>,
+    pub(crate) shared: Option<DistributedBatch<'a>>,
 }
 
 impl<'a> Batch<'a> {
@@ -253,7 +253,7 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// Rows that are not within the batch.
-    pub fn shared(self, shared: Shared<'a>) -> Result<Self> {
+    pub fn shared(self, shared: DistributedBatch<'a>) -> Result<Self> {
         let within = shared.first.checked_add(self.len()).is_some_and(|end| end <= shared.rows);
         check_setting(within, "the place of the rows", shared.first, "within the batch")?;
         Ok(Batch { shared: Some(shared), ..self })

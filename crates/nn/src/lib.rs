@@ -42,7 +42,7 @@ pub use layer::{Activation, Norm};
 pub use network::{Architecture, Network, NormPlacement, Tensor};
 pub use optim::{Adam, Optimiser};
 pub use packed::Packed;
-pub use reading::tell_what_is_read;
+pub use reading::set_read_listener;
 pub use sage::{
     Neighbours, Propagate, Sage, SageArchitecture, SageGradient, sage_clipped_sum, sage_epoch, sage_gradient,
     sage_sample_norms,
@@ -51,9 +51,9 @@ pub use softmax::{
     Design, Evidence, RowScaling, Softmax, SoftmaxShape, Start, Task, best_temperature, cross_entropy,
 };
 pub use train::clipped::{clipped_sum, sample_norms};
+pub use train::collective::{Collective, DistributedBatch};
 pub use train::evaluate::{accuracy, embed, embed_rows, logits, probabilities};
 pub use train::full_batch::{Gradient, epoch, gradient};
-pub use train::together::{Shared, Together};
 pub use train::{EpochStats, apply, chunk_rows, sample_chunk_rows};
 
 #[cfg(doctest)]

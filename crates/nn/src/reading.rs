@@ -13,7 +13,7 @@ const AROUND: usize = 1 << 16;
 
 /// From now on `listener` is told, before rows are read, about how many bytes come into memory with them where they lie in mapped files. The
 /// first listener stays; it is called from any thread, and often.
-pub fn tell_what_is_read(listener: fn(usize)) {
+pub fn set_read_listener(listener: fn(usize)) {
     LISTENER.get_or_init(|| listener);
 }
 

@@ -44,7 +44,7 @@ pub struct Calibration {
     pub multiplier: f64,
     /// The event with that multiplier.
     pub event: Event,
-    /// What the accountant says about that very event: at most the target.
+    /// The accountant's bound on that very event: at most the target.
     pub bound: Bound,
 }
 

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// A specialised `Result` for this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, where, and what would have been accepted.
+/// An error: its place, and the values that are possible.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,7 +16,7 @@ pub enum Error {
         name: &'static str,
         /// The value that was given.
         value: String,
-        /// What would have been accepted.
+        /// The values that are possible.
         expected: &'static str,
     },
 
@@ -29,7 +29,7 @@ pub enum Error {
         name: &'static str,
         /// The value that was given.
         value: String,
-        /// What would have been accepted.
+        /// The values that are possible.
         expected: &'static str,
     },
 

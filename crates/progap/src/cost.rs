@@ -1,4 +1,4 @@
-//! What training cost in time and memory.
+//! The cost of training in time and memory.
 //!
 //! These depend on the data (a graph with more edges takes longer), so they lie in the folder `private/` of a release,
 //! are covered by no guarantee, and can be taken out.
@@ -36,7 +36,7 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageCost {
-    /// What was done.
+    /// The name of the step.
     pub name: String,
     /// Seconds from beginning to end, all times together.
     pub seconds: f64,

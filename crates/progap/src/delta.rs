@@ -96,7 +96,7 @@ pub(crate) fn implied(delta: f64, settings: &Settings) -> Option<u64> {
     10u64.checked_pow(zeros as u32)
 }
 
-/// What they are called.
+/// The name of the records.
 pub fn records_are(settings: &Settings) -> &'static str {
     match settings.level {
         Level::Edge if settings.undirected => "friendships",
@@ -145,7 +145,7 @@ pub fn check(settings: &Settings, sizes: PublicSizes) -> Result<()> {
     }
 }
 
-/// What is to be said about a delta that is accepted but above the usual one.
+/// A remark on a delta that is accepted but above the usual one.
 pub fn caution(settings: &Settings, sizes: PublicSizes) -> Option<String> {
     let (delta, count) = (of(settings, sizes), counted(settings, sizes));
     let (usual, most) = (usual(count), largest(count));

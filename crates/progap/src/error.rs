@@ -1,4 +1,4 @@
-//! What can go wrong, in one sentence each.
+//! Errors, one sentence each.
 //!
 //! Settings and options are named in backticks, with a value where one is proposed: `` `level node` ``. Whoever offers them under another
 //! name, such as a command with flags, can put that name in their place.
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, and what to do.
+/// An error, with its remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,9 +17,9 @@ pub enum Error {
     Setting {
         /// The setting, by its name in config.toml.
         name: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: String,
-        /// What is possible.
+        /// The values that are possible.
         expected: String,
     },
     /// A setting that was asked for and decides nothing.
@@ -33,6 +33,9 @@ pub enum Error {
     /// Settings that contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),
+    /// A mistake in this crate: something that its own code rules out.
+    #[error("internal error: {0}; please report it")]
+    Internal(&'static str),
     /// The data cannot be trained on.
     #[error("{0}")]
     Unsuitable(String),
@@ -56,7 +59,7 @@ pub enum Error {
     File {
         /// Which file.
         file: PathBuf,
-        /// What is wrong with it and what to do.
+        /// The problem and its remedy.
         problem: String,
     },
     /// The user asked to stop; the run can be resumed.

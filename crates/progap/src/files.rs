@@ -177,7 +177,7 @@ impl MatrixFile {
     }
 
     pub(crate) fn add(&mut self, rows: &[f32]) -> Result<()> {
-        const TOO_MANY: Error = Error::Contradiction("a matrix has more rows than it said");
+        const TOO_MANY: Error = Error::Internal("a matrix has more rows than it said");
         self.missing = self.missing.checked_sub(rows.len()).ok_or(TOO_MANY)?;
         self.write(bytemuck::cast_slice(rows))
     }
@@ -190,7 +190,7 @@ impl MatrixFile {
     /// The file is on disk, whole. Gives its digest.
     pub(crate) fn commit(self) -> Result<String> {
         if self.missing > 0 {
-            return Err(Error::Contradiction("a matrix has fewer rows than it said"));
+            return Err(Error::Internal("a matrix has fewer rows than it said"));
         }
         self.file.commit()?;
         Ok(self.hasher.finalize().to_hex().to_string())

@@ -12,7 +12,7 @@ use crate::settings::{Level, Request};
 use crate::{Error, Release, Result, delta};
 
 /// Loads a data set: a folder or file of any known format, or one that is known by name, such as `demo`, from the folder `data`
-/// or `$PROGAP_DATA`. Where it has no split of its own, one is drawn: 75 % of the nodes train, 10 % choose, 15 % test.
+/// or `$PROGAP_DATA`. Where it has no split of its own, one is drawn: 75 % of the nodes train, 10 % validate, 15 % test.
 ///
 /// ```
 /// let data = progap::load("demo")?;
@@ -79,7 +79,7 @@ pub fn resume(dataset: &Dataset, folder: impl AsRef<Path>, observer: &mut dyn Ob
     run::resume(dataset.clone(), folder.as_ref(), observer)
 }
 
-/// What a run would cost, without running it: the noise that [`train`] would use, to the last digit.
+/// The cost of a run, without running it: the noise that [`train`] would use, to the last digit.
 ///
 /// ```
 /// use progap::Node;

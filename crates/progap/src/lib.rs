@@ -48,8 +48,24 @@ pub use settings::{
     Settings, Unprotected,
 };
 
-/// What tests and benchmarks reach into: no part of the interface.
+/// Internals for tests and benchmarks: no part of the interface.
 #[doc(hidden)]
+#[allow(missing_docs)]
 pub mod internals {
     pub use crate::vault::*;
+
+    pub mod audit {
+        pub mod mechanism {
+            pub use crate::audit::mechanism::*;
+        }
+        pub mod response {
+            pub use crate::audit::response::*;
+        }
+        pub mod subgraph {
+            pub use crate::audit::subgraph::*;
+        }
+        pub mod votes {
+            pub use crate::audit::votes::*;
+        }
+    }
 }

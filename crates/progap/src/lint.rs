@@ -1,4 +1,4 @@
-//! What the data owner should know before training: what is likely to be a mistake in the data or in what is asked of it.
+//! Remarks for the data owner before training: likely mistakes in the data or in what is asked of it.
 //!
 //! All of it is computed from the private data as it is, without noise. It is for the data owner alone and has no part in
 //! what a release holds.
@@ -26,11 +26,11 @@ pub enum Weight {
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// What kind it is, for programs.
+    /// Its kind, for programs.
     pub code: &'static str,
     /// How much it matters.
     pub weight: Weight,
-    /// What was found and what to do, in words.
+    /// The finding and its remedy, in words.
     pub text: String,
 }
 

@@ -21,7 +21,7 @@ const PAGES: u64 = 4;
 pub fn keep_memory_below(bytes: u64) {
     BOUND.store(bytes, Relaxed);
     store::keep_mapped_below(bytes / PAGES);
-    progap_nn::tell_what_is_read(store::passed);
+    progap_nn::set_read_listener(store::note_read);
 }
 
 /// What a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.

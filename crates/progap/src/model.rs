@@ -1,9 +1,10 @@
-//! What is trained: one of the networks of crates/nn, kept and loaded by name.
+//! The models: networks of crates/nn, kept and loaded by name.
 
 use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, Sage, SageArchitecture};
 use serde::{Deserialize, Serialize};
 
 use crate::files::Tensors;
+use crate::settings::{Combination, Nonlinearity};
 use crate::views::{Views, ViewsShape};
 use crate::{Error, Result};
 
@@ -29,9 +30,9 @@ pub enum Model {
     Views(Views),
 }
 
-const NOT_A_NETWORK: Error = Error::Contradiction("the model is no network over rows");
-const NOT_A_SAGE: Error = Error::Contradiction("the model is no GraphSAGE");
-const NOT_VIEWS: Error = Error::Contradiction("the model is none of two views");
+const NOT_A_NETWORK: Error = Error::Internal("the model is no network over rows");
+const NOT_A_SAGE: Error = Error::Internal("the model is no GraphSAGE");
+const NOT_VIEWS: Error = Error::Internal("the model is none of two views");
 
 impl Model {
     /// A model with initial values drawn from a seed.
@@ -39,7 +40,7 @@ impl Model {
         match shape {
             Shape::Network(architecture) => Ok(Model::Network(Network::new(architecture, seed)?)),
             Shape::Sage(architecture) => Ok(Model::Sage(Sage::new(architecture, seed)?)),
-            Shape::Views(_) => Err(Error::Contradiction("a model of two views is fitted, not begun")),
+            Shape::Views(_) => Err(Error::Internal("a model of two views is fitted, not begun")),
         }
     }
 
@@ -183,24 +184,19 @@ pub(crate) enum WrittenShape {
     Views { columns: usize, classes: usize, hidden: usize, aggregates: usize, directions: bool },
 }
 
-const ACTIVATIONS: [(&str, Activation); 4] = [
-    ("selu", Activation::Selu),
-    ("relu", Activation::Relu),
-    ("tanh", Activation::Tanh),
-    ("elu", Activation::Elu),
-];
 const NORMS: [(&str, Norm); 3] = [("none", Norm::None), ("batch", Norm::Batch), ("group", Norm::Group)];
-const COMBINATIONS: [(&str, Jk); 7] = [
-    ("cat", Jk::Cat),
-    ("sum", Jk::Sum),
-    ("mean", Jk::Mean),
-    ("max", Jk::Max),
-    ("wsum", Jk::WeightedSum),
-    ("attn", Jk::Attention { heads: 1 }),
-    ("lstm", Jk::Lstm),
-];
 const PLACEMENTS: [(&str, NormPlacement); 2] =
     [("per-branch", NormPlacement::PerBranch), ("after-join", NormPlacement::AfterJoin)];
+
+/// The settings' names of activations.
+fn activations() -> Vec<(&'static str, Activation)> {
+    Nonlinearity::ALL.iter().map(|choice| (choice.name(), choice.layer())).collect()
+}
+
+/// The settings' names of combinations.
+fn combinations() -> Vec<(&'static str, Jk)> {
+    Combination::ALL.iter().map(|choice| (choice.name(), choice.layer())).collect()
+}
 
 fn name_of<T: PartialEq>(list: &[(&'static str, T)], value: &T) -> String {
     list.iter().find(|(_, other)| other == value).map_or("unknown", |(name, _)| name).into()
@@ -222,10 +218,10 @@ impl WrittenShape {
                 inputs: a.inputs.clone(),
                 hidden: a.hidden,
                 layers: a.layers,
-                activation: name_of(&ACTIVATIONS, &a.activation),
+                activation: name_of(&activations(), &a.activation),
                 norm: name_of(&NORMS, &a.norm),
                 dropout: a.dropout,
-                jk: name_of(&COMBINATIONS, &a.jk),
+                jk: name_of(&combinations(), &a.jk),
                 normalise: a.normalise,
                 norm_placement: name_of(&PLACEMENTS, &a.norm_placement),
                 classes: a.classes,
@@ -236,10 +232,10 @@ impl WrittenShape {
                 base_layers: a.base_layers,
                 convolutions: a.convolutions,
                 head_layers: a.head_layers,
-                activation: name_of(&ACTIVATIONS, &a.activation),
+                activation: name_of(&activations(), &a.activation),
                 norm: name_of(&NORMS, &a.norm),
                 dropout: a.dropout,
-                jk: name_of(&COMBINATIONS, &a.jk),
+                jk: name_of(&combinations(), &a.jk),
                 normalise: a.normalise,
                 classes: a.classes,
             },
@@ -269,10 +265,10 @@ impl WrittenShape {
             } => Shape::Network(Architecture {
                 hidden: *hidden,
                 layers: *layers,
-                activation: named(&ACTIVATIONS, activation)?,
+                activation: named(&activations(), activation)?,
                 norm: named(&NORMS, norm)?,
                 dropout: *dropout,
-                jk: named(&COMBINATIONS, jk)?,
+                jk: named(&combinations(), jk)?,
                 normalise: *normalise,
                 norm_placement: named(&PLACEMENTS, norm_placement)?,
                 ..Architecture::new(inputs.clone(), *classes)
@@ -294,10 +290,10 @@ impl WrittenShape {
                 base_layers: *base_layers,
                 convolutions: *convolutions,
                 head_layers: *head_layers,
-                activation: named(&ACTIVATIONS, activation)?,
+                activation: named(&activations(), activation)?,
                 norm: named(&NORMS, norm)?,
                 dropout: *dropout,
-                jk: named(&COMBINATIONS, jk)?,
+                jk: named(&combinations(), jk)?,
                 normalise: *normalise,
                 ..SageArchitecture::new(*inputs, *classes)
             }),

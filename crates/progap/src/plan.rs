@@ -76,7 +76,7 @@ impl PublicSizes {
 pub struct Response {
     /// The noise on the number of edges.
     pub count: RoundedLaplace,
-    /// What the response to one possible edge may cost.
+    /// The most that the response to one possible edge costs.
     pub epsilon: f64,
 }
 
@@ -108,7 +108,7 @@ pub struct Plan {
     pub queries: Queries,
     /// The same as one tree.
     pub event: Event,
-    /// What it costs at delta: at most what was asked for.
+    /// The cost at delta: at most the epsilon that was asked for.
     pub epsilon: f64,
     /// The delta.
     pub delta: f64,
@@ -223,7 +223,7 @@ impl Plan {
                 accountant: "pure",
                 ..Plan::without_noise()
             }),
-            _ => Err(Error::Contradiction("the queries cost more than their pure epsilon")),
+            _ => Err(Error::Internal("the queries cost more than their pure epsilon")),
         }
     }
 
@@ -248,7 +248,7 @@ impl Plan {
     }
 }
 
-const NO_MULTIPLE: Error = Error::Contradiction("the noise of these queries is no number to be multiplied");
+const NO_MULTIPLE: Error = Error::Internal("the noise of these queries is no number to be multiplied");
 
 /// What looks for noise.
 pub(crate) struct Calibrator<'c> {

@@ -1,4 +1,4 @@
-//! What makes predictions: models, each with what it reads, and the kept aggregates. No edge is read, and no settings: shapes travel
+//! The predictor: models, each with what it reads, and the kept aggregates. No edge is read, and no settings: shapes travel
 //! with the parameters.
 
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ struct Given {
     logits: Option<Aggregate>,
 }
 
-pub(crate) const NO_MODEL: Error = Error::Contradiction("a release has a model");
+pub(crate) const NO_MODEL: Error = Error::Internal("a release has a model");
 
 impl Predictor {
     /// Models with what they read, for a method that kept these aggregates.
@@ -184,7 +184,7 @@ impl Predictor {
                 }),
                 Reads::Embedding(at) => given.get(at).and_then(|given| given.embedding.as_ref()).ok_or(NO_MODEL),
                 Reads::Logits(at) => given.get(at).and_then(|given| given.logits.as_ref()).ok_or(NO_MODEL),
-                Reads::Rows => Err(Error::Contradiction("rows are read by themselves")),
+                Reads::Rows => Err(Error::Internal("rows are read by themselves")),
             }
         };
         let branch = |reads: &Vec<Reads>| match reads[..] {

@@ -1,4 +1,4 @@
-//! What is asked of private data: queries, each with a name, a purpose in words, and what it is to an accountant.
+//! Queries of private data, each with a name, a purpose in words, and the event that accountants read.
 //!
 //! The plan of a run lists them before anything is asked, the vault records them as they are asked, the statement shows them,
 //! and `verify` compares the two lists.
@@ -12,11 +12,11 @@ use crate::Result;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
-    /// What it is called; queries of one name are of one kind.
+    /// Its name; queries of one name are of one kind.
     pub name: String,
-    /// What is asked, in words.
+    /// Its purpose, in words.
     pub purpose: String,
-    /// What it is to an accountant.
+    /// The event that accountants read.
     pub event: Event,
 }
 

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// refusal would tell of it.
 pub(crate) const LARGEST_FEATURE: f32 = 1e12;
 
-/// What is known about each node besides its edges.
+/// Features, labels and split: all of a node but its edges.
 #[derive(Debug, Clone)]
 pub struct Rows {
     pub(crate) features: Features,
@@ -33,7 +33,7 @@ pub struct Aggregate {
 /// The aggregates so far, in the order in which they were asked for.
 pub type Aggregates = Vec<Aggregate>;
 
-/// What every node says to its receivers. Each message is brought to length one at most.
+/// The messages of nodes to their receivers. Each is brought to norm one at most.
 #[derive(Debug, Clone, Copy)]
 pub enum Message<'a> {
     /// What a branch of a network makes of its input.
@@ -181,11 +181,11 @@ impl Rows {
         message: Message<'_>,
         aggregates: &Aggregates,
     ) -> Result<Vec<f32>> {
-        store::look_at_pages();
+        store::release_pages_if_full();
         if let Message::Made { maker, width, .. } = message {
             let mut values = maker.0(nodes.clone())?;
             if values.len() != nodes.len() * width {
-                return Err(Error::Contradiction("every node sends one message"));
+                return Err(Error::Internal("every node sends one message"));
             }
             // Shorter ones stay as they are.
             let long = |row: &&mut [f32]| row.iter().map(|v| v * v).sum::<f32>() > 1.0;
@@ -214,7 +214,7 @@ impl Rows {
                     ));
                 }
             },
-            Message::Made { .. } => return Err(Error::Contradiction("what was made is sent as it is")),
+            Message::Made { .. } => return Err(Error::Internal("what was made is sent as it is")),
         };
         messages.chunks_exact_mut(width.max(1)).for_each(normalise);
         Ok(messages)

@@ -1,4 +1,4 @@
-//! What brings number columns to scale where rows are private: maps, from noisy counts of values and of differences.
+//! Scales of number columns where rows are private: maps, from noisy counts of values and of differences.
 //!
 //! Everything here is post-processing: it sees [counts that left the vault](crate::vault::Vault::column_maps), and no row.
 //!

@@ -27,10 +27,10 @@ const MOST: u64 = 4096;
 /// The length of a signature.
 const LENGTH: usize = 64;
 
-/// What signs. It is zeroed when it is dropped.
+/// A key that signs. It is zeroed when it is dropped.
 pub struct SecretKey(SigningKey);
 
-/// What a signature is checked with.
+/// A key that checks signatures.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 

@@ -1,4 +1,4 @@
-//! What a release costs in both units of an edge: one direction, and a friendship, that is both directions between two nodes.
+//! The cost of a release in both units of an edge: one direction, and a friendship, that is both directions between two nodes.
 //!
 //! Both numbers follow from the recorded queries, whatever the graph is like, so that they tell nothing of it.
 

@@ -90,7 +90,7 @@ impl Block {
         let mean = |of: &dyn Fn(&[f32]) -> f64| {
             let mut sum = 0.0;
             for values in values.chunks((1 << 12) * (classes + 1)) {
-                progap_graph::store::passed(size_of_val(values));
+                progap_graph::store::note_read(size_of_val(values));
                 values.chunks_exact(classes + 1).for_each(|row| sum += of(row));
             }
             sum / rows.max(1) as f64
@@ -210,7 +210,7 @@ impl Views {
         let own = Inputs::checked_before(vec![own])?;
         let mut all = Vec::with_capacity(nodes.len() * self.shape.classes);
         for nodes in nodes.chunks(NODES_AT_ONCE) {
-            progap_graph::store::look_at_pages();
+            progap_graph::store::release_pages_if_full();
             let mut known = self.features.logits(&own, nodes)?;
             log_softmax(&mut known, self.shape.classes);
             all.extend(match &self.graph {
@@ -226,7 +226,7 @@ impl Views {
 
     /// The rows, and the aggregates that are read.
     fn split<'i>(&self, inputs: &'i Inputs<'_>) -> Result<(Input<'i>, Vec<&'i [f32]>)> {
-        const OTHER: Error = Error::Contradiction("the inputs are not those of the model");
+        const OTHER: Error = Error::Internal("the inputs are not those of the model");
         let (&own, rest) = inputs.as_slice().split_first().ok_or(OTHER)?;
         let aggregate = |input: &Input<'i>| match *input {
             Input::Dense { columns, values } if columns == self.shape.classes + 1 => Ok(values),

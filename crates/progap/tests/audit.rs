@@ -6,13 +6,13 @@ mod training;
 
 use std::sync::LazyLock;
 
-use progap::audit::mechanism::{
+use progap::audit::{Auditor, Claim, Finding, Trial, evaluate, evidence};
+use progap::internals::audit::mechanism::{
     Canary, Gradients, World, aggregation_claim, ask_round, ask_vault, receivers, sign,
 };
-use progap::audit::response::{Pairs, response_claim};
-use progap::audit::subgraph::{Subgraphs, subgraph_claim};
-use progap::audit::{Auditor, Claim, Finding, Trial, evaluate, evidence, mechanism};
-use progap::internals::Vault;
+use progap::internals::audit::response::{Pairs, response_claim};
+use progap::internals::audit::subgraph::{Subgraphs, subgraph_claim};
+use progap::internals::{Vault, audit::mechanism};
 use progap::method::catalogue::methods;
 use progap::plan::{Plan, PublicSizes};
 use progap::settings::{Bounding, Messages, Method, Selection};
@@ -360,7 +360,7 @@ fn weak_randomised_response_is_found() {
 /// share, or with noise for a directed edge where friendships are protected they do not.
 #[test]
 fn weak_laplace_noise_is_found() {
-    use progap::audit::votes::{Voters, ask_vault};
+    use progap::internals::audit::votes::{Voters, ask_vault};
     for undirected in [false, true] {
         let settings =
             Settings { undirected, epsilon: Some(2.0), ..Settings::of(Method::Lpgnet, Level::Edge) };

@@ -4,11 +4,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every example, what it prints among other things, and a file that it leaves.
-const EXAMPLES: [(&str, &str, Option<&str>); 5] = [
+const EXAMPLES: [(&str, &str, Option<&str>); 8] = [
     ("quickstart", "epsilon 1.0000, delta 1e-7, unit edge-undirected", Some("release/manifest.json")),
     ("own_data", "unit node", None),
     ("account", "nodes, epsilon 8", None),
     ("verify", "ok        epsilon", Some("checked-release/manifest.json")),
+    ("predict", "20000 nodes in all", Some("release/manifest.json")),
+    ("audit", "claimed at most 1.00, measured at least", None),
+    ("by_name", "`clip` has no effect: it belongs to `level node`", None),
     ("observer", "stopped; observed-release can be resumed", Some("observed-release/manifest.json")),
 ];
 

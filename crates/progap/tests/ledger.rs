@@ -208,7 +208,9 @@ mod charging {
         }
         said.push(ledger.register("", Unit::Edge, 1.0, 0.1, None).unwrap_err());
         said.push(ledger.register("x", Unit::Edge, 1.0, 0.1, Some("not hex!")).unwrap_err());
-        said.push(ledger.charge(run("run", 5.0).with_key_commitment("not hex!")).unwrap_err());
+        said.push(
+            ledger.charge(Charge { key_commitment: Some("not hex!".into()), ..run("run", 5.0) }).unwrap_err(),
+        );
         said.push(ledger.charge(run("two\nlines", 5.0)).unwrap_err());
         said.push(ledger.charge(run("run", 5.0).with_note("x".repeat(2001))).unwrap_err());
         assert!(said.iter().all(|error| matches!(error, Error::Invalid { .. })), "{said:?}");

@@ -24,6 +24,10 @@ fn run(id: &str, dataset: &str, unit: Unit) -> Charge {
     Charge::new(id, dataset, unit, Event::gaussian(10.0, 1.0).unwrap())
 }
 
+fn with_key(id: &str, commitment: &str) -> Charge {
+    Charge { key_commitment: Some(commitment.into()), ..run(id, "school", Unit::Edge) }
+}
+
 /// A row as it lies in the file: number, time, fingerprint, run, event, body, seal.
 type Row = (i64, String, String, Option<String>, Option<String>, String, String);
 
@@ -145,12 +149,10 @@ fn rows_seals_and_receipts_are_the_same_to_the_last_byte_whatever_the_data() {
 fn a_run_cannot_go_on_with_another_key() {
     let (_folder, path, mut ledger) = ledger();
     ledger.register("school", Unit::Edge, 4.0, 1e-7, Some(SCHOOL)).unwrap();
-    let charge = run("one", "school", Unit::Edge).with_key_commitment("AABBCCDD");
+    let charge = with_key("one", "AABBCCDD");
     let receipt = ledger.charge(charge.clone()).unwrap();
     assert_eq!(ledger.charge(charge).unwrap(), receipt);
-    for other in
-        [run("one", "school", Unit::Edge), run("one", "school", Unit::Edge).with_key_commitment("aabbccde")]
-    {
+    for other in [run("one", "school", Unit::Edge), with_key("one", "aabbccde")] {
         let error = ledger.charge(other).unwrap_err();
         assert!(matches!(&error, Error::RunChanged { what: "with another key", .. }), "{error}");
     }
@@ -287,7 +289,7 @@ PRAGMA user_version = 1;";
         // It goes on by the rules of version 2, and is upgraded once.
         ledger.register("school", Unit::Node, 1.0, 1e-7, Some(SCHOOL)).unwrap();
         ledger.set_budget("school", Unit::Edge, 4.0, 1e-7, "agreed").unwrap();
-        let charge = run("two", "school", Unit::Edge).with_key_commitment("aabbccdd");
+        let charge = with_key("two", "aabbccdd");
         let next = ledger.charge(charge).unwrap();
         assert!(next.total > receipt.total, "costs of both versions add up");
         drop(ledger);

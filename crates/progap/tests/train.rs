@@ -326,7 +326,7 @@ fn bad_settings_and_data_are_refused_before_anything_is_written() {
 
 /// Noise from tables is a little off; a promise for which that is too much is not made.
 #[test]
-fn promises_that_tables_cannot_keep_are_refused() {
+fn guarantees_that_tables_cannot_keep_are_refused() {
     for level in [Level::Edge, Level::Node] {
         let (_keep, folder) = folder();
         let secure = Settings { seed: None, epochs: 2, ..settings(level) };

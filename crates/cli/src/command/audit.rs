@@ -26,11 +26,11 @@ use crate::ui::{self, Training, count, percent};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap audit                                            the built-in network, edges private, epsilon 1
-  progap audit releases/demo-edge-1 --out audit/          a release, with plots
+  progap audit                                       # the built-in network, edges private
+  progap audit releases/demo-edge-1 --out audit/     # a release, with plots
   progap audit fb:Berkeley13 --level node --epsilon 8
-  progap audit --level none --parts attacks               what leaks without protection
-  progap audit --parts mechanism --canaries 1000000       a sharper look at the noise alone
+  progap audit --level none --parts attacks          # what leaks without protection
+  progap audit --parts mechanism --canaries 1000000  # a sharper look at the noise alone
 
 The command fails if what is measured exceeds what is claimed. Its report comes from private data without noise: it is \
 for the data owner alone, and no ledger is charged.")]

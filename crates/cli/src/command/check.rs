@@ -87,7 +87,7 @@ impl Check {
     }
 }
 
-/// What is found in a data set for a run with these settings, in the words of this command.
+/// Findings in a data set for a run with these settings, in the words of this command.
 pub fn findings(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
     let found = lint::lint(dataset, settings, given).into_iter();
     found.map(|remark| Remark { text: in_flags(&remark.text), ..remark }).collect()
@@ -104,16 +104,16 @@ fn show(report: &CheckJson, settings: &Settings) -> Outcome {
     if report.findings.is_empty() {
         rows.push(("findings", "none".into()));
     }
-    rows.extend(self::rows(&report.findings));
+    rows.extend(self::rows(&report.findings, 12));
     rows.push(("for", report.audience.into()));
     ui::print(&ui::facts(&format!("check of {}", report.dataset), &rows))
 }
 
-/// Findings as rows of a summary; each says that it is for the data owner.
-pub fn rows(findings: &[Remark]) -> Vec<(&'static str, String)> {
+/// Findings as rows of a summary whose values begin at column `indent`; each says that it is for the data owner.
+pub fn rows(findings: &[Remark], indent: usize) -> Vec<(&'static str, String)> {
     let row = |remark: &Remark| {
         let weight = if remark.weight == Weight::Warning { "caution: " } else { "" };
-        ("owner only", ui::wrap(&format!("{weight}{}", remark.text), 100, 16))
+        ("owner only", ui::wrap(&format!("{weight}{}", remark.text), 100, indent))
     };
     findings.iter().map(row).collect()
 }

@@ -11,7 +11,7 @@ use crate::ui;
 #[command(after_help = "\
 Examples:
   progap completions bash > ~/.local/share/bash-completion/completions/progap
-  progap completions zsh > ~/.zfunc/_progap          with ~/.zfunc in fpath
+  progap completions zsh > ~/.zfunc/_progap     # with ~/.zfunc in fpath
   progap completions fish > ~/.config/fish/completions/progap.fish")]
 pub struct Completions {
     /// The shell

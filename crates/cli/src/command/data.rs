@@ -232,9 +232,9 @@ impl Fetch {
 #[command(mut_arg("output", |output| output.index(2)))]
 #[command(after_help = "\
 Examples:
-  progap data convert my-graph/ my-graph.progap      loads in an instant
-  progap data convert fb:Cornell5 cornell.npz        for NumPy
-  progap data convert demo tables/ --format parquet  tables of nodes and edges")]
+  progap data convert my-graph/ my-graph.progap       # loads in an instant
+  progap data convert fb:Cornell5 cornell.npz         # for NumPy
+  progap data convert demo tables/ --format parquet   # tables of nodes and edges")]
 pub struct Convert {
     #[command(flatten)]
     source: DataSource,
@@ -364,7 +364,7 @@ impl Output {
 Examples:
   progap data synth small.progap --nodes 5000 --edges 200000
   progap data synth large.progap --nodes 1100000 --edges 85000000 --communities 100
-  progap data synth papers.progap --nodes 27750000 --edges 400000000 --communities 1000 --dense 128 --labelled 0.014
+  progap data synth papers.progap --nodes 27750000 --edges 400000000 --dense 128 --labelled 0.014
 
 It takes about five bytes of memory for an edge and forty for a node; dense columns are written as they are made.")]
 pub struct Synth {

@@ -17,11 +17,11 @@ use crate::{report, ui};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap export releases/demo-edge-1 for-others           without private/, without features and labels
-  progap export release/ for-others --with-rows           edge level: with everyone's features and labels, so that it predicts
+  progap export release/ for-others               # without features and labels
+  progap export release/ for-others --with-rows   # with them, at edge level: it predicts
   progap export release/ for-others --date 2026-01-31
-  progap export release/ for-others --sign me.key         signed, with a key of `progap key new me`
-  progap export release/ model.onnx --to onnx             for ONNX Runtime; also safetensors, hf, mlflow
+  progap export release/ for-others --sign me.key # a key of `progap key new me`
+  progap export release/ model.onnx --to onnx     # for ONNX Runtime
 
 An export is a release of its own, which `verify`, `inspect` and `report` read. Where the rows of the nodes are left \
 out, it makes no predictions. Whoever has the hash, or your public key and \

@@ -23,7 +23,7 @@ Examples:
   progap inspect fb:Berkeley13 --data-dir ~/data
   progap inspect nodes.csv --edges edges.csv --label diagnosis --undirected
   progap inspect graph.npz --json | jq .edges
-  progap inspect releases/demo-edge-1       the guarantee of a release, in plain words")]
+  progap inspect releases/demo-edge-1     # the guarantee of a release, in plain words")]
 pub struct Inspect {
     #[command(flatten)]
     source: DataSource,

@@ -33,10 +33,12 @@ impl KeyCommand {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap key new me                                  me.key and me.pub
+  progap key new me                               # me.key and me.pub
   progap export releases/demo-edge-1 out --sign me.key
   progap verify out --signer me.pub
-  openssl pkeyutl -verify -pubin -inkey me.pub -rawin -in out/manifest.json -sigfile out/manifest.sig")]
+
+A signature can be checked without progap, in the folder of an export:
+  openssl pkeyutl -verify -pubin -inkey me.pub -rawin -in manifest.json -sigfile manifest.sig")]
 pub struct New {
     /// The name of the two files, without an ending
     name: PathBuf,
@@ -83,7 +85,7 @@ impl New {
 #[command(after_help = "\
 Examples:
   progap key show me.pub
-  progap key show me.key > me.pub.txt        the public half of a secret key
+  progap key show me.key > me.pub.txt             # the public half of a secret key
 
 The fingerprint is the SHA-256 of the public key as SPKI in DER:
   openssl pkey -pubin -in me.pub -outform DER | sha256sum")]

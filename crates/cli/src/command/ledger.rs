@@ -44,9 +44,9 @@ impl LedgerCommand {
 #[command(mut_arg("dataset", |data| data.long("data").value_name("DATASET").required(true).default_value(None)))]
 #[command(after_help = "\
 Examples:
-  progap ledger init privacy.ledger --data school/ --epsilon 4 --delta 1e-7
-  progap ledger init privacy.ledger --data school/ --name pupils --unit edge --unit node --epsilon 4 --delta 1e-7
-  progap ledger init privacy.ledger --data nodes.csv --edges edges.csv --undirected --epsilon 2 --delta 1e-6")]
+  progap ledger init budget.db --data school/ --epsilon 4 --delta 1e-7
+  progap ledger init budget.db --data school/ --unit edge --unit node --epsilon 4 --delta 1e-7
+  progap ledger init budget.db --data nodes.csv --edges edges.csv --epsilon 2 --delta 1e-6")]
 pub struct Init {
     /// The ledger; made if it is not there
     file: PathBuf,
@@ -109,9 +109,9 @@ fn default_unit(dataset: &Dataset) -> Unit {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap ledger show privacy.ledger
-  progap ledger show privacy.ledger --runs
-  progap ledger show privacy.ledger --json | jq '.[].spent'")]
+  progap ledger show budget.db
+  progap ledger show budget.db --runs
+  progap ledger show budget.db --json | jq '.[].spent'")]
 pub struct Show {
     /// The ledger
     #[arg(env = "PROGAP_LEDGER")]
@@ -233,11 +233,14 @@ impl Check {
         if self.json {
             return ui::print(&serde_json::to_string_pretty(&checked)?);
         }
+        let counted = |number: usize, one: &str| {
+            format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+        };
         ui::print(&format!(
-            "all is in order: {} rows, {} data sets, {} runs\nlast seal: {}",
-            count(checked.rows as usize),
-            count(checked.datasets),
-            count(checked.runs),
+            "all is in order: {}, {}, {}\nlast seal: {}",
+            counted(checked.rows as usize, "row"),
+            counted(checked.datasets, "data set"),
+            counted(checked.runs, "run"),
             checked.head
         ))
     }
@@ -247,7 +250,7 @@ impl Check {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap ledger set-budget privacy.ledger --name school --epsilon 6 --reason 'agreed by the board on 3 May'")]
+  progap ledger set-budget budget.db --name school --epsilon 6 --reason 'agreed on 3 May'")]
 pub struct SetBudget {
     /// The ledger
     file: PathBuf,

@@ -15,8 +15,8 @@ use crate::ui;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap man | man -l -                              read it
-  progap man ~/.local/share/man/man1                 then: man progap-train")]
+  progap man | man -l -                              # read it
+  progap man ~/.local/share/man/man1                 # then: man progap-train")]
 pub struct Man {
     /// Folder for the pages, made if it is not there [default: all pages on standard output]
     folder: Option<PathBuf>,

@@ -17,5 +17,5 @@ pub mod report;
 pub mod train;
 pub mod verify;
 
-/// What a command comes to: nothing, or one sentence for the user.
+/// The outcome of a command: nothing, or one sentence for the user.
 pub type Outcome = Result<(), Box<dyn std::error::Error>>;

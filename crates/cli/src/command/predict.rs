@@ -18,11 +18,11 @@ use crate::ui;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap predict release/                              all nodes, as CSV
+  progap predict release/                     # all nodes, as CSV
   progap predict release/ --nodes ann,bob
   progap predict release/ --nodes ids.txt --out predictions.parquet
-  progap predict release/ --unlabelled                 only nodes whose label is not known
-  progap predict release/ --rows later.csv             nodes that were not there in training
+  progap predict release/ --unlabelled        # only nodes whose label is not known
+  progap predict release/ --rows later.csv    # nodes that were not there in training
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
 a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \

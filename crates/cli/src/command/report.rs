@@ -16,11 +16,11 @@ use crate::ui;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap report releases/demo-edge-1                          writes releases/demo-edge-1-report/report.html
+  progap report release/                      # writes release-report/report.html
   progap report release/ --out page/
-  progap report release/ --public                             a page that anyone may see
-  progap report experiments/table2                            the tables and figures of an experiment
-  progap report release/ --data my-graph/                     at node level, where labels are private: with labels")]
+  progap report release/ --public             # a page that anyone may see
+  progap report experiments/table2            # the tables and figures of an experiment
+  progap report release/ --data my-graph/     # at node level, where labels are private")]
 pub struct WriteReport {
     /// The folder of a release or of an experiment
     folder: PathBuf,

@@ -33,13 +33,13 @@ use crate::ui::{self, Training};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap train                                            the built-in network, edges private, epsilon 1
+  progap train                                   # the built-in network, edges private
   progap train my-graph/ --label diagnosis --epsilon 2 --out release/
-  progap train fb:Berkeley13 --level node --epsilon 8 --ledger budget.db      after progap ledger init budget.db --data ...
-  progap train --method gap --level edge --epsilon 2      another method
+  progap train fb:Berkeley13 --level node --epsilon 8 --ledger budget.db
+  progap train --method gap --level edge --epsilon 2
   progap train --preset paper --level edge --depth 5 --repeats 5 --seed 1 --json
-  progap train --resume release/                          go on after a crash or Ctrl-C
-  progap train --config release/config.toml               the same settings again")]
+  progap train --resume release/                 # go on after a crash or Ctrl-C
+  progap train --config release/config.toml      # the same settings again")]
 pub struct Train {
     #[command(flatten)]
     choices: Choices,
@@ -55,8 +55,8 @@ pub struct Train {
     /// Go on with an interrupted run, with the data and the settings it began with
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Train so often, each time with other noise, other initial values and, where the data has no split of its own and
-    /// --split-seed is not given, another split; every run is a release of its own, and all of them spend budget
+    /// Number of runs, each with new noise, new initial values and, where the data has no split of its own and
+    /// --split-seed is not given, a new split; every run is a release of its own, and all of them spend budget
     #[arg(long, default_value_t = 1, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeats: u64,
     /// Number of threads [default: all cores]

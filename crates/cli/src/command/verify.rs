@@ -15,7 +15,7 @@ use crate::ui;
 #[command(after_help = "\
 Examples:
   progap verify releases/demo-edge-1
-  progap verify for-others --signer me.pub    only if the owner of this key signed it; nothing else is opened before
+  progap verify for-others --signer me.pub        # refused unless this key signed it
   progap verify for-others --json | jq .signature
 
 What a release says is recomputed from the release itself, or listed as claimed: nothing in it can show that. A folder from a \

@@ -1,4 +1,4 @@
-//! What figures have in common: a title, a legend, two axes.
+//! The frame of figures: a title, a legend, two axes.
 
 use super::axis::Ruler;
 use super::picture::{Anchor, At, DASHES, DOTS, Picture, Role, fitting, text_width};

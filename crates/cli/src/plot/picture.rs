@@ -7,7 +7,7 @@ use ttf_parser::Face;
 /// Plots look the same on a machine without any font.
 const FONT: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
 
-/// What something in a picture is, which decides its colour.
+/// The role of something in a picture, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Axes and words.
@@ -84,7 +84,7 @@ pub enum Anchor {
 /// A place in a picture, from the upper left corner.
 pub type At = (f32, f32);
 
-/// What a picture consists of.
+/// The parts of a picture.
 #[derive(Debug)]
 pub enum Shape {
     /// A line through points.

@@ -1,4 +1,4 @@
-//! What a report says class by class.
+//! Tables of a report class by class.
 
 use progap::Release;
 use progap::assessment::{Assessment, Baselines, ClassScore, Metric, Scores, wilson_interval};

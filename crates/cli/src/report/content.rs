@@ -1,4 +1,4 @@
-//! What a report says, apart from how it looks: sections of text, tables and figures.
+//! The content of a report, apart from how it looks: sections of text, tables and figures.
 //!
 //! Whoever makes a report fills these in; the renderers know nothing of releases or experiments.
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A report: a title and its sections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What it is about.
+    /// Its subject.
     pub title: String,
     /// One line below the title.
     pub subtitle: String,
@@ -22,7 +22,7 @@ pub struct Section {
     pub id: String,
     /// Its heading.
     pub heading: String,
-    /// What it holds, in reading order.
+    /// Its content, in reading order.
     pub blocks: Vec<Block>,
 }
 
@@ -67,7 +67,7 @@ pub enum Tone {
 pub struct Table {
     /// Letters, digits and dashes; unique among the tables of a report, and the name of its files.
     pub id: String,
-    /// What it shows.
+    /// The text above it.
     pub caption: String,
     /// The headings.
     pub columns: Vec<String>,
@@ -136,11 +136,11 @@ impl Cell {
 pub struct Figure {
     /// Letters, digits and dashes; unique among the figures of a report, and the name of its files.
     pub id: String,
-    /// What it shows, below it.
+    /// The text below it.
     pub caption: String,
-    /// What a reader who does not see it must know: its message rather than its look.
+    /// The message for a reader who does not see it, rather than its look.
     pub alt: String,
-    /// What is drawn.
+    /// The drawing.
     pub plot: Plot,
 }
 
@@ -178,7 +178,7 @@ pub enum Number {
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What lies along it.
+    /// The quantity along it.
     pub label: String,
     /// How.
     pub scale: Scale,
@@ -256,7 +256,7 @@ impl Point {
     }
 
     /// A point with the interval around its height.
-    #[allow(dead_code, reason = "for figures over several runs")]
+    #[cfg(test)]
     pub fn within(x: f64, y: f64, interval: (f64, f64)) -> Point {
         Point { x, y, interval: Some(interval) }
     }
@@ -276,7 +276,7 @@ pub struct Reference {
 /// An upright line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Border {
-    /// What begins there; may be empty.
+    /// The name of what begins there; may be empty.
     pub name: String,
     /// Where.
     pub at: f64,
@@ -285,7 +285,7 @@ pub struct Border {
 /// Groups of bars.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
-    /// What the groups are.
+    /// The name of the groups.
     pub label: String,
     /// The axis of the values.
     pub y: Axis,
@@ -318,9 +318,9 @@ pub struct Bar {
 /// How often each true class was taken for each class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// What the rows are.
+    /// The name of the rows.
     pub row_label: String,
-    /// What the columns are.
+    /// The name of the columns.
     pub column_label: String,
     /// The names of the rows and of the columns.
     pub names: Vec<String>,

@@ -27,7 +27,7 @@ use crate::plot;
 
 /// The page, in the folder of a report.
 pub const PAGE: &str = "report.html";
-/// What lies in the folder of a report beside figures and tables.
+/// The files in the folder of a report beside figures and tables.
 pub const FILES: [&str; 3] = [PAGE, "report.md", LIST];
 const FIGURES: &str = "figures";
 const TABLES: &str = "tables";

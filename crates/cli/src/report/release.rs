@@ -63,7 +63,10 @@ pub(super) fn titled(release: &Release, sections: Vec<Section>) -> Report {
     let guarantee = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
     Report {
         title: format!("{} on {}", settings.method, release.config.dataset),
-        subtitle: format!("A release of progap: level {}, {guarantee}", settings.level),
+        subtitle: format!(
+            "A ProGAP release, method {}: level {}, {guarantee}",
+            settings.method, settings.level
+        ),
         sections,
     }
 }
@@ -428,7 +431,7 @@ mod tests {
             train_accuracy: None,
             val_accuracy,
             val_score: None,
-            judged: None,
+            stage_score: None,
         };
         let history = [record(0, 1, 0.4), record(0, 2, f64::NAN), record(1, 1, 0.6)];
         let section = training(&history).expect("a section");

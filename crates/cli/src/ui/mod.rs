@@ -80,7 +80,7 @@ pub fn wide_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) 
     for row in rows {
         table.add_row(row.into_iter().map(|text| {
             let number = text.starts_with(|c: char| c.is_ascii_digit())
-                && text.chars().all(|c| c.is_ascii_digit() || " ,.%".contains(c));
+                && text.chars().all(|c| c.is_ascii_digit() || " ,.%±*".contains(c));
             Cell::new(text).set_alignment(if number { CellAlignment::Right } else { CellAlignment::Left })
         }));
     }

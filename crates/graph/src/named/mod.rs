@@ -47,7 +47,7 @@ pub struct Entry {
     pub source: Origin,
     /// Who published it, and where.
     pub origin: &'static str,
-    /// What one may do with it, as far as that is known.
+    /// Its licence, as far as that is known.
     pub licence: &'static str,
     /// The files to download; none for what is generated.
     pub files: Vec<RemoteFile>,
@@ -108,7 +108,7 @@ impl RemoteFile {
     }
 }
 
-/// What a data set counts.
+/// Sizes of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Nodes.

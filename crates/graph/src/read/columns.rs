@@ -1,4 +1,4 @@
-//! What the user says about the columns of a node table, and what became of them.
+//! Choices about the columns of a node table, and what became of them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ReadOff;
 
-/// What the user says about the columns of a node table. Columns that are not spoken of are taken for what they look like.
+/// The user's choices about the columns of a node table. Columns that are not named are taken for what they look like.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ColumnChoices {
@@ -27,11 +27,11 @@ pub struct ColumnChoices {
     pub columns: BTreeMap<String, ColumnChoice>,
 }
 
-/// What the user says about one column.
+/// The user's choice about one column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ColumnChoice {
-    /// What it is.
+    /// Its kind.
     #[serde(rename = "as", skip_serializing_if = "Option::is_none")]
     pub kind: Option<ColumnKind>,
     /// Public bounds of a number or date, smallest and largest.
@@ -60,7 +60,7 @@ pub struct ColumnChoice {
     pub scale: Option<bool>,
 }
 
-/// What a column is.
+/// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColumnKind {
@@ -111,7 +111,7 @@ pub enum Bound {
 }
 
 impl ColumnChoices {
-    /// What is said about a column; made where nothing is said yet.
+    /// The choice about a column; made where there is none yet.
     pub fn column(&mut self, name: &str) -> &mut ColumnChoice {
         self.columns.entry(name.into()).or_default()
     }
@@ -185,12 +185,12 @@ impl ColumnChoice {
     }
 }
 
-/// What became of a column: for the data owner, as it is computed from the data.
+/// The fate of a column: for the data owner, as it is computed from the data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ColumnReport {
     /// Its name.
     pub name: String,
-    /// What it was taken for: `id`, `label`, `split`, `number`, `switch`, `category`, `date`, `text`, `not used`, `refused`.
+    /// Its kind: `id`, `label`, `split`, `number`, `switch`, `category`, `date`, `text`, `not used`, `refused`.
     pub kind: &'static str,
     /// How many values are missing.
     pub missing: usize,
@@ -202,10 +202,10 @@ pub struct ColumnReport {
     pub categories: Option<usize>,
     /// How many features it becomes.
     pub features: usize,
-    /// What was read off the rows, as nobody declared it.
+    /// Facts that were read off the rows, as nobody declared them.
     #[serde(skip)]
     pub read_off: Option<ReadOff>,
-    /// What else there is to say.
+    /// A further remark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

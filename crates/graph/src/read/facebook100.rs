@@ -22,7 +22,7 @@ use super::mat::{self, Array, Pattern, Table};
 use crate::error::InFile;
 use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, prepare, transform};
 
-/// What is known about a person.
+/// An attribute of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attribute {
     /// Student, faculty, alumni and the like.

@@ -22,7 +22,7 @@ use self::npz::NpzOptions;
 use crate::error::InFile;
 use crate::{Dataset, Problem, Result, store, transform};
 
-/// What the user knows about the files and the files do not say.
+/// Facts that the user knows and the files do not say.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
     /// The name of the id column of a node table; `id` if not given.
@@ -40,17 +40,17 @@ pub struct LoadOptions {
     pub weights: Option<String>,
     /// Number columns of a node table that are categories all the same.
     pub categorical: Vec<String>,
-    /// What else is known of the columns of a node table.
+    /// Further choices about the columns of a node table.
     pub columns: ColumnChoices,
     /// Whether a node table is of nodes whose class is to be found: its labels and its split are not looked at.
     pub without_labels: bool,
     /// Whether numbers are used as they are, in whatever unit they have.
     pub unscaled: bool,
-    /// What is known of an archive of arrays.
+    /// Choices about an archive of arrays.
     pub npz: NpzOptions,
     /// The list of labels that goes with an edge list.
     pub label_file: Option<PathBuf>,
-    /// What the user says about directions.
+    /// The direction of edges.
     pub direction: Direction,
     /// The number of nodes that a class needs to be kept, where data sets are prepared by a published recipe;
     /// the recipe's own if not given.
@@ -59,7 +59,7 @@ pub struct LoadOptions {
     pub seed: u64,
 }
 
-/// What the user says about the direction of edges.
+/// The direction of edges, as the user declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     /// Edges are as the files have them.

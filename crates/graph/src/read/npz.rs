@@ -51,7 +51,7 @@ use crate::{
     transform,
 };
 
-/// What the user knows about an archive: which arrays are what, and which of several splits is meant.
+/// The user's choices about an archive: which arrays are what, and which of several splits is meant.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NpzOptions {
     /// The names of arrays that have other names than the usual ones.

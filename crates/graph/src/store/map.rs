@@ -84,7 +84,7 @@ pub(super) fn give_back(map: &Mmap) -> io::Result<()> {
 /// # Errors
 /// A system that takes no handlers.
 #[cfg(unix)]
-pub fn end_with_words_if_cut_short(words: &'static str) -> io::Result<()> {
+pub fn exit_on_truncated_map(words: &'static str) -> io::Result<()> {
     use std::sync::OnceLock;
 
     static WORDS: OnceLock<&str> = OnceLock::new();

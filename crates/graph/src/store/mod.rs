@@ -37,8 +37,10 @@ mod part;
 mod parts;
 
 #[cfg(unix)]
-pub use map::end_with_words_if_cut_short;
-pub use pages::{give_back as give_back_pages, is_mapping_bounded, keep_mapped_below, look_at_pages, passed};
+pub use map::exit_on_truncated_map;
+pub use pages::{
+    give_back as give_back_pages, is_mapping_bounded, keep_mapped_below, note_read, release_pages_if_full,
+};
 pub use part::{PartFile, PieceSum};
 pub use parts::{MANIFEST, check_manifest, is_parts, open_parts, write_parts};
 

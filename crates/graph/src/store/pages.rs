@@ -84,17 +84,17 @@ fn known(map: Mmap) -> Arc<Mmap> {
 
 /// Says that this many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread that looks now and then:
 /// passes over a whole file, and rows here and there, which bring in what lies around them.
-pub fn passed(bytes: usize) {
+pub fn note_read(bytes: usize) {
     static PASSED: AtomicU64 = AtomicU64::new(0);
     if is_mapping_bounded() && PASSED.fetch_add(bytes as u64, Relaxed) + bytes as u64 >= LOOKED {
         PASSED.store(0, Relaxed);
-        look_at_pages();
+        release_pages_if_full();
     }
 }
 
 /// Gives pages back if half of what may be there is: for whoever reads a block and then another, so that a thread which has to wait for its
 /// turn is not waited for.
-pub fn look_at_pages() {
+pub fn release_pages_if_full() {
     #[cfg(target_os = "linux")]
     {
         let most = MOST.load(Relaxed);

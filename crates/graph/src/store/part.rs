@@ -46,7 +46,7 @@ impl PartFile {
         Ok(PartFile { path: path.to_path_buf(), sections, dataset })
     }
 
-    /// What is in the file. Edges and features of nodes that nobody has checked may be anything.
+    /// The data set of the file. Edges and features of nodes that nobody has checked may be anything.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
     }
@@ -70,7 +70,7 @@ impl PartFile {
             for piece in (first..).take_while(|piece| piece * layout::CHUNK < own.end) {
                 let end = bytes.len().min((piece + 1) * layout::CHUNK);
                 let sum = layout::piece_checksum(&bytes[piece * layout::CHUNK..end]);
-                pages::passed(layout::CHUNK);
+                pages::note_read(layout::CHUNK);
                 sums.push(PieceSum { place: [number as u32, piece as u32], sum });
             }
         }
@@ -108,7 +108,7 @@ impl PartFile {
                     Problem::IndexOutOfRange { index: sender.to_string(), limit: graph.nodes() as u64 };
                 return Err(problem.at(Place::Node(node as u64)));
             }
-            pages::passed(size_of_val(row));
+            pages::note_read(size_of_val(row));
             if !row.is_sorted() {
                 return Err(
                     Problem::Corrupt("its senders are not in order".into()).at(Place::Node(node as u64))

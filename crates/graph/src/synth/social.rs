@@ -16,7 +16,7 @@ use crate::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Problem, Re
 /// A class of nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// How frequent it is, relative to the other classes.
     pub share: f64,
@@ -116,7 +116,7 @@ impl SocialNetwork {
         }
     }
 
-    /// What people call it.
+    /// Its name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

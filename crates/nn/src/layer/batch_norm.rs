@@ -13,7 +13,7 @@ use crate::kernel::tile::deviations;
 use crate::kernel::{for_lanes, lanes, lanes_mut, vectorised};
 use crate::layer::norm::NormLayer;
 use crate::layout::Tensor;
-use crate::train::together::{read_f64, write_f64};
+use crate::train::collective::{read_f64, write_f64};
 
 pub(crate) const EPSILON: f64 = 1e-5;
 const MOMENTUM: f64 = 0.1;
@@ -124,7 +124,7 @@ impl Moments {
         [&self.means, &self.means_squared, &self.within].into_iter().for_each(|sums| write_f64(sums, out));
     }
 
-    /// What another process wrote.
+    /// Reads the sums that another process wrote.
     pub fn read(&mut self, from: &mut &[u8]) -> Option<()> {
         read_f64(std::slice::from_mut(&mut self.count), from)?;
         [&mut self.means, &mut self.means_squared, &mut self.within]

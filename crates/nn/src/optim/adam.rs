@@ -10,7 +10,7 @@ pub struct Adam {
     pub rate: f32,
     /// How slowly the mean and the mean square move.
     pub betas: (f32, f32),
-    /// What keeps the quotient finite.
+    /// A small number that keeps the quotient finite.
     pub epsilon: f32,
     /// Times the parameter, added to its gradient.
     pub weight_decay: f32,

@@ -12,7 +12,7 @@ use crate::loss::{arg_max, softmax};
 use crate::pass::BLOCK;
 
 impl Sage {
-    /// What the convolutions read of the neighbours, in evaluation: for each convolution `rows * hidden` values.
+    /// The inputs of the convolutions from the neighbours, in evaluation: for each convolution `rows * hidden` values.
     ///
     /// They are all that predictions need of the graph.
     pub fn aggregates(&self, inputs: &Inputs<'_>, propagate: &impl Propagate) -> Result<Vec<Vec<f32>>> {

@@ -70,7 +70,7 @@ pub struct SageArchitecture {
     pub convolutions: usize,
     /// Layers after the joint one, at least 1.
     pub head_layers: usize,
-    /// What follows each linear layer.
+    /// The activation after each linear layer.
     pub activation: Activation,
     /// Which norm.
     pub norm: Norm,

@@ -19,7 +19,7 @@ const CHUNKS: usize = 64;
 /// Rows worked on at once.
 const BLOCK: usize = 256;
 
-/// What is known of the class of each row.
+/// The evidence about the class of each row.
 #[derive(Debug, Clone, Copy)]
 pub enum Evidence<'a> {
     /// The class itself.
@@ -30,10 +30,10 @@ pub enum Evidence<'a> {
     Targets(&'a [f32]),
 }
 
-/// What is fitted, and how.
+/// The task of a fit.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
-    /// What is known of each row of the design.
+    /// The evidence about each row of the design.
     pub evidence: Evidence<'a>,
     /// The number of classes.
     pub classes: usize,

@@ -16,12 +16,12 @@ pub(super) struct Known<'a> {
     /// One for each row, or none where all count the same.
     pub weights: &'a [f32],
     pub classes: usize,
-    /// What every row is multiplied by.
+    /// The factor of every row.
     pub share: f64,
 }
 
 impl<'a> Known<'a> {
-    /// What is known of some of the rows.
+    /// The evidence about some of the rows.
     pub fn of(self, first: usize, rows: usize) -> Known<'a> {
         let classes = self.classes;
         let evidence = match self.evidence {

@@ -148,24 +148,6 @@ impl Softmax {
         self.parameters[first..].iter_mut().zip(by).for_each(|(bias, by)| *bias += by);
     }
 
-    /// From now on an input may be moved by the same number in all columns of a row without any effect: the model reads it as
-    /// if the mean of each row had been taken away first. Logits and log-probabilities are then the same to it.
-    pub fn centre_input(&mut self, input: usize) {
-        let start: usize = self.shape.inputs[..input].iter().sum();
-        let width = self.shape.inputs[input];
-        let linear = self.shape.columns() * self.shape.classes;
-        let mut centre = |from: usize, columns: usize| {
-            for column in 0..columns {
-                let place = |row: usize| from + (start + row) * columns + column;
-                let sum: f64 = (0..width).map(|row| f64::from(self.parameters[place(row)])).sum();
-                let mean = (sum / width.max(1) as f64) as f32;
-                (0..width).for_each(|row| self.parameters[place(row)] -= mean);
-            }
-        };
-        centre(0, self.shape.classes);
-        centre(linear, self.shape.hidden);
-    }
-
     /// The logits of the given rows: a row of classes for each.
     pub fn logits(&self, inputs: &Inputs<'_>, rows: &[u32]) -> Result<Vec<f32>> {
         let widths: Vec<usize> = inputs.as_slice().iter().map(Input::columns).collect();

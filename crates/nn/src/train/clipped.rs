@@ -14,8 +14,8 @@ use crate::layout::{Layout, Linear};
 use crate::network::Network;
 use crate::pass::Ready;
 use crate::train::Passes;
+use crate::train::collective::{Part, read_f64, take_u64, write_f64};
 use crate::train::sink::Sink;
-use crate::train::together::{Part, read_f64, take_u64, write_f64};
 
 /// 2^-30: see the proof at `clipped_sum`.
 const SLACK: f64 = 1.0 / 1_073_741_824.0;

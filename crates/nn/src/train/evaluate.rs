@@ -9,7 +9,7 @@ use crate::input::{Batch, Input, Inputs, check_rows};
 use crate::loss::{hits, softmax};
 use crate::network::Network;
 use crate::pass::{BLOCK, Block, Ready};
-use crate::train::together;
+use crate::train::collective;
 
 /// Logits of the given rows: a row of classes for each.
 pub fn logits(network: &Network, inputs: &Inputs<'_>, rows: &[u32]) -> Result<Vec<f32>> {
@@ -52,7 +52,7 @@ pub fn accuracy(network: &Network, batch: Batch<'_>) -> Result<f64> {
     });
     let correct = correct.iter().sum::<usize>();
     let correct = match &batch.shared {
-        Some(shared) => together::add_up(shared, correct as u64)? as usize,
+        Some(shared) => collective::add_up(shared, correct as u64)? as usize,
         None => correct,
     };
     Ok(correct as f64 / batch.whole() as f64)

@@ -11,8 +11,8 @@ use crate::layer::batch_norm::{Moments, take_moments};
 use crate::network::Network;
 use crate::optim::Optimiser;
 use crate::pass::Ready;
+use crate::train::collective::Part;
 use crate::train::sink::{Discard, Sums};
-use crate::train::together::Part;
 use crate::train::totals::Totals;
 use crate::train::{EpochStats, Passes, apply};
 

@@ -1,10 +1,10 @@
 //! Training and evaluation: passes over many rows, cut into chunks that do not depend on the number of threads.
 
 pub(crate) mod clipped;
+pub(crate) mod collective;
 pub(crate) mod evaluate;
 pub(crate) mod full_batch;
 pub(crate) mod sink;
-pub(crate) mod together;
 mod totals;
 
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ use crate::network::Network;
 use crate::optim::Optimiser;
 use crate::pass::{BLOCK, Block, Ready, Scratch, Trace};
 use crate::pool::Lent;
-use together::{Part, Shared};
+use collective::{DistributedBatch, Part};
 
 /// Rows in the smallest chunk worth a thread's attention.
 const CHUNK: usize = 2048;
@@ -62,7 +62,7 @@ pub(crate) struct Passes<'n, 'a> {
     /// The rows of the batch, and the chunk with which the own rows begin.
     whole: usize,
     first: usize,
-    shared: Option<Shared<'a>>,
+    shared: Option<DistributedBatch<'a>>,
     kept: Option<Vec<Lent<'n, Trace>>>,
     /// Every second pass over kept traces goes backwards: it starts with what the one before left in cache.
     backwards: bool,
@@ -101,7 +101,7 @@ impl<'n, 'a> Passes<'n, 'a> {
     /// Brings the parts of all processes together, where there are several.
     pub fn gather<P: Part>(&self, parts: &mut [P]) -> Result<()> {
         match &self.shared {
-            Some(shared) => together::gather(shared, parts, self.own()),
+            Some(shared) => collective::gather(shared, parts, self.own()),
             None => Ok(()),
         }
     }

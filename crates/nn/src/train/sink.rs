@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::loss::{HeadSums, Tally};
 use crate::network::Network;
 use crate::pool::Lent;
-use crate::train::together::{Part, read_f32, read_f64, take_u64, write_f32, write_f64};
+use crate::train::collective::{Part, read_f32, read_f64, take_u64, write_f32, write_f64};
 
 /// Takes the gradients of a block of rows.
 pub(crate) trait Sink<'a> {

@@ -20,7 +20,7 @@ pub struct Counts {
 
 impl Counts {
     /// Count scores at or above a threshold that was fixed beforehand. A threshold found on the same scores voids
-    /// every bound; see [`with_chosen_threshold`](Self::with_chosen_threshold).
+    /// every bound.
     ///
     /// # Errors
     /// Scores or a threshold that are not numbers, or no scores.
@@ -37,37 +37,6 @@ impl Counts {
             false_alarms: above(without),
             without: without.len() as u64,
         })
-    }
-
-    /// Choose the threshold on the first half of the scores, by the largest `value`, and count on the second half,
-    /// so that bounds stay valid. Scores must be in an order that does not depend on their values, such as the
-    /// order of the runs.
-    ///
-    /// # Errors
-    /// Scores that are not numbers, or fewer than two on either side.
-    pub fn with_chosen_threshold(
-        with: &[f64],
-        without: &[f64],
-        value: impl Fn(Counts) -> Result<f64>,
-    ) -> Result<Self> {
-        if with.len() < 2 || without.len() < 2 {
-            return Err(Error::invalid("scores", with.len().min(without.len()), "at least 2 on either side"));
-        }
-        let (with, with_rest) = with.split_at(with.len() / 2);
-        let (without, without_rest) = without.split_at(without.len() / 2);
-        check_scores(with)?;
-        check_scores(without)?;
-        let mut candidates: Vec<f64> = with.iter().chain(without).copied().collect();
-        candidates.sort_by(f64::total_cmp);
-        let stride = candidates.len().div_ceil(200);
-        let mut best = (f64::NEG_INFINITY, f64::INFINITY);
-        for &threshold in candidates.iter().step_by(stride) {
-            let value = value(Self::at_threshold(with, without, threshold)?)?;
-            if value > best.0 {
-                best = (value, threshold);
-            }
-        }
-        Self::at_threshold(with_rest, without_rest, best.1)
     }
 }
 
@@ -285,28 +254,6 @@ mod tests {
             let mean = bounds.iter().sum::<f64>() / 400.0;
             assert!(mean > power, "{name}: power {mean}");
         }
-    }
-
-    #[test]
-    fn a_threshold_chosen_on_one_half_stays_valid() {
-        let gaussian = RoundedGaussian::new(50.0).unwrap();
-        let mut stream = stream("chosen threshold");
-        let mut scores = |shift: i32| {
-            let mut noise = vec![0; 1000];
-            gaussian.fill(&mut stream, &mut noise);
-            noise.iter().map(|n| f64::from(n + shift)).collect::<Vec<_>>()
-        };
-        let claim = epsilon_of_mu(1.0, 1e-2).unwrap();
-        let bounds: Vec<f64> = (0..60)
-            .map(|_| {
-                let value = |counts| epsilon_from_rates(counts, 1e-2, 0.9);
-                let counts = Counts::with_chosen_threshold(&scores(50), &scores(0), value).unwrap();
-                assert_eq!((counts.with, counts.without), (500, 500));
-                value(counts).unwrap()
-            })
-            .collect();
-        assert!(bounds.iter().filter(|&&bound| bound > claim).count() <= 18, "60 audits at 90%: P < 3e-5");
-        assert!(bounds.iter().sum::<f64>() / 60.0 > 0.5);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What was asked of the private data, as data.
+//! Events: queries of private data, as data.
 //!
 //! An [`Event`] describes mechanisms and how they were combined; it does not run anything. Accountants
 //! interpret it, several of them read the same tree, and the tree itself is what a privacy statement publishes.

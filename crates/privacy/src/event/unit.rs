@@ -6,7 +6,7 @@ use super::Event;
 use super::json::parse;
 use crate::error::{Error, Result};
 
-/// What one record is: two data sets are neighbours when they differ in one such record.
+/// The unit of one record: two data sets are neighbours when they differ in one such record.
 ///
 /// The unit is not used by any formula here. It travels with the event so that a number never loses its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,9 +67,9 @@ impl std::str::FromStr for Unit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitEvent {
-    /// What one record is.
+    /// The unit of one record.
     pub unit: Unit,
-    /// What was asked.
+    /// The queries.
     pub event: Event,
 }
 

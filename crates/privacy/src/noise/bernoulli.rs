@@ -120,7 +120,7 @@ impl RandomisedResponse {
         bit ^ self.flip.sample(stream)
     }
 
-    /// What this mechanism is to an accountant.
+    /// The event that accountants read.
     pub fn event(self) -> Event {
         Event::RandomizedResponse {
             true_positive: 1.0 - self.flip_probability,

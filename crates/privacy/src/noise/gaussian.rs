@@ -146,7 +146,7 @@ impl RoundedGaussian {
         self.sigma == message_sigma(noise, scale)
     }
 
-    /// What adding this noise to integer sums is to an accountant. The sensitivity is that of the integers: `S`
+    /// The event of adding this noise to integer sums. The sensitivity is that of the integers: `S`
     /// times the one of the messages.
     ///
     /// # Errors

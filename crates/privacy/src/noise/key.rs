@@ -100,7 +100,7 @@ impl RunKey {
         self.generation += 1;
     }
 
-    /// What the run and the ledger hold of the key, so that it cannot be replaced by another: a hash, which tells nothing.
+    /// A hash of the key, which tells nothing: run and ledger hold it, so that the key cannot be replaced by another.
     pub fn commitment(&self) -> [u8; 32] {
         blake3::derive_key("progap 2026-11 commitment to a run key", &self.page.identity)
     }

@@ -116,7 +116,7 @@ impl RoundedLaplace {
         if stream.next_u32() & 1 == 1 { -magnitude } else { magnitude }
     }
 
-    /// What this mechanism is to an accountant, for a query of the given L1 sensitivity.
+    /// The event that accountants read, for a query of the given L1 sensitivity.
     ///
     /// # Errors
     /// A sensitivity that is not a positive number.

@@ -41,7 +41,7 @@ pub use gradient::{GradientGrid, Summation};
 pub use key::RunKey;
 pub use laplace::{RoundedLaplace, Scale};
 pub use message::{MessageInt, MessageType, NormBudget, Quantiser, SenderBound, choose_scale};
-pub use pieces::See;
+pub use pieces::PieceVisitor;
 pub use poisson::PoissonSample;
 pub use release::Noisy;
 pub use response::SparseResponse;

@@ -9,8 +9,8 @@ use super::source::Source;
 use super::stream::Query;
 use crate::Error;
 
-/// What looks at a piece of sums, which it may use up.
-pub type See<'s, T, E> = dyn FnMut(&mut [T]) -> Result<(), E> + 's;
+/// A function that is shown a piece of sums, which it may use up.
+pub type PieceVisitor<'s, T, E> = dyn FnMut(&mut [T]) -> Result<(), E> + 's;
 
 impl RoundedGaussian {
     /// Every piece of sums but the last has a multiple of this many values.
@@ -45,7 +45,7 @@ impl RoundedGaussian {
     pub fn release_pieces<T, S, E>(
         &self,
         (scale, query, threads): (NonZeroU32, Query<S>, usize),
-        mut pieces: impl FnMut(&mut See<'_, T, E>) -> Result<(), E>,
+        mut pieces: impl FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
         mut take: impl FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
     ) -> Result<(), E>
     where
@@ -102,7 +102,7 @@ mod tests {
         pieces.reverse();
         gaussian.release_pieces(
             (scale, query, 1),
-            |see: &mut See<'_, i64, Error>| {
+            |see: &mut PieceVisitor<'_, i64, Error>| {
                 pieces.pop().unwrap_or_default().iter_mut().try_for_each(|piece| see(piece))
             },
             |piece| {

@@ -1,4 +1,4 @@
-//! What leaves a mechanism: values, tied to where their noise came from.
+//! The output of a mechanism: values, tied to where their noise came from.
 
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
@@ -36,12 +36,6 @@ pub struct Noisy<T, S: Source> {
 impl<T, S: Source> Noisy<T, S> {
     pub(crate) fn new(value: T, source: S) -> Self {
         Self { value, source }
-    }
-
-    /// Values made by a mechanism of one's own from the bits of a stream, such as coins of randomised response: they
-    /// inherit where its bits come from.
-    pub fn made_with(value: T, stream: &Stream<S>) -> Self {
-        Self::new(value, stream.source().clone())
     }
 
     /// The values, to which anything may be done: they are private already.

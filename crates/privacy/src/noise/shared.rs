@@ -48,7 +48,7 @@ impl Held {
     }
 }
 
-/// What the processes do not agree about.
+/// A query about which the processes do not agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotOneQuery;
 

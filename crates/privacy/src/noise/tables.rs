@@ -1,4 +1,4 @@
-//! What drawing noise from tables costs, and the part of every delta that pays for it.
+//! The cost of drawing noise from tables, and the part of every delta that pays for it.
 //!
 //! A table of [`RoundedGaussian`](super::RoundedGaussian) is not quite the distribution that accountants speak of: each
 //! value drawn is within [`DISTANCE`] of it. So what is guaranteed at a delta is accounted for at the slightly smaller

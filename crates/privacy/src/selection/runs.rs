@@ -108,7 +108,7 @@ impl RunCount {
         self.cumulative.last().map_or(1.0, |total| total.to_f64())
     }
 
-    /// What selecting among runs of `one_run` is to an accountant.
+    /// The event of selecting among runs of `one_run`.
     ///
     /// # Errors
     /// An event that is itself invalid.

@@ -1,4 +1,4 @@
-//! What a model must beat to be worth anything: answers without a model, and a simple model without the graph.
+//! Baselines that a model must beat: answers without a model, and a simple model without the graph.
 
 use progap_graph::{Dataset, Part, Preparation};
 use progap_nn::{Design, Evidence, Task};

@@ -104,7 +104,7 @@ impl Metric {
         matches!(self, Metric::LogLoss | Metric::CalibrationError)
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub fn words(self) -> &'static str {
         match self {
             Metric::Accuracy => "accuracy",

@@ -1,4 +1,4 @@
-//! What an outsider would try with a release: to find edges and training nodes.
+//! Attacks of an outsider on a release, to find edges and training nodes.
 //!
 //! These attacks measure what leaks in practice; they do not test the claim, which is about one edge or record with all
 //! others known. A good result of theirs may rest on what is public: people of one class are more often friends.
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub struct Attack {
     /// Its name.
     pub name: &'static str,
-    /// What it asks, in words.
+    /// Its question, in words.
     pub question: &'static str,
     /// Cases that are true: edges, training nodes.
     pub positives: usize,
@@ -37,7 +37,7 @@ pub struct Attack {
 pub struct Outcome {
     /// Its name.
     pub name: &'static str,
-    /// What it asks, in words.
+    /// Its question, in words.
     pub question: &'static str,
     /// Cases that are true.
     pub positives: usize,

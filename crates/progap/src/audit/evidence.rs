@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Result;
 
-/// What is guaranteed about one canary.
+/// A guarantee about one canary.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Claim {
     /// The epsilon; absent without a guarantee.
@@ -136,7 +136,7 @@ impl Evidence {
 /// An experiment: what was attacked, what came out, and what was claimed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// What was attacked, in words.
+    /// The target of the attack, in words.
     pub what: String,
     /// Coins and scores.
     pub evidence: Evidence,
@@ -144,10 +144,10 @@ pub struct Trial {
     pub claim: Claim,
 }
 
-/// What one test of a trial proves.
+/// The result of one test of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was attacked.
+    /// The target of the attack.
     pub what: String,
     /// By which argument.
     pub test: Test,
@@ -163,7 +163,7 @@ pub struct Finding {
     pub refuted: bool,
 }
 
-/// What the trials prove. All bounds hold together with the stated confidence: an honest program is accused with
+/// The findings of all trials. All bounds hold together with the stated confidence: an honest program is accused with
 /// probability at most `1 - confidence`, however many trials there are.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ use crate::{Error, Result, method};
 pub struct World {
     /// The width of the messages.
     pub width: usize,
-    /// What each node sends, row after row; of length one.
+    /// The message of each node, row after row; of norm one.
     pub messages: Vec<f32>,
     /// Edges in all worlds, from and to.
     pub fixed: Vec<(u32, u32)>,
@@ -150,7 +150,7 @@ pub fn sign(node: usize, round: usize) -> f32 {
     if (row & round as u64).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 }
 }
 
-/// What a mechanism answered about the canaries of a world.
+/// The answers of a mechanism about the canaries of a world.
 #[derive(Debug, Clone)]
 pub struct Answers<'w> {
     world: &'w World,
@@ -192,7 +192,7 @@ impl Answers<'_> {
         (!scores.is_empty()).then(|| Evidence { scores, coins: self.coins.clone(), threshold: 0.5 * scale })
     }
 
-    /// What is tested about them: all together, every two of them, and the senders' own rows.
+    /// The tests of the answers: all together, every two of them, and the senders' own rows.
     ///
     /// # Errors
     /// A plan whose noise is no number.
@@ -232,7 +232,7 @@ pub fn receivers(settings: &Settings) -> Vec<usize> {
     }
 }
 
-/// What the vault answers when it is asked as often as a training run asks it.
+/// The vault's answers to as many questions as a training run asks.
 ///
 /// # Errors
 /// As [`Vault::aggregate`].
@@ -258,7 +258,7 @@ pub(super) fn every_round(
     (0..method::aggregations(settings)).map(|round| ask(&mut vault, round)).collect()
 }
 
-/// What the vault answers in one round, under the name of a query.
+/// The vault's answer in one round, under the name of a query.
 ///
 /// # Errors
 /// As [`Vault::aggregate`].
@@ -325,7 +325,7 @@ pub(crate) fn audit_sums(target: &AuditTarget<'_>) -> Result<Vec<Trial>> {
     Ok(trials)
 }
 
-/// What is claimed about all aggregates together.
+/// The claim about all aggregates together.
 ///
 /// # Errors
 /// A plan whose noise is no number.
@@ -382,7 +382,7 @@ impl Gradients {
         };
         let (one, other) = (two([true, false])?, two([false, true])?);
         let first = one.iter().zip(&other).position(|(own, others)| *own != 0.0 && *others == 0.0);
-        gradients.first = first.ok_or(Error::Contradiction("a canary's gradient is zero"))?;
+        gradients.first = first.ok_or(Error::Internal("a canary's gradient is zero"))?;
         gradients.sign = one[gradients.first].signum();
         Ok(gradients)
     }

@@ -8,11 +8,11 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`evidence`] | coins and scores, the claim about them, and what they prove |
-//! | [`mechanism`] | canaries for the vault's own queries, the strongest there can be |
-//! | [`response`] | canaries for a noisy graph: possible edges |
-//! | [`subgraph`] | canaries for sums of gradients over nodes with their senders |
-//! | [`votes`] | canaries for counts of votes |
-//! | [`training`] | canaries in a real data set, scored from what a whole training run releases |
+//! | `mechanism` | canaries for the vault's own queries, the strongest there can be |
+//! | `response` | canaries for a noisy graph: possible edges |
+//! | `subgraph` | canaries for sums of gradients over nodes with their senders |
+//! | `votes` | canaries for counts of votes |
+//! | `training` | canaries in a real data set, scored from what a whole training run releases |
 //! | [`attack`] | link and membership inference against a release, as an outsider would try |
 //!
 //! What a mechanism under audit does is a function from a data set to answers. The product hands in the vault; tests hand
@@ -22,13 +22,14 @@ pub mod attack;
 mod columns;
 mod counts;
 pub mod evidence;
-pub mod mechanism;
-pub mod response;
-pub mod subgraph;
-pub mod training;
-pub mod votes;
+pub(crate) mod mechanism;
+pub(crate) mod response;
+pub(crate) mod subgraph;
+mod training;
+pub(crate) mod votes;
 
 pub use evidence::{Claim, Evidence, Finding, Trial, evaluate};
+pub use training::Predict;
 
 use progap_graph::{Dataset, transform};
 use progap_privacy::noise::{AnySource, Randomness};
@@ -44,7 +45,7 @@ use attack::Attack;
 pub struct Auditor<'a> {
     /// The data set, with its split.
     pub dataset: &'a Dataset,
-    /// The settings. With a seed, coins, noise and so the results are the same every time.
+    /// The settings, as [`Settings::for_data`] completes them. With a seed, coins, noise and so the results are the same every time.
     pub settings: &'a Settings,
     /// How many canaries; where not given, as many as are worth their time.
     pub canaries: Option<usize>,

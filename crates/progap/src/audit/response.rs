@@ -64,12 +64,12 @@ impl Pairs {
     }
 }
 
-/// What is claimed about the answer to one possible edge; the rest of the budget pays for the number of edges.
+/// The claim about the answer to one possible edge; the rest of the budget pays for the number of edges.
 ///
 /// # Errors
 /// A plan without a noisy graph.
 pub fn response_claim(plan: &Plan) -> Result<Claim> {
-    let response = plan.response.ok_or(Error::Contradiction("the plan does not pay for a noisy graph"))?;
+    let response = plan.response.ok_or(Error::Internal("the plan does not pay for a noisy graph"))?;
     Ok(Claim::pure(response.epsilon))
 }
 

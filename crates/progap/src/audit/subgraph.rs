@@ -53,7 +53,7 @@ impl Subgraphs {
         let gradient = sage_clipped_sum(&self.sage, Batch::new(&inputs, &labels, &[0], 2)?, neighbours, 1.0)?;
         match gradient[0] {
             slope if slope.abs() > 0.99 => Ok(slope),
-            _ => Err(Error::Contradiction("a canary's gradient is not along its own weight")),
+            _ => Err(Error::Internal("a canary's gradient is not along its own weight")),
         }
     }
 
@@ -113,7 +113,7 @@ impl Subgraphs {
     }
 }
 
-/// What is claimed about a record all of whose terms are in one sum.
+/// The claim about a record all of whose terms are in one sum.
 ///
 /// # Errors
 /// A plan whose noise is no number.

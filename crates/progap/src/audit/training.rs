@@ -176,7 +176,7 @@ fn sums_of(aggregates: &Aggregates, watched: &[u32]) -> Vec<f64> {
     seen
 }
 
-/// What a release says about some nodes: the probability of each class, row after row.
+/// Predictions of a release for some nodes: the probability of each class, row after row.
 pub type Predict<'p> = &'p dyn Fn(&Release, &[u32]) -> Result<Vec<f32>>;
 
 /// Trains with canaries and scores them from the release: from all of it by someone who knows every canary's row, and at node
@@ -244,7 +244,7 @@ fn learn_and_test(seen: &[Vec<f64>], coins: &[bool]) -> Evidence {
 fn with_copies(features: &Features, model: usize, copies: &[bool], rows: usize) -> Result<Features> {
     let all = rows + copies.len();
     Ok(match &features.clone().widened() {
-        Features::Half { .. } => return Err(Error::Contradiction("features were widened")),
+        Features::Half { .. } => return Err(Error::Internal("features were widened")),
         Features::Dense { columns, values } => {
             let row = values[model * columns..(model + 1) * columns].to_vec();
             let mut values = values.to_vec();

@@ -61,7 +61,7 @@ impl Voters {
     }
 }
 
-/// What a mechanism answered about the canaries.
+/// The answers of a mechanism about the canaries.
 #[derive(Debug, Clone)]
 pub struct Counted {
     voters: Voters,
@@ -102,7 +102,7 @@ impl Counted {
         Evidence { scores, coins: self.coins.clone(), threshold }
     }
 
-    /// What is tested about them: all together, and every two in a row.
+    /// The tests of the answers: all together, and every two in a row.
     pub fn trials(&self, settings: &Settings, plan: &Plan, edges: usize) -> Vec<Trial> {
         let (unit, rounds) = (unit_in_words(settings), self.voters.rounds);
         let claim = |counts: usize| match plan.unit {
@@ -119,7 +119,7 @@ impl Counted {
     }
 }
 
-/// What the vault answers when it is asked as often as a training run asks it.
+/// The vault's answers to as many questions as a training run asks.
 ///
 /// # Errors
 /// As [`Vault::votes`].

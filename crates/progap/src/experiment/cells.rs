@@ -33,10 +33,10 @@ fn additions() -> Vec<(Vec<Level>, &'static str, Vec<Change>)> {
     ]
 }
 
-/// What tells the cells of [`Name::Labels`] apart: the share of labelled nodes, in percent.
+/// The label of the cells of [`Name::Labels`]: the share of labelled nodes, in percent.
 pub const LABELS: &str = "labels";
 
-/// What tells cells apart where both presets stand side by side.
+/// The label of cells where both presets stand side by side.
 pub const PRESET: &str = "preset";
 
 /// The first row of `ablation`.
@@ -135,11 +135,13 @@ impl Maker<'_> {
             }
             Name::Table2 | Name::Tradeoff | Name::Custom => vec![self.plain_variant()],
             Name::Labels => {
-                // ProGAP stands beside the recommended method as it was published.
-                let presets: &[bool] = match (method == default_method(level), method) {
-                    (true, Method::Progap) => &[false, true],
-                    (false, Method::Progap) => &[true],
-                    _ => &[false],
+                // A method that is recommended with other settings than published stands beside the recommended one as published.
+                let recipe = method.recipe();
+                let changed = recipe.is_published() && recipe.published(level) != recipe.defaults(level);
+                let presets: &[bool] = match (method == default_method(level), changed) {
+                    (true, true) => &[false, true],
+                    (false, true) => &[true],
+                    (_, false) => &[false],
                 };
                 let place = self.options.data.iter().position(|other| other == data);
                 let share =

@@ -31,7 +31,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CustomFile {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The data sets: names, paths, or tables of what `progap train` can be told about a data set.
     #[serde(default)]

@@ -13,9 +13,9 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSpec {
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// What decides its content; part of a job's key.
+    /// A description that decides its content; part of a job's key.
     pub content: Value,
     /// Where it lies here; not part of a job's key, for that differs between machines.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What can be asked of an experiment.
+//! Options of an experiment.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub enum Preset {
     Both,
 }
 
-/// What can be asked of an experiment; what is not given is as in the paper.
+/// Options of an experiment; those that are not given are as in the paper.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// The data sets.

@@ -11,7 +11,7 @@ use crate::Result;
 use crate::plan::PublicSizes;
 use crate::settings::Settings;
 
-/// What private tuning would cost a release.
+/// The cost of private tuning to a release.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TuningCost {
     /// Epsilon of one run.
@@ -25,7 +25,7 @@ pub struct TuningCost {
     pub mean_runs: f64,
 }
 
-/// What came of a cell.
+/// The outcome of a cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// The metric of the experiment on the test nodes of each split, by the chosen settings.
@@ -34,7 +34,7 @@ pub struct Outcome {
     pub val: f64,
     /// The settings that were chosen; by private tuning those of the last split.
     pub chosen: Option<Settings>,
-    /// What went epoch by epoch, for each split.
+    /// The curve of each split, epoch by epoch.
     pub curves: Vec<Curve>,
     /// The test accuracy after each stage, for each split.
     pub stages: Vec<Vec<f64>>,
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// The time of a run of the chosen settings.
     pub seconds: f64,
-    /// What private tuning would cost a release.
+    /// The cost of private tuning to a release.
     pub budget: Option<TuningCost>,
 }
 
@@ -61,7 +61,7 @@ impl Outcome {
     }
 }
 
-/// What came of a cell, from the runs that are done.
+/// The outcome of a cell, from the runs that are done.
 pub fn outcome(experiment: &Experiment, cell: &Cell, results: &HashMap<String, Stored>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     // By split, then in the order of the jobs.

@@ -29,7 +29,7 @@ pub enum Notice<'n> {
     },
 }
 
-/// What became of all jobs.
+/// The numbers of jobs that ended, and how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Jobs that came to a result.
@@ -48,7 +48,7 @@ pub struct Queue<'q> {
     pub workers: usize,
     /// Where their data comes from.
     pub library: &'q Library<'q>,
-    /// What they share.
+    /// The stages that they share.
     pub cache: &'q StageCache,
     /// Set to stop after the epochs that are being trained.
     pub stop: &'q AtomicBool,

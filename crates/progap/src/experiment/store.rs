@@ -31,7 +31,7 @@ const SCHEMA: &str = "CREATE TABLE result (key TEXT PRIMARY KEY, data TEXT NOT N
 const LONGEST_TEXT: i32 = 1 << 30;
 const COLUMNS: &str = "key, data, content, split, settings, fingerprint, finished, error, seconds, time";
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// The accuracy on the test nodes.
@@ -70,7 +70,7 @@ pub struct Curve {
 }
 
 impl Finished {
-    /// What is kept of a run.
+    /// The record of a run.
     pub fn new(Measured { metrics, scores }: &Measured, sizes: PublicSizes, val_nodes: usize) -> Finished {
         let finite = |value: f64| value.is_finite().then_some(value);
         let rounded = |value: Option<f64>| value.and_then(finite).map(|v| (v * 1e5).round() / 1e5);
@@ -117,13 +117,13 @@ pub struct Stored {
     pub settings: Option<Settings>,
     /// The data set's fingerprint, split included; empty if it could not be loaded.
     pub fingerprint: String,
-    /// What came of it, or why nothing did.
+    /// The result, or the reason why there is none.
     pub outcome: std::result::Result<Finished, String>,
     /// How long it took on one core.
     pub seconds: f64,
 }
 
-/// What [`Store::merge`] did.
+/// The outcome of [`Store::merge`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Merged {
     /// Results that are new here.

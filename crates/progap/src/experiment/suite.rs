@@ -21,7 +21,7 @@ pub struct Cell {
     pub level: Level,
     /// The budget; none at level none, 0 where no edge is touched at edge level.
     pub epsilon: Option<f64>,
-    /// What else tells it from other cells: names and values.
+    /// Names and values that tell it from other cells.
     pub variant: Vec<(String, String)>,
     /// The settings to choose from, without seeds.
     pub candidates: Vec<Settings>,
@@ -117,7 +117,11 @@ impl Experiment {
             Tuning::Private => {
                 // A record of dp-gnn moves many predictions, and edge-rand has no delta: their choice is not accounted for.
                 let method = cell.candidates.first().map(|settings| settings.method);
-                method.map_or(Ok(()), |method| method.recipe().check_tuning())?;
+                if let Some(method) = method.filter(|method| !method.recipe().tunes_privately()) {
+                    return Err(Error::Unsuitable(format!(
+                        "private tuning is not there for {method}: leave it out of `methods`, or use `tuning none`"
+                    )));
+                }
                 let trials = trials(cell.candidates.len(), split)?;
                 trials.iter().map(|trial| job(&cell.candidates[trial.candidate], trial.seed)).collect()
             }

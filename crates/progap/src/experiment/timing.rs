@@ -14,7 +14,7 @@ pub fn work(settings: &Settings) -> f64 {
     settings.epochs as f64 * layers * stages * (stages + 1.0) / 2.0
 }
 
-/// What a unit of work takes.
+/// The time that a unit of work takes.
 #[derive(Debug, Default)]
 pub struct Clock {
     rates: HashMap<String, (f64, f64)>,

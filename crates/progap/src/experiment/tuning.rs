@@ -56,7 +56,7 @@ pub(super) fn trials(candidates: usize, split: u64) -> Result<Vec<Trial>> {
     Ok((0..number).map(trial).collect())
 }
 
-/// What a run is judged by: validation accuracy, with noise where validation labels are private.
+/// What a run is scored by: validation accuracy, with noise where validation labels are private.
 pub(super) fn score(level: Level, val_accuracy: f64, val_nodes: usize, seed: u64) -> Result<f64> {
     if level != Level::Node {
         return Ok(val_accuracy);

@@ -1,4 +1,4 @@
-//! What the rows of a ledger mean: they are replayed from the first to the last, and nothing else is remembered.
+//! The meaning of a ledger's rows: they are replayed from the first to the last, and nothing else is remembered.
 
 use std::path::Path;
 

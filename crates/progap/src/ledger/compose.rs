@@ -1,4 +1,4 @@
-//! What many runs cost together.
+//! The cost of many runs together.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! What goes into a ledger and what comes back: charges, receipts, budgets.
+//! Charges, receipts and budgets of a ledger.
 
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
-/// What a run is going to ask.
+/// The queries of a run, before it asks them.
 ///
 /// It names the data set and knows nothing of its content: no row, seal or receipt can depend on the data.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,11 +51,6 @@ impl Charge {
         Charge { noise_values, ..self }
     }
 
-    /// The same charge for a run whose key has this hash, in hexadecimal.
-    pub fn with_key_commitment(self, commitment: impl Into<String>) -> Self {
-        Charge { key_commitment: Some(commitment.into()), ..self }
-    }
-
     /// The same charge, of a run whose noise comes from a seed or does not.
     pub fn with_seeded_noise(self, seeded: bool) -> Self {
         Charge { seeded, ..self }
@@ -74,7 +69,7 @@ pub struct Receipt {
     pub run_id: String,
     /// The data set, by the name that its owner gave it.
     pub dataset: String,
-    /// What the budget protects.
+    /// The unit that the budget protects.
     pub unit: Unit,
     /// Epsilon of the run alone.
     pub epsilon: f64,
@@ -91,12 +86,12 @@ pub struct Receipt {
 /// A run that was charged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Charged {
-    /// What the caller was given.
+    /// The caller's receipt.
     #[serde(flatten)]
     pub receipt: Receipt,
-    /// What the caller wrote beside it.
+    /// The caller's note.
     pub note: String,
-    /// What was asked of the data.
+    /// The queries, as one event.
     pub event: Event,
     /// The most values of noise drawn from tables.
     pub noise_values: u64,
@@ -104,12 +99,12 @@ pub struct Charged {
     pub key_commitment: Option<String>,
 }
 
-/// What may be asked of a data set in all, for one unit.
+/// The budget of a data set for one unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Budget {
     /// The data set's name.
     pub name: String,
-    /// What the budget protects.
+    /// The unit that the budget protects.
     pub unit: Unit,
     /// The largest epsilon of all runs together.
     pub epsilon: f64,
@@ -122,7 +117,7 @@ pub struct Budget {
 pub struct Status {
     /// Its name.
     pub name: String,
-    /// What its budget protects.
+    /// The unit that its budget protects.
     pub unit: Unit,
     /// The budget.
     pub epsilon: f64,
@@ -146,7 +141,7 @@ pub struct Status {
     pub upgraded: bool,
 }
 
-/// What [`Ledger::check`](super::Ledger::check) went through without finding a fault.
+/// The extent of a ledger in which [`Ledger::check`](super::Ledger::check) found no fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// Number of rows.

@@ -1,4 +1,4 @@
-//! What can go wrong with a ledger, one sentence each.
+//! Errors of a ledger, one sentence each.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 /// A specialised `Result` for ledgers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, and what to do about it.
+/// An error of a ledger, with its remedy.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -46,7 +46,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The finding.
         what: String,
     },
     /// A row is not what was once written.
@@ -91,7 +91,7 @@ pub enum Error {
     Storage {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's own error.
         source: rusqlite::Error,
     },
     /// An argument lies outside its domain.
@@ -101,7 +101,7 @@ pub enum Error {
         name: &'static str,
         /// Its value.
         value: String,
-        /// What would have been accepted.
+        /// The values that are possible.
         expected: String,
     },
     /// No budget was set for the data set.
@@ -172,7 +172,7 @@ pub enum Error {
     RunChanged {
         /// The run.
         run_id: String,
-        /// What differs.
+        /// The difference.
         what: &'static str,
     },
     /// The run does not fit the budget. Nothing was charged.
@@ -183,7 +183,7 @@ pub enum Error {
     BudgetBelowSpent {
         /// The data set's name.
         dataset: String,
-        /// What is spent, at the new delta.
+        /// The epsilon spent, at the new delta.
         spent: f64,
         /// The new delta.
         delta: f64,

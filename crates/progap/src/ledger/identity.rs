@@ -118,9 +118,9 @@ pub(super) fn write(path: &Path, tx: &Transaction<'_>, name: &str, unit: Unit, i
 pub struct Found {
     /// The name of the account.
     pub name: String,
-    /// What its budget protects.
+    /// The unit that its budget protects.
     pub unit: Unit,
-    /// What the owner must be told before anything is charged.
+    /// A warning to the owner before anything is charged.
     pub warning: Option<Warning>,
 }
 
@@ -163,7 +163,7 @@ pub(super) struct Wanted<'w> {
     pub own_name: &'w str,
     /// The identity of the data.
     pub identity: &'w str,
-    /// What the budget protects.
+    /// The unit that the budget protects.
     pub unit: Unit,
 }
 

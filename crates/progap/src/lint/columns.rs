@@ -1,4 +1,4 @@
-//! What is declared of the columns of a table, and what is not.
+//! Columns of a table that are declared, and those that are not.
 
 use progap_graph::{Dataset, NumberColumn, Preparation, ReadOff};
 use rayon::prelude::*;

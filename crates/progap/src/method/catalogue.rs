@@ -13,9 +13,9 @@ pub struct Entry {
     pub method: Method,
     /// The levels it has.
     pub levels: &'static [Level],
-    /// What it does, in one line.
+    /// The method in one line.
     pub what: &'static str,
-    /// What its guarantee covers, and what not.
+    /// The extent of its guarantee.
     pub protects: &'static str,
     /// The paper it is from.
     pub paper: &'static str,
@@ -26,9 +26,9 @@ pub fn methods() -> impl Iterator<Item = &'static Entry> {
     Method::ALL.iter().map(|&method| entry(method))
 }
 
-/// What is known about a method.
+/// The entry of a method.
 pub fn entry(method: Method) -> &'static Entry {
-    method.recipe().entry()
+    method.entry()
 }
 
 /// The level that a method has where none is asked for: edges, if it can protect them.

@@ -1,4 +1,4 @@
-//! What a run must not lose, and where it is kept.
+//! The state that a run must not lose, and where it is kept.
 
 use progap_graph::{Buffer, Graph, NumberColumn};
 use progap_nn::Optimiser;
@@ -23,13 +23,13 @@ pub struct State {
     pub optimiser: Option<Optimiser>,
     /// Its best model so far, with its merit on the validation nodes.
     pub best: Option<(f64, Model)>,
-    /// What happened.
+    /// The epochs so far.
     pub history: Vec<EpochRecord>,
     /// The test accuracy of each finished stage.
     pub stage_accuracies: Vec<f64>,
     /// The maps of number columns, where they were asked for.
     pub scaled: Option<Vec<NumberColumn>>,
-    /// What was asked of the vault.
+    /// The queries so far.
     pub asked: Queries,
 }
 
@@ -60,7 +60,7 @@ pub trait CheckpointStore {
         key: Option<&RunKey>,
     ) -> Result<Buffer<f32>> {
         let _ = (number, width, file, key);
-        Err(Error::Contradiction("no file was begun"))
+        Err(Error::Internal("no file was begun"))
     }
     /// An aggregate, if it was kept.
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>>;

@@ -21,7 +21,7 @@ use crate::{Error, Result, vault};
 /// The method.
 pub(super) struct DpGnn;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::DpGnn,
     levels: &[Level::Node],
     what: "GraphSAGE with one convolution, by noisy gradients over nodes with their senders",
@@ -30,10 +30,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for DpGnn {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn defaults(&self, level: Level) -> Settings {
         Settings {
             method: Method::DpGnn,
@@ -175,6 +171,6 @@ impl Objective for SubgraphObjective {
     }
 
     fn probabilities(&self, _: &Vault, _: &Model, _: &[u32]) -> Result<Vec<f32>> {
-        Err(Error::Contradiction("rows are private at node level"))
+        Err(Error::Internal("rows are private at node level"))
     }
 }

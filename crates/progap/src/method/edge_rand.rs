@@ -18,7 +18,7 @@ use crate::{Result, memory, vault};
 /// The method.
 pub(super) struct EdgeRand;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::EdgeRand,
     levels: &[Level::Edge],
     what: "randomised response on every possible edge, then GraphSAGE on the answer",
@@ -27,10 +27,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for EdgeRand {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn defaults(&self, level: Level) -> Settings {
         Settings { method: Method::EdgeRand, ..Settings::plain(level) }
     }

@@ -17,7 +17,7 @@ use crate::vault::{Aggregates, Message};
 /// The method.
 pub(super) struct Gap;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Gap,
     levels: &[Level::None, Level::Edge, Level::Node],
     what: "an encoder, its aggregates over several hops, a classifier",
@@ -26,10 +26,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for Gap {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn trains_on_ranks(&self) -> bool {
         true
     }

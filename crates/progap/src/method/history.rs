@@ -1,10 +1,10 @@
-//! What happened in training, epoch by epoch.
+//! The history of training, epoch by epoch.
 
 use serde::{Deserialize, Serialize};
 
 use crate::assessment::Metric;
 
-/// What happened in an epoch.
+/// The record of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EpochRecord {
@@ -23,8 +23,8 @@ pub struct EpochRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val_score: Option<f64>,
     /// In the method views: what later stages and the release are chosen by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judged: Option<Judged>,
+    #[serde(default, rename = "judged", skip_serializing_if = "Option::is_none")]
+    pub stage_score: Option<StageScore>,
 }
 
 impl EpochRecord {
@@ -40,7 +40,7 @@ impl EpochRecord {
 /// How good a stage of two views is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Judged {
+pub struct StageScore {
     /// The mean log loss on nodes held out: validation nodes, or a fifth of the training nodes where there are none.
     pub log_loss: f64,
     /// The metric that was asked for, on the same nodes; absent where that is the log loss.
@@ -118,7 +118,7 @@ mod tests {
             train_accuracy: None,
             val_accuracy: 0.5,
             val_score: None,
-            judged: None,
+            stage_score: None,
         };
         losses.iter().enumerate().map(record).collect()
     }

@@ -25,7 +25,7 @@ use crate::{Error, Result};
 /// The method.
 pub(super) struct LpgNet;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Lpgnet,
     levels: &[Level::None, Level::Edge],
     what: "perceptrons on noisy counts of the classes that neighbours are predicted to have",
@@ -34,10 +34,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for LpgNet {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn defaults(&self, level: Level) -> Settings {
         Settings { method: Method::Lpgnet, ..Settings::plain(level) }
     }

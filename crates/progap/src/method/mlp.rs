@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// The method.
 pub(super) struct Mlp;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Mlp,
     levels: &[Level::None, Level::Edge, Level::Node],
     what: "a perceptron on the features; no edge is touched",
@@ -21,10 +21,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for Mlp {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn trains_on_ranks(&self) -> bool {
         true
     }

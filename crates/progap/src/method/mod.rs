@@ -1,5 +1,5 @@
 //! The methods. Each sees a vault and what left it, never private data, and is a straight line of steps on the
-//! [resumable loop](trainer) that all of them share.
+//! resumable loop (`trainer`) that all of them share.
 
 #[macro_use]
 mod registry;
@@ -21,7 +21,7 @@ pub(crate) mod checkpoint;
 pub mod history;
 pub(crate) mod objective;
 mod recipe;
-pub mod trainer;
+pub(crate) mod trainer;
 
 use std::ops::ControlFlow;
 
@@ -29,7 +29,7 @@ use progap_graph::{Dataset, NumberColumn};
 
 pub use self::progap::Choice;
 use history::EpochRecord;
-use progap_nn::{Activation, Architecture, Jk, Norm};
+use progap_nn::{Architecture, Norm};
 pub(crate) use recipe::{AuditTarget, Recipe};
 use trainer::{Accuracies, Trainer};
 
@@ -40,7 +40,7 @@ use crate::ledger::Warning;
 use crate::model::Shape;
 use crate::predictor::{Link, Predictor, Reads};
 use crate::rows::Rows;
-use crate::settings::{Combination, Level, Nonlinearity, Settings};
+use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Vault};
 
 /// How far training is.
@@ -88,11 +88,11 @@ impl<F: FnMut(&Progress) -> ControlFlow<()> + Send> Observer for F {
 pub(crate) struct Fitted {
     /// The vault, with the list of what was asked.
     pub vault: Vault,
-    /// What makes predictions.
+    /// The models that make predictions.
     pub predictor: Predictor,
     /// Accuracies of the last model, without any protection.
     pub accuracies: Accuracies,
-    /// What the run decided, where its settings leave that to it.
+    /// The run's decision, where its settings leave it to the run.
     pub choice: Option<Choice>,
     /// The test accuracy of each stage.
     pub stage_accuracies: Vec<f64>,
@@ -206,37 +206,16 @@ fn architecture(settings: &Settings, inputs: Vec<usize>, classes: usize) -> Arch
     Architecture {
         hidden: settings.hidden,
         layers: settings.layers,
-        activation: activation(settings),
+        activation: settings.activation.layer(),
         norm: norm(settings),
         dropout: settings.dropout as f32,
-        jk: jk(settings),
+        jk: settings.jk.layer(),
         normalise: false,
         ..Architecture::new(inputs, classes)
-    }
-}
-
-fn activation(settings: &Settings) -> Activation {
-    match settings.activation {
-        Nonlinearity::Selu => Activation::Selu,
-        Nonlinearity::Relu => Activation::Relu,
-        Nonlinearity::Tanh => Activation::Tanh,
-        Nonlinearity::Elu => Activation::Elu,
     }
 }
 
 /// Batch normalisation mixes rows, which is for public rows only.
 fn norm(settings: &Settings) -> Norm {
     if settings.level == Level::Node { Norm::Group } else { Norm::Batch }
-}
-
-fn jk(settings: &Settings) -> Jk {
-    match settings.jk {
-        Combination::Cat => Jk::Cat,
-        Combination::Sum => Jk::Sum,
-        Combination::Mean => Jk::Mean,
-        Combination::Max => Jk::Max,
-        Combination::Wsum => Jk::WeightedSum,
-        Combination::Attn => Jk::Attention { heads: 1 },
-        Combination::Lstm => Jk::Lstm,
-    }
 }

@@ -1,8 +1,9 @@
-//! What a stage trains for: how an epoch is made of the data, and how a model is evaluated.
+//! The objective of a stage: how an epoch is made of the data, and how a model is evaluated.
 
 use progap_graph::Part;
 use progap_nn::{
-    Batch, EpochStats, Network, Optimiser, Packed, Shared, accuracy, apply, chunk_rows, epoch, probabilities,
+    Batch, DistributedBatch, EpochStats, Network, Optimiser, Packed, accuracy, apply, chunk_rows, epoch,
+    probabilities,
 };
 use progap_privacy::noise::GradientGrid;
 
@@ -133,8 +134,8 @@ impl RowObjective<'_> {
             // Borders between ranks stand where chunks begin.
             let own = part.own();
             let first = part.train.partition_point(|&node| (node as usize) < own.start);
-            let shared = Shared {
-                together: &part.ranks,
+            let shared = DistributedBatch {
+                collective: &part.ranks,
                 rows: part.train.len(),
                 first,
                 numbered_from: own.start as u32,
@@ -149,7 +150,7 @@ impl RowObjective<'_> {
             let cut = Cut::even(order.len(), chunk_rows(order.len()), part.ranks.size());
             self.travelled = Some(Travelled::new(part, &inputs, rows.labels(), &order, &cut)?);
         }
-        let travelled = self.travelled.as_ref().ok_or(Error::Contradiction("rows were brought together"))?;
+        let travelled = self.travelled.as_ref().ok_or(Error::Internal("rows were brought together"))?;
         let (inputs, weights) = (travelled.inputs()?, weights(travelled.labels()));
         let batch = travelled.batch(part, &inputs, rows.classes())?;
         let batch = weights.as_ref().map_or(Ok(batch), |weights| batch.weighted(weights))?;

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 /// The method.
 pub(super) struct ProGap;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Progap,
     levels: &[Level::None, Level::Edge, Level::Node],
     what: "stages that aggregate what the stage before has learnt, once each",
@@ -32,10 +32,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for ProGap {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn trains_on_ranks(&self) -> bool {
         true
     }
@@ -238,7 +234,7 @@ const LEAST_HELP: f64 = 0.05;
 /// and if the accuracy grows by at least this many of its standard errors, which chance seldom does.
 const LEAST_ERRORS: f64 = 2.0;
 
-/// What a run decided by the validation accuracies of its stages, where the settings leave it to them.
+/// The decision of a run by the validation accuracies of its stages, where the settings leave it to them.
 ///
 /// # Proof definition
 /// A function of noisy aggregates that left the vault before, and of features, labels and the split, which are public
@@ -247,7 +243,7 @@ const LEAST_ERRORS: f64 = 2.0;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// What nodes sent for each aggregate: labels first, and labels again if they helped, else embeddings.
+    /// The messages of each aggregate: labels first, and labels again if they helped, else embeddings.
     pub messages: Vec<Messages>,
     /// The stage whose model is released: the last one with the best accuracy, or the best by the metric that was asked for.
     pub stage: usize,
@@ -309,7 +305,7 @@ mod tests {
             train_accuracy: None,
             val_accuracy,
             val_score: None,
-            judged: None,
+            stage_score: None,
         };
         let history: Vec<EpochRecord> = accuracies.iter().map(record).collect();
         let choice = choose(&settings, &history, val_nodes).expect("the default leaves it to the run");

@@ -1,11 +1,10 @@
-//! What the product must know of a method: one file each says it, and the [registry](super::registry) lists them.
+//! The interface of a method to the product: one file each implements it, and the [registry](super::registry) lists them.
 
 use progap_graph::Dataset;
 use progap_nn::{Input, embed};
 use progap_privacy::noise::{AnySource, Randomness};
 use progap_privacy::{Event, Unit};
 
-use super::catalogue::Entry;
 use super::history::EpochRecord;
 use super::trainer::Trainer;
 use super::{Choice, Fitted};
@@ -18,7 +17,7 @@ use crate::query::{Queries, Query};
 use crate::release::Release;
 use crate::rows::Rows;
 use crate::settings::{Level, Settings};
-use crate::{Error, Result, units};
+use crate::{Result, units};
 
 /// What an audit attacks, and how hard.
 pub(crate) struct AuditTarget<'t> {
@@ -32,9 +31,6 @@ pub(crate) struct AuditTarget<'t> {
 
 /// A method. What most methods have in common is the default.
 pub(crate) trait Recipe: Sync {
-    /// What a reader wants to know of it.
-    fn entry(&self) -> &'static Entry;
-
     // Settings.
 
     /// The recommended settings at a level.
@@ -249,15 +245,9 @@ pub(crate) trait Recipe: Sync {
         mechanism::audit_sums(target)
     }
 
-    /// Refuses private tuning where the choice is not accounted for.
-    fn check_tuning(&self) -> Result<()> {
-        match self.is_pure() || !self.aggregates_are_protected() {
-            false => Ok(()),
-            true => Err(Error::Unsuitable(format!(
-                "private tuning is not there for {}: leave it out of `methods`, or use `tuning none`",
-                self.entry().method
-            ))),
-        }
+    /// Whether a private choice among its settings is accounted for.
+    fn tunes_privately(&self) -> bool {
+        !self.is_pure() && self.aggregates_are_protected()
     }
 }
 

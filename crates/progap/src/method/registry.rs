@@ -1,4 +1,4 @@
-//! What is made of the list of methods: their modules, and [`Method`].
+//! The list of methods: their modules, and [`Method`].
 
 use super::Method;
 use crate::{Error, Result};
@@ -20,6 +20,10 @@ macro_rules! methods {
             /// The name, as it is written in commands and files.
             pub fn name(self) -> &'static str {
                 match self { $(Method::$method => $name,)* }
+            }
+
+            pub(crate) fn entry(self) -> &'static catalogue::Entry {
+                match self { $(Method::$method => &self::$file::ENTRY,)* }
             }
 
             pub(crate) fn recipe(self) -> &'static dyn Recipe {
@@ -63,10 +67,10 @@ mod tests {
     #[test]
     fn every_method_is_itself() {
         for &method in Method::ALL {
-            assert_eq!(method.recipe().entry().method, method);
+            assert_eq!(method.entry().method, method);
             assert_eq!(method.name().parse::<Method>().expect("a name"), method);
             assert_eq!(serde_json::to_value(method).expect("JSON"), method.name());
-            for &level in method.recipe().entry().levels {
+            for &level in method.entry().levels {
                 let settings = method.recipe().defaults(level);
                 assert_eq!((settings.method, settings.level), (method, level));
                 let _ = settings.checked().unwrap_or_else(|e| panic!("{method} {level}: {e}"));

@@ -7,7 +7,7 @@ use progap_nn::{Batch, Optimiser, SageArchitecture, sage_epoch};
 use super::catalogue::Entry;
 use super::objective::{Objective, StepContext, row_weights};
 use super::trainer::Trainer;
-use super::{Choice, Fitted, Method, Recipe, activation, jk, norm, rows_and_aggregates};
+use super::{Choice, Fitted, Method, Recipe, norm, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::propagate::Senders;
 use crate::settings::{Combination, Level, Settings, within};
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// The method.
 pub(super) struct GraphSage;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Sage,
     levels: &[Level::None],
     what: "GraphSAGE: rows mixed with the mean of their neighbours', layer by layer",
@@ -26,10 +26,6 @@ const ENTRY: Entry = Entry {
 };
 
 impl Recipe for GraphSage {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn defaults(&self, level: Level) -> Settings {
         Settings { method: Method::Sage, ..Settings::plain(level) }
     }
@@ -72,10 +68,10 @@ pub(super) fn shape(settings: &Settings, (columns, classes): (usize, usize)) -> 
         hidden: settings.hidden,
         base_layers: settings.layers,
         convolutions: settings.depth,
-        activation: activation(settings),
+        activation: settings.activation.layer(),
         norm: norm(settings),
         dropout: settings.dropout as f32,
-        jk: jk(settings),
+        jk: settings.jk.layer(),
         ..SageArchitecture::new(columns, classes)
     })
 }

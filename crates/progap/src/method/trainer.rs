@@ -10,7 +10,7 @@ use progap_nn::{Adam, Optimiser};
 use progap_privacy::noise::GradientGrid;
 
 use super::checkpoint::{CheckpointStore, State};
-use super::history::{EpochRecord, Judged, is_flat};
+use super::history::{EpochRecord, StageScore, is_flat};
 use super::objective::{Objective, StepContext, val_score};
 use super::{Choice, Observer, Progress};
 use crate::assessment::Metric;
@@ -37,7 +37,7 @@ pub struct Accuracies {
 /// A stage that was fitted at once.
 pub(crate) struct FittedStage {
     pub model: Model,
-    pub judged: Judged,
+    pub stage_score: StageScore,
 }
 
 /// What decides a run besides the data.
@@ -252,7 +252,7 @@ impl<'r> Trainer<'r> {
                 train_accuracy,
                 val_accuracy,
                 val_score,
-                judged: None,
+                stage_score: None,
             };
             let merit = record.merit(settings.metric);
             self.state.history.push(record);
@@ -314,8 +314,8 @@ impl<'r> Trainer<'r> {
         if stage < self.state.finished.len() {
             return Ok(());
         }
-        let FittedStage { model, judged } = fit(self)?;
-        if !model.is_finite() || !judged.log_loss.is_finite() {
+        let FittedStage { model, stage_score } = fit(self)?;
+        if !model.is_finite() || !stage_score.log_loss.is_finite() {
             return Err(Error::Unsuitable(format!(
                 "the fit went astray in stage {stage}: parameters are no longer finite; scale the features, or use `method progap`"
             )));
@@ -323,8 +323,9 @@ impl<'r> Trainer<'r> {
         let train_accuracy = Some(accuracy(&model, Part::Train)?);
         let (val_accuracy, test) = (accuracy(&model, Part::Val)?, accuracy(&model, Part::Test)?);
         self.vault.forget();
-        let (loss, val_score, judged) = (None, None, Some(judged));
-        let record = EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, val_score, judged };
+        let (loss, val_score, stage_score) = (None, None, Some(stage_score));
+        let record =
+            EpochRecord { stage, epoch: 1, loss, train_accuracy, val_accuracy, val_score, stage_score };
         self.state.history.push(record);
         self.state.stage_accuracies.push(test);
         self.state.finished.push(model);
@@ -340,17 +341,17 @@ impl<'r> Trainer<'r> {
     }
 
     /// How good a stage that is done was found to be.
-    pub fn judged(&self, stage: usize) -> Result<Judged> {
+    pub fn stage_score(&self, stage: usize) -> Result<StageScore> {
         let record = self.state.history.iter().find(|record| record.stage == stage);
-        record.and_then(|record| record.judged).ok_or(Error::Contradiction("the stage is not judged yet"))
+        record.and_then(|record| record.stage_score).ok_or(Error::Internal("the stage is not evaluated yet"))
     }
 
     /// The model of a stage that is done.
     pub fn model(&self, stage: usize) -> Result<&Model> {
-        self.state.finished.get(stage).ok_or(Error::Contradiction("the stage is not trained yet"))
+        self.state.finished.get(stage).ok_or(Error::Internal("the stage is not trained yet"))
     }
 
-    /// What the run decided by what happened so far, where its settings leave that to it.
+    /// The run's decision by the history so far, where its settings leave it to the run.
     pub fn choice(&self) -> Option<Choice> {
         let val_nodes = self.vault.public_rows().map_or(0, |_| self.vault.count(Part::Val));
         super::choose(self.settings, &self.state.history, val_nodes)
@@ -364,7 +365,7 @@ impl<'r> Trainer<'r> {
         }
         let odds = self.vault.class_counts(self.plan)?.odds();
         let model = self.state.finished.get_mut(stage);
-        let model = model.ok_or(Error::Contradiction("the stage is not trained yet"))?;
+        let model = model.ok_or(Error::Internal("the stage is not trained yet"))?;
         model.network_mut()?.shift_logits(&odds)?;
         // The last epoch is the one that is kept: what is said of it is said of the model as it is released.
         let last = self.state.history.iter_mut().rfind(|record| record.stage == stage);
@@ -405,7 +406,7 @@ impl<'r> Trainer<'r> {
             .collect()
     }
 
-    /// What remains when all is done: the vault, the models of all stages and what happened, and where the time went.
+    /// The parts that remain when all is done: the vault, the models of all stages with their history, and where the time went.
     pub fn finish(mut self) -> (Vault, State, Vec<StageCost>) {
         self.laps.lap("evaluation");
         (self.vault, self.state, self.laps.stages())

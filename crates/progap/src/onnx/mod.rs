@@ -63,7 +63,7 @@ pub(crate) fn file(
                     Reads::Logits(at) => given.get(at)?.logits.as_deref(),
                 })
                 .collect::<Option<_>>()
-                .ok_or(Error::Contradiction("a model reads what there is"))?;
+                .ok_or(Error::Internal("a model reads what there is"))?;
             inputs.push(if let [one] = parts[..] {
                 one.to_string()
             } else {
@@ -84,7 +84,7 @@ pub(crate) fn file(
         });
     }
     let mut logits =
-        given.pop().and_then(|given| given.logits).ok_or(Error::Contradiction("a release has a model"))?;
+        given.pop().and_then(|given| given.logits).ok_or(Error::Internal("a release has a model"))?;
     if let Some(factor) = predictor.temperature {
         let factor = graph.number(factor);
         logits = graph.add("Mul", &[&logits, &factor]);
@@ -134,7 +134,7 @@ struct Parts<'n>(Vec<Tensor<'n>>);
 impl<'n> Parts<'n> {
     fn get(&self, name: &str) -> Result<(&'n [usize], &'n [f32])> {
         let tensor = self.0.iter().find(|tensor| tensor.name == name);
-        let tensor = tensor.ok_or(Error::Contradiction("a network has all its tensors"))?;
+        let tensor = tensor.ok_or(Error::Internal("a network has all its tensors"))?;
         Ok((tensor.shape, tensor.values))
     }
 

@@ -1,4 +1,4 @@
-//! What a rank holds of the data, and what it must know of the others.
+//! The part of the data that a rank holds, and what it must know of the others.
 
 use std::ops::Range;
 

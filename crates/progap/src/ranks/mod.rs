@@ -131,7 +131,7 @@ impl Ranks {
         Ok(std::mem::take(&mut all[0]))
     }
 
-    /// What the first rank has to say, on every rank; the others say nothing.
+    /// The first rank's message, on every rank; the others say nothing.
     ///
     /// # Errors
     /// A rank that is gone.
@@ -179,7 +179,7 @@ impl Ranks {
     }
 }
 
-impl progap_nn::Together for Ranks {
+impl progap_nn::Collective for Ranks {
     fn all_gather(&self, own: Vec<u8>) -> std::result::Result<Vec<Vec<u8>>, String> {
         Ranks::all_gather(self, Sent::Sums, own).map_err(|error| error.to_string())
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use progap_nn::{Batch, Input, Inputs, Shared};
+use progap_nn::{Batch, DistributedBatch, Input, Inputs};
 
 use super::{HeldPart, Sent};
 use crate::rows::Rows;
@@ -208,8 +208,8 @@ impl Travelled {
         inputs: &'a Inputs<'a>,
         classes: usize,
     ) -> Result<Batch<'a>> {
-        let shared = Shared {
-            together: &part.ranks,
+        let shared = DistributedBatch {
+            collective: &part.ranks,
             rows: self.of,
             first: self.first,
             numbered_from: self.first as u32,

@@ -110,11 +110,11 @@ impl CheckpointStore for SharedStore<'_> {
     }
 
     fn keep_graph(&mut self, _: &Graph, _: Option<&RunKey>) -> Result<()> {
-        Err(Error::Contradiction("a noisy graph is made on one machine"))
+        Err(Error::Internal("a noisy graph is made on one machine"))
     }
 
     fn kept_graph(&mut self) -> Result<Option<Graph>> {
-        Err(Error::Contradiction("a noisy graph is made on one machine"))
+        Err(Error::Internal("a noisy graph is made on one machine"))
     }
 
     fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()> {

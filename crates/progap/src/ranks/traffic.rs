@@ -1,9 +1,9 @@
-//! What a rank sends to others: how many bytes, of what kind, in which part of a run.
+//! Traffic of a rank to others: how many bytes, of what kind, in which part of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is sent.
+/// Kinds of traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sent {
     /// That all ranks mean the same run, and what follows from all edges.

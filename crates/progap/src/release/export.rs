@@ -1,4 +1,4 @@
-//! What may leave the house: a release without what is for the data owner alone.
+//! Exports: a release without what is for the data owner alone.
 //!
 //! An export is a release of its own. It has no folder `private/`, and no raw rows (features and labels of nodes) unless
 //! they are public and asked for. Besides the public files of a release it has:
@@ -34,7 +34,7 @@ pub(super) const EXPORT: &str = "export.json";
 pub const PAGE: &str = "report.html";
 const VERSION: u32 = 1;
 
-/// What makes a release an export.
+/// The difference between an export and a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exported {
@@ -305,7 +305,7 @@ impl Place {
     }
 }
 
-/// What an export can still be asked, beside `verify`, `inspect` and `report`; or why not.
+/// The reason why an export makes no predictions, where it makes none.
 pub fn missing_for_predictions(release: &Release) -> Option<&'static str> {
     if !release.config.settings.method.recipe().aggregates_are_protected() && !release.has_aggregates() {
         return Some(

@@ -4,7 +4,7 @@ use progap_privacy::Unit;
 
 use super::Statement;
 
-/// What is guaranteed, in figures. [`Statement::in_words`](super::Statement) says it in sentences.
+/// The guarantee, in figures. [`Statement::in_words`](super::Statement) says it in sentences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Guarantee {
     /// Differential privacy.

@@ -25,7 +25,7 @@ impl Release {
         Ok(read::table::read_later(table, &self.nodes, id_column)?)
     }
 
-    /// What the model says about nodes that were not there in training (see [`Release::read_rows`]): as about nodes that nobody
+    /// Predictions for nodes that were not there in training (see [`Release::read_rows`]): as for nodes that nobody
     /// sends to; with two views, what the features say by themselves. No edge and no aggregate is read.
     ///
     /// # Errors

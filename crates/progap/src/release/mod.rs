@@ -124,7 +124,7 @@ pub struct Release {
     answers: OnceLock<Aggregates>,
 }
 
-/// What the model says about some nodes.
+/// Predictions for some nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictions {
     /// The nodes, by position.
@@ -381,7 +381,7 @@ impl Release {
         self.config.settings.method.recipe().aggregates_are_protected()
     }
 
-    /// What the model says about some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also
+    /// Predictions for some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also
     /// what was kept of its senders' rows, which its statement says.
     pub fn predict_nodes(&self, nodes: &[u32]) -> Result<Predictions> {
         if let Some(missing) = missing_for_predictions(self) {
@@ -410,7 +410,7 @@ impl Release {
         nodes.chunks(size).try_for_each(|nodes| take(predicted(&self.predictor, &rows, nodes)?))
     }
 
-    /// What the model says about every node; see [`Release::predict_nodes`].
+    /// Predictions for every node; see [`Release::predict_nodes`].
     ///
     /// # Errors
     /// A release that predictions cannot be made of, because what they read was taken out.
@@ -431,7 +431,7 @@ impl Release {
         assessed(&self.predictor, &self.nodes, labelled, part)
     }
 
-    /// What is guaranteed about the release.
+    /// The guarantee of the release.
     pub fn guarantee(&self) -> Guarantee {
         self.statement.guarantee()
     }

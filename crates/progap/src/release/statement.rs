@@ -18,7 +18,7 @@ use crate::{Error, Result, delta};
 pub struct Mechanism {
     /// The name of the query.
     pub name: String,
-    /// What was asked, in words.
+    /// Its purpose, in words.
     pub what: String,
     /// Standard deviation of the noise; of a randomised response, that of one answer.
     pub sigma: f64,
@@ -32,7 +32,7 @@ pub struct Mechanism {
     pub sampling_rate: f64,
 }
 
-/// What is guaranteed about a release.
+/// The guarantee of a release, in figures and words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
@@ -40,7 +40,7 @@ pub struct Statement {
     pub in_words: String,
     /// Whether there is any.
     pub private: bool,
-    /// What one record is.
+    /// The unit of one record.
     pub unit: Option<Unit>,
     /// The epsilon; absent without a guarantee.
     pub epsilon: Option<f64>,
@@ -62,12 +62,12 @@ pub struct Statement {
     pub randomness: Provenance,
     /// How the epoch of each stage was chosen.
     pub selection: Selection,
-    /// What the run decided by validation accuracies, where the settings leave that to it.
+    /// The run's decision by validation accuracies, where the settings leave it to the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// What was assumed to be public.
+    /// The facts that are assumed to be public.
     pub public: Vec<String>,
-    /// What the guarantee does not cover.
+    /// The facts that the guarantee does not cover.
     pub not_covered: Vec<String>,
     /// The number of feature columns.
     pub feature_columns: usize,
@@ -323,7 +323,7 @@ impl Statement {
     /// # Errors
     /// A list and a tree that are not of the same queries.
     pub(super) fn queries(&self) -> Result<Queries> {
-        let unknown = || Error::Contradiction("the event tree holds something that no method asks");
+        let unknown = || Error::Unsuitable("the event tree holds something that no method asks".into());
         let Event::Composed { events } = &self.event else { return Err(unknown()) };
         if events.len() != self.mechanisms.len() {
             return Err(unknown());

@@ -28,9 +28,9 @@ mod measured;
 /// Something that was checked, or that can only be claimed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was checked.
+    /// The subject of the check.
     pub what: String,
-    /// What came out.
+    /// The result.
     pub detail: String,
     /// Whether nothing is wrong with it.
     pub ok: bool,
@@ -41,7 +41,7 @@ pub struct Finding {
     pub fields: Vec<String>,
 }
 
-/// What to make of a finding.
+/// The verdict on a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -351,9 +351,8 @@ pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: 
     };
     match holds && claimed <= settings.epsilon.unwrap_or(0.0) * (1.0 + 1e-12) {
         true => Ok(()),
-        false => Err(Error::Contradiction(
-            "what was asked of the data costs more than the statement would claim, so no release was written: this is a \
-             mistake in progap itself, please report it",
+        false => Err(Error::Internal(
+            "what was asked of the data costs more than the statement would claim, so no release was written",
         )),
     }
 }

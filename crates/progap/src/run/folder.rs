@@ -33,7 +33,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const VERSION: u32 = 3;
 const AGGREGATES: &str = "aggregates";
 
-/// What a run was asked to do, and on what.
+/// The task of a run: settings and data.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunFile {

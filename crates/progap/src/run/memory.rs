@@ -29,7 +29,7 @@ const ONLY_IN_NOISE: [&str; 4] = ["depth", "epsilon", "delta", "accounting"];
 /// The most bytes of aggregates that are kept to be shared.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What runs of one process share.
+/// Stages that runs of one process share.
 #[derive(Debug, Default)]
 pub struct StageCache {
     noise: Calibrations,
@@ -67,13 +67,6 @@ impl Stages {
     }
 }
 
-impl StageCache {
-    /// The number of runs that began from another run's stages.
-    pub fn stages_shared(&self) -> usize {
-        locked(&self.stages).used
-    }
-}
-
 /// A poisoned lock only says that another run failed; what is kept is whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,7 +80,7 @@ fn without(settings: &Settings, names: &[&str]) -> String {
     value.to_string()
 }
 
-/// What a run that leaves nothing came to.
+/// The result of a run that leaves nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Accuracies, and what happened in training.
@@ -288,7 +281,7 @@ mod tests {
                 assert_eq!(first, alone, "{level} {depth}");
                 assert!(first.metrics.history.iter().all(|epoch| epoch.train_accuracy.is_some()));
             }
-            assert_eq!(cache.stages_shared(), expected, "{level}");
+            assert_eq!(locked(&cache.stages).used, expected, "{level}");
         }
     }
 

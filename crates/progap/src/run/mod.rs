@@ -115,7 +115,7 @@ pub(crate) fn left_over(folder: &Path) -> Option<&'static str> {
     folder::OF_A_RUN.into_iter().find(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
-/// What an interrupted run was asked to do.
+/// The task of an interrupted run.
 pub fn interrupted(folder: &Path) -> Result<RunFile> {
     Ok(RunFolder::open(folder)?.run)
 }
@@ -199,10 +199,12 @@ fn prepare_with(
         )));
     }
     if settings.unit_from_data && settings.for_graph(dataset.graph()).undirected != settings.undirected {
-        return Err(Error::Contradiction("the unit was to follow from the graph, and was not decided"));
+        return Err(Error::Contradiction(
+            "the unit follows from the graph: take the settings of Settings::for_data",
+        ));
     }
     if settings.from_sizes != FromSizes::default() {
-        return Err(Error::Contradiction("settings were to follow from sizes, and were not decided"));
+        return Err(Error::Contradiction("settings follow from sizes: take those of Settings::for_data"));
     }
     delta::check(settings, sizes)?;
     let plan = plan(settings, sizes)?;
@@ -244,7 +246,7 @@ fn run_in_pool(
     let randomness = match (folder.run.settings.seed, folder.take_key()) {
         (Some(seed), None) => Randomness::from_seed(seed).erase(),
         (None, Some(key)) => Randomness::from_key(key).erase(),
-        _ => return Err(Error::Contradiction("a run has a seed or a key, and never both")),
+        _ => return Err(Error::Internal("a run has a seed or a key, and never both")),
     };
     rayon::scope(|_| run_with(dataset, folder, plan, randomness, observer))
 }

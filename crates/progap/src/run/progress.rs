@@ -1,4 +1,4 @@
-//! What a run must not lose, in one file: its key, and which of its other files count.
+//! The progress of a run in one file: its key, and which of its other files count.
 //!
 //! Every other file is written under a name of its own first; this file is then replaced in one step. So there is one moment
 //! at which an answer is kept, and a crash leaves the run before it or after it, never between. The noise key in it
@@ -104,7 +104,7 @@ impl ProgressFile {
     pub(super) fn save(&self, folder: &Path, key: Option<&RunKey>) -> Result<()> {
         let path = folder.join(KEY);
         if key.is_none() != self.seeded {
-            return Err(Error::Contradiction("a run has a key from its beginning to its end, or none"));
+            return Err(Error::Internal("a run has a key from its beginning to its end, or none"));
         }
         let mut text = serde_json::to_vec_pretty(&self.content(key)).in_file(&path)?;
         let mut file = AtomicFile::create_secret(&path)?;

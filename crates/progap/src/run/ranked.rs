@@ -20,7 +20,7 @@ use crate::settings::{Bounding, Checked, Direction, Level, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, memory};
 
-/// What a run on several ranks came to, as the first rank knows it.
+/// The result of a run on several ranks, as the first rank knows it.
 #[derive(Debug, Clone)]
 pub struct Ranked {
     /// Where the release lies.
@@ -230,7 +230,7 @@ fn randomness(told: &Told) -> Result<Randomness<AnySource>> {
             bytes.zeroize();
             Ok(Randomness::from_key(key).erase())
         }
-        _ => Err(Error::Contradiction("a run has a seed or a key, and never both")),
+        _ => Err(Error::Internal("a run has a seed or a key, and never both")),
     }
 }
 

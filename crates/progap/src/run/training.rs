@@ -103,7 +103,7 @@ impl<'t> Training<'t> {
         let randomness = match (settings.seed, key) {
             (Some(seed), _) => Randomness::from_seed(seed).erase(),
             (None, Some(key)) => Randomness::from_key(key).erase(),
-            (None, None) => return Err(Error::Contradiction("a run has a seed or a key")),
+            (None, None) => return Err(Error::Internal("a run has a seed or a key")),
         };
         // As a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.
         rayon::scope(|_| {
@@ -182,7 +182,7 @@ struct Asked<'a> {
     observer: &'a mut dyn Observer,
 }
 
-/// What training left, in memory only: a model with its guarantee. It holds what a release holds, no edge among it.
+/// A trained model with its guarantee, in memory only. It holds what a release holds, no edge among it.
 #[derive(Debug)]
 pub struct Trained {
     /// The settings, with everything decided.
@@ -199,7 +199,7 @@ pub struct Trained {
 }
 
 impl Trained {
-    /// What is guaranteed about the model and its predictions.
+    /// The guarantee of the model and its predictions.
     pub fn guarantee(&self) -> Guarantee {
         self.statement.guarantee()
     }
@@ -214,7 +214,7 @@ impl Trained {
         &self.nodes
     }
 
-    /// What the model says about every node.
+    /// Predictions for every node.
     ///
     /// # Errors
     /// More probabilities than fit into memory.
@@ -231,7 +231,7 @@ impl Trained {
         release::assessed(&self.predictor, &self.nodes, labelled, part)
     }
 
-    /// What the model says about some nodes, by position.
+    /// Predictions for some nodes, by position.
     ///
     /// # Errors
     /// As [`Trained::predict`].

@@ -1,4 +1,4 @@
-//! What cannot work is refused here, once, before any budget is spent.
+//! Settings that cannot work are refused here, once, before any budget is spent.
 
 use progap_graph::{Dataset, Graph};
 use serde::Serialize;

@@ -2,6 +2,7 @@
 
 use super::declaration::{Kind, SettingType};
 use crate::{Error, Result};
+use progap_nn::{Activation, Jk};
 use serde::{Deserialize, Serialize};
 
 macro_rules! choices {
@@ -214,6 +215,33 @@ choices! { "activation",
         Tanh = "tanh",
         /// Exponential linear units.
         Elu = "elu",
+    }
+}
+
+impl Combination {
+    /// The layer that it names.
+    pub(crate) fn layer(self) -> Jk {
+        match self {
+            Combination::Cat => Jk::Cat,
+            Combination::Sum => Jk::Sum,
+            Combination::Mean => Jk::Mean,
+            Combination::Max => Jk::Max,
+            Combination::Wsum => Jk::WeightedSum,
+            Combination::Attn => Jk::Attention { heads: 1 },
+            Combination::Lstm => Jk::Lstm,
+        }
+    }
+}
+
+impl Nonlinearity {
+    /// The layer that it names.
+    pub(crate) fn layer(self) -> Activation {
+        match self {
+            Nonlinearity::Selu => Activation::Selu,
+            Nonlinearity::Relu => Activation::Relu,
+            Nonlinearity::Tanh => Activation::Tanh,
+            Nonlinearity::Elu => Activation::Elu,
+        }
     }
 }
 

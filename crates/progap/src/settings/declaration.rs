@@ -1,4 +1,4 @@
-//! What a setting is, for everyone who offers settings by name: the command, its files, experiments, bindings.
+//! Declarations of settings, for everyone who offers them by name: the command, its files, experiments, bindings.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,9 +55,9 @@ pub(super) type Need = fn(&Settings) -> Option<&'static str>;
 pub struct Declaration {
     /// Its name in config.toml and in `Settings`.
     pub name: &'static str,
-    /// What it is, in one line without a full stop.
+    /// Its description, in one line without a full stop.
     pub help: &'static str,
-    /// What it can be.
+    /// Its type.
     pub kind: Kind,
     /// Whether it can be left to the program, which then chooses: `auto`.
     pub optional: bool,
@@ -75,7 +75,7 @@ pub struct Declaration {
 pub struct About {
     /// The heading under which it is listed; none for what everyone looks for first.
     pub heading: Option<&'static str>,
-    /// What it is called in a sentence, where that is not its name.
+    /// Its name in a sentence, where that is another.
     pub words: Option<&'static str>,
     /// A short name of one letter.
     pub short: Option<char>,
@@ -189,9 +189,8 @@ impl<T: SettingType<Given = T>> SettingType for Option<T> {
 
 impl SettingType for Method {
     type Given = Method;
-    const KIND: Kind = Kind::Choice(|| {
-        Method::ALL.iter().map(|method| (method.name(), method.recipe().entry().what)).collect()
-    });
+    const KIND: Kind =
+        Kind::Choice(|| Method::ALL.iter().map(|method| (method.name(), method.entry().what)).collect());
 }
 
 impl Declaration {
@@ -202,12 +201,13 @@ impl Declaration {
     pub fn find(name: &str) -> Result<&'static Declaration> {
         let wanted = name.trim().replace('-', "_");
         Settings::declarations().iter().find(|declaration| declaration.name == wanted).ok_or_else(|| {
-            let known: Vec<&str> = Settings::declarations().iter().map(|known| known.name).collect();
+            let offered = Settings::declarations().iter().filter(|known| known.about.offered);
+            let known: Vec<&str> = offered.map(|known| known.name).collect();
             Error::Unsuitable(format!("there is no setting {name:?}; there are {}", known.join(", ")))
         })
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub fn words(&self) -> String {
         self.about.words.map_or_else(|| self.name.replace('_', " "), String::from)
     }
@@ -263,7 +263,7 @@ impl Declaration {
         })
     }
 
-    /// What it can be, in words.
+    /// The values that are possible, in words.
     pub fn expected(&self) -> String {
         let range = match self.about.range {
             Some((low, high)) => format!(" from {} to {}", short_number(low), short_number(high)),
@@ -296,9 +296,9 @@ impl Declaration {
         others.into_iter().filter(|other| *other != now).collect()
     }
 
-    /// What it is by default for a method at a level; `None` where it decides nothing, or the method has no such level.
+    /// Its default for a method at a level; `None` where it decides nothing, or the method has no such level.
     pub fn default(&self, method: Method, level: Level) -> Option<Value> {
-        let has_level = method.recipe().entry().levels.contains(&level);
+        let has_level = method.entry().levels.contains(&level);
         let settings = has_level.then(|| Settings::of(method, level))?;
         let decides = settings.without_effect(self.name).is_none();
         decides.then(|| self.get(&settings))
@@ -347,7 +347,7 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// What the methods have in common; of progap, the settings for embeddings as messages.
+            /// The defaults that methods have in common; of progap, the settings for embeddings as messages.
             pub fn plain($level: Level) -> Settings {
                 Settings { $($name: $default,)+ }
             }

@@ -1,4 +1,4 @@
-//! What a training run is asked to do: everything has a default, and everything is checked before any work.
+//! Settings of a training run: everything has a default, and everything is checked before any work.
 //!
 //! `declared.rs` lists the settings. A [`Request`] asks for some of them by name; [`Request::settings`] turns it into [`Checked`]
 //! settings, which everything after it takes as they are.
@@ -103,7 +103,7 @@ impl Settings {
         Settings { selection, ..settings }
     }
 
-    /// What may be done with columns in units of their own: at node level features are private, and nothing may be computed
+    /// The preparation of columns in units of their own: at node level features are private, and nothing may be computed
     /// over rows but by an accounted query.
     pub fn preparation(&self) -> Preparation {
         match self.level {

@@ -1,4 +1,4 @@
-//! What somebody asks for: some settings by name, everything else by default. One place turns that into settings that work.
+//! Requests: some settings by name, everything else by default. One place turns that into settings that work.
 
 use serde_json::Value;
 

@@ -86,7 +86,7 @@ impl Vault {
     pub(super) fn along(&self, message: Message<'_>) -> Result<&Graph> {
         match message {
             Message::Made { back: true, .. } => {
-                self.back.as_ref().ok_or(Error::Contradiction("messages go along the edges only"))
+                self.back.as_ref().ok_or(Error::Internal("messages go along the edges only"))
             }
             _ => Ok(&self.graph),
         }
@@ -139,7 +139,7 @@ impl Vault {
     {
         let threads = rayon::current_num_threads();
         self.table(noise, scale)?;
-        let table = self.table.as_ref().ok_or(Error::Contradiction("there is no table of noise"))?;
+        let table = self.table.as_ref().ok_or(Error::Internal("there is no table of noise"))?;
         match &self.part {
             None => Ok(table.release_owned(sums, scale, query, threads)),
             Some(part) => table.release_held((sums, &part.held(width)), scale, query, threads, |bytes| {

@@ -187,12 +187,10 @@ impl Vault {
         let Some(Event::Gaussian { sigma, sensitivity }) =
             plan.queries.get(COLUMN_COUNTS).map(|query| query.event.clone())
         else {
-            return Err(Error::Contradiction("the plan does not pay for counts of values"));
+            return Err(Error::Internal("the plan does not pay for counts of values"));
         };
         if self.asked.count(COLUMN_COUNTS) + 1 != round {
-            return Err(Error::Contradiction(
-                "counts of values are asked for once, of all nodes, in their order",
-            ));
+            return Err(Error::Internal("counts of values are asked for once, of all nodes, in their order"));
         }
         let columns = self.open_numbers.len();
         self.draw(columns * bins, plan)?;
@@ -223,7 +221,7 @@ impl Vault {
     pub fn bring_to_scale(&mut self, maps: &[NumberColumn]) -> Result<()> {
         let open = |number: &NumberColumn| NumberColumn { map: None, ..number.clone() };
         if !maps.iter().map(open).eq(self.open_numbers.iter().cloned()) {
-            return Err(Error::Contradiction("the maps are of other columns"));
+            return Err(Error::Internal("the maps are of other columns"));
         }
         let Rows { features, labels, split, classes } = self.rows.clone();
         let features = scale::apply(features, labels.len(), maps)?;

@@ -45,7 +45,7 @@ impl Vault {
         let Some(Event::Gaussian { sigma, sensitivity }) =
             plan.queries.get(CLASS_COUNTS).map(|query| &query.event)
         else {
-            return Err(Error::Contradiction("the plan does not pay for counts of classes"));
+            return Err(Error::Internal("the plan does not pay for counts of classes"));
         };
         let (sigma, sensitivity) = (*sigma, *sensitivity);
         self.draw(self.rows.classes, plan)?;
@@ -79,7 +79,7 @@ pub struct NoisyCounts {
 }
 
 impl NoisyCounts {
-    /// What is added to the logarithm of each class's odds so that all classes count the same: of a class that is rarer by a factor the
+    /// Offsets for the logarithm of each class's odds so that all classes count the same: of a class that is rarer by a factor the
     /// odds are larger by it (Menon et al. 2021, Long-tail learning via logit adjustment). A count below its noise is taken to be
     /// the noise.
     pub fn odds(&self) -> Vec<f32> {

@@ -117,7 +117,7 @@ impl Vault {
         let graph = progap_graph::transform::deduplicate(progap_graph::transform::remove_self_loops(graph));
         let back = match (settings.direction, settings.level) {
             (Direction::Both, Level::Node) => {
-                return Err(Error::Contradiction("messages go along the edges only"));
+                return Err(Error::Internal("messages go along the edges only"));
             }
             (Direction::Both, _) => Some(graph.transpose()),
             _ => None,
@@ -225,7 +225,7 @@ impl Vault {
     /// # Errors
     /// Private rows.
     pub fn need_public_rows(&self) -> Result<&Rows> {
-        self.public_rows().ok_or(Error::Contradiction("rows are private at node level"))
+        self.public_rows().ok_or(Error::Internal("rows are private at node level"))
     }
 
     /// How much each class counts in training, where the settings balance them. A function of public labels; at node level, where they
@@ -249,7 +249,7 @@ impl Vault {
         self.randomness.provenance()
     }
 
-    /// What has been asked so far.
+    /// The queries so far.
     pub fn asked(&self) -> &Queries {
         &self.asked
     }
@@ -286,7 +286,7 @@ impl Vault {
     fn draw(&mut self, values: usize, plan: &Plan) -> Result<()> {
         self.drawn += values as u64;
         if self.drawn > plan.noise_values {
-            return Err(Error::Contradiction("more noise would be drawn than the plan pays for"));
+            return Err(Error::Internal("more noise would be drawn than the plan pays for"));
         }
         Ok(())
     }

@@ -32,8 +32,7 @@ impl Vault {
     /// # Errors
     /// A graph that would not fit in the available bytes: said by its noisy size, which is private already.
     pub fn noisy_graph(&mut self, plan: &Plan, available: Option<u64>) -> Result<Graph> {
-        let response =
-            plan.response.ok_or(Error::Contradiction("the plan does not pay for a noisy graph"))?;
+        let response = plan.response.ok_or(Error::Internal("the plan does not pay for a noisy graph"))?;
         let pairs = self.settings.undirected;
         let graph =
             if pairs { progap_graph::transform::symmetrise(self.graph.clone()) } else { self.graph.clone() };
@@ -81,8 +80,7 @@ impl Vault {
 
     /// Records the noisy graph, which is asked for once, or was kept before an interruption.
     pub(crate) fn record_response(&mut self, plan: &Plan) -> Result<()> {
-        let response =
-            plan.response.ok_or(Error::Contradiction("the plan does not pay for a noisy graph"))?;
+        let response = plan.response.ok_or(Error::Internal("the plan does not pay for a noisy graph"))?;
         if self.asked.is_empty() {
             self.record(edge_count(response.count.event(1.0)?));
             self.record(edge_response(SparseResponse::event(response.epsilon)?));

@@ -9,7 +9,7 @@ use std::ops::Range;
 use progap_graph::weighted::{self, WeightedSum};
 use progap_graph::{Graph, aggregate};
 use progap_privacy::noise::{
-    AnySource, MessageInt, MessageType, NoisySum, Query, RoundedGaussian, See, choose_scale,
+    AnySource, MessageInt, MessageType, NoisySum, PieceVisitor, Query, RoundedGaussian, choose_scale,
 };
 
 use super::Vault;
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// About this many sums are in memory at a time.
 const SUMS_AT_ONCE: usize = 1 << 22;
 
-/// What takes the rows of an aggregate, in their order.
+/// A function that takes the rows of an aggregate, in their order.
 pub type Take<'t> = dyn FnMut(&mut [f32]) -> Result<()> + 't;
 
 impl Vault {
@@ -82,10 +82,10 @@ impl Vault {
         let scale = self.integers(say, width, scale, |block, rounded| panels.put(block, rounded))?;
         self.table(noise, scale)?;
         let graph = self.along(message)?;
-        let table = self.table.as_ref().ok_or(Error::Contradiction("there is no table of noise"))?;
+        let table = self.table.as_ref().ok_or(Error::Internal("there is no table of noise"))?;
         table.release_pieces(
             (scale, query, rayon::current_num_threads()),
-            |see: &mut See<'_, N, Error>| each_block(graph, &panels, see),
+            |see: &mut PieceVisitor<'_, N, Error>| each_block(graph, &panels, see),
             |noisy| take(&mut noisy.into_parts().0),
         )
     }

@@ -1,7 +1,7 @@
-//! What measures or predicts **without any protection**: for the data owner alone, and never to train anything.
+//! Measurements and predictions **without any protection**: for the data owner alone, and never to train anything.
 
 use progap_graph::Part;
-use progap_nn::{Batch, Network, Sage, Shared, accuracy};
+use progap_nn::{Batch, DistributedBatch, Network, Sage, accuracy};
 use progap_privacy::noise::SenderBound;
 
 use super::Vault;
@@ -9,7 +9,7 @@ use crate::rows::Aggregates;
 use crate::{Result, propagate};
 
 impl Vault {
-    /// What a GraphSAGE's convolution reads of the senders, **without any protection**: for the data owner alone, and the
+    /// The inputs of a GraphSAGE's convolutions from the senders, **without any protection**: for the data owner alone, and the
     /// statement says so. Each sender speaks to all its receivers, with the weight that sampling gives it on average.
     pub fn unprotected_aggregates(&self, sage: &Sage) -> Result<Vec<Vec<f32>>> {
         Ok(sage.aggregates(&self.rows.own()?, &self.senders_on_average())?)
@@ -56,6 +56,6 @@ impl Vault {
     pub(crate) fn evaluated<'b>(&'b self, batch: Batch<'b>, part: Part) -> Result<Batch<'b>> {
         let Some(held) = &self.part else { return Ok(batch) };
         let rows = held.count(part);
-        Ok(batch.shared(Shared { together: &held.ranks, rows, first: 0, numbered_from: 0 })?)
+        Ok(batch.shared(DistributedBatch { collective: &held.ranks, rows, first: 0, numbered_from: 0 })?)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn vote_sensitivity(settings: &Settings) -> f64 {
     if settings.undirected { 2.0 } else { 1.0 }
 }
 
-const NOT_PLANNED: Error = Error::Contradiction("the plan does not pay for counts of votes");
+const NOT_PLANNED: Error = Error::Internal("the plan does not pay for counts of votes");
 
 impl Vault {
     /// One noisy count: every node votes for one class, and the votes of the in-neighbours are counted for each node.
@@ -38,10 +38,10 @@ impl Vault {
     pub fn votes(&mut self, query: &str, votes: &[u32], plan: &Plan) -> Result<Vec<f32>> {
         let (nodes, classes) = (self.graph.nodes(), self.rows.classes);
         if self.settings.level == Level::Node {
-            return Err(Error::Contradiction("votes come from rows, which are private at node level"));
+            return Err(Error::Internal("votes come from rows, which are private at node level"));
         }
         if votes.len() != nodes || votes.iter().any(|&class| class as usize >= classes) {
-            return Err(Error::Contradiction("a vote is for one class, and each node has one"));
+            return Err(Error::Internal("a vote is for one class, and each node has one"));
         }
         let mut ballots = vec![0i8; nodes * classes];
         for (node, &class) in votes.iter().enumerate() {

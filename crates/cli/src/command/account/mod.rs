@@ -36,10 +36,10 @@ by the sensitivity. The noise is that of `progap train` with the same settings, 
 Examples:
   progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
   progap account --level edge --depth 3 --sigma 8 --delta 1e-7 --plot epsilon.svg
-  progap account --level node --depth 2 --epsilon 8 --delta 1e-5 --train-nodes 19804 --batch-size 256 --epochs 10
+  progap account --level node --depth 2 --epsilon 8 --delta 1e-5 --train-nodes 19804 --epochs 10
   progap account --method edge-rand --level edge --epsilon 1
   progap account --events tree.json --delta 1e-6 --json
-  echo '{\"type\": \"gaussian\", \"sigma\": 4, \"sensitivity\": 1}' | progap account --events - --delta 1e-6"
+  progap account --events - --delta 1e-6 < tree.json"
 )]
 pub struct Account {
     #[command(flatten)]

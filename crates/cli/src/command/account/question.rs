@@ -18,7 +18,7 @@ pub struct Planned {
     pub asked: Queries,
 }
 
-/// What the number called sigma is.
+/// The meaning of the number called sigma.
 pub struct Sigma {
     /// Sigma over the multiplier of the plan.
     pub per_multiplier: f64,
@@ -83,7 +83,7 @@ struct Given {
     event: Event,
 }
 
-/// What one accountant says.
+/// The answer of one accountant.
 pub struct Opinion {
     pub name: &'static str,
     pub answer: Result<Answer, String>,
@@ -103,7 +103,7 @@ pub struct Answer {
     pub caveat: Option<&'static str>,
 }
 
-/// What all accountants say.
+/// The answers of all accountants.
 pub struct Answers {
     pub opinions: Vec<Opinion>,
     /// The accountant by which training would choose the noise, where it is known.
@@ -116,13 +116,13 @@ pub type Chosen<'a> = (&'static str, &'a Answer);
 const PURE: &str = "pure";
 
 impl Question {
-    /// What a tree costs.
+    /// The cost of a tree.
     pub fn of_event(unit: Option<Unit>, event: Event, delta: Option<f64>) -> Question {
         let given = Some(Given { sigma: None, queries: None, event });
         Question { unit, delta, target: None, planned: None, given }
     }
 
-    /// What a run costs with a given sigma, or which noise it needs.
+    /// The cost of a run with a given sigma, or the noise that it needs.
     pub fn of_run(
         unit: Unit,
         planned: Planned,

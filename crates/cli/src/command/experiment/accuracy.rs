@@ -31,15 +31,20 @@ struct RowKey<'c> {
     variant: &'c [(String, String)],
 }
 
+/// A level, and an epsilon (its bits) with or without a delta.
+type Group = (u8, Option<(u64, bool)>);
+
 impl<'c> RowKey<'c> {
     fn of(cell: &'c experiment::Cell) -> RowKey<'c> {
         RowKey { level: cell.level, method: cell.method, epsilon: cell.epsilon, variant: &cell.variant }
     }
 
     /// Rows within which the best stands out: those with the same guarantee.
-    fn group(&self) -> (Level, Option<u64>) {
-        // A method that touches no edge competes with those at any budget, as in the paper.
-        (self.level, self.epsilon.filter(|epsilon| *epsilon > 0.0).map(f64::to_bits))
+    fn group(&self) -> Group {
+        // A method that touches no edge competes with those at any budget, as in the paper; one with a delta of zero does not
+        // compete with those that have one.
+        let budget = self.epsilon.filter(|epsilon| *epsilon > 0.0);
+        (self.level as u8, budget.map(|epsilon| (epsilon.to_bits(), self.method.has_delta())))
     }
 }
 
@@ -91,9 +96,10 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
         let known = |row: &RowKey<'_>| {
             let method = row.method.to_string();
             let figure = published::published(&data, &method, row.level, row.epsilon)?;
-            let text = format!("{:.1} ± {:.2}", figure.mean, figure.half);
-            let interval = ((figure.mean - figure.half) / 100.0, (figure.mean + figure.half) / 100.0);
-            Some(Cell { interval: Some(interval), ..Cell::number(figure.mean / 100.0, text) })
+            let half = figure.half.map(|half| format!(" ± {half:.2}")).unwrap_or_default();
+            let interval = |half| ((figure.mean - half) / 100.0, (figure.mean + half) / 100.0);
+            let cell = Cell::number(figure.mean / 100.0, format!("{:.1}{half}", figure.mean));
+            Some(Cell { interval: figure.half.map(interval), ..cell })
         };
         let measured = |row: &RowKey<'_>| {
             let figure = published::measured(&data, &row.method.to_string(), row.level, row.epsilon)?;
@@ -133,12 +139,9 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
 
 /// Makes the best of each group of rows stand out in a column.
 fn mark_best(rows: &[RowKey<'_>], body: &mut [Vec<Cell>], column: usize, metric: Metric) {
-    let group = |at: usize| {
-        let (level, epsilon) = rows[at].group();
-        (level as u8, epsilon)
-    };
+    let group = |at: usize| rows[at].group();
     // A row without a budget of its own belongs to the only group of its level, if there is one.
-    let mut best: BTreeMap<(u8, Option<u64>), (f64, usize, usize)> = BTreeMap::new();
+    let mut best: BTreeMap<Group, (f64, usize, usize)> = BTreeMap::new();
     for at in 0..rows.len() {
         let Some(value) = body[at][column].value else { continue };
         let mut key = group(at);
@@ -173,6 +176,21 @@ mod tests {
             place: serde_json::Value::Null,
         };
         experiment::Cell { data, method, level, epsilon, variant: vec![], candidates: vec![] }
+    }
+
+    /// A guarantee with a delta of zero says more: lpgnet and edge-rand compete with each other alone.
+    #[test]
+    fn methods_without_a_delta_compete_among_themselves() {
+        let cells = [
+            (cell(Method::Progap, Level::Edge, Some(1.0)), outcome(&[0.8])),
+            (cell(Method::Gap, Level::Edge, Some(1.0)), outcome(&[0.7])),
+            (cell(Method::Lpgnet, Level::Edge, Some(1.0)), outcome(&[0.9])),
+            (cell(Method::EdgeRand, Level::Edge, Some(1.0)), outcome(&[0.6])),
+        ];
+        let outcomes: Vec<(&experiment::Cell, Outcome)> = cells.iter().map(|(c, o)| (c, o.clone())).collect();
+        let table = accuracies(Name::Table2, Metric::Accuracy, &outcomes);
+        let bold: Vec<bool> = table.rows.iter().map(|row| row[3].bold).collect();
+        assert_eq!(bold, [true, false, true, false]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn apart(mut report: Report, number: usize) -> Report {
     let rename = |id: &mut String| *id = format!("{number}-{id}");
     for section in &mut report.sections {
         rename(&mut section.id);
-        section.heading = format!("{}: {}", report.title, section.heading.to_lowercase());
+        section.heading = heading(&report.title, &report.subtitle, &section.heading);
         for block in &mut section.blocks {
             match block {
                 Block::Table(table) => rename(&mut table.id),
@@ -76,8 +76,35 @@ fn apart(mut report: Report, number: usize) -> Report {
     report
 }
 
+/// The name of a section: the experiment, its data sets (of several the first), and the section where an experiment has more than one.
+fn heading(title: &str, subtitle: &str, section: &str) -> String {
+    if section == title {
+        return title.into();
+    }
+    let sets: Vec<&str> = subtitle.split(';').next().unwrap_or_default().split(", ").collect();
+    let on = match sets[..] {
+        [one] => one.to_string(),
+        [first, ref others @ ..] => format!("{first} and {} more", others.len()),
+        [] => String::new(),
+    };
+    format!("{title} ({on}): {}", section.to_lowercase())
+}
+
 fn write_text(path: &Path, text: &str) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(file.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_tell_data_sets_apart() {
+        assert_eq!(heading("Data sets", "demo, fb-100", "Data sets"), "Data sets");
+        assert_eq!(heading("Convergence", "fb-100; 2 runs each", "Results"), "Convergence (fb-100): results");
+        let several = heading("Convergence", "demo, fb-100, reddit; 2 runs each", "Settings");
+        assert_eq!(several, "Convergence (demo and 2 more): settings");
+    }
 }

@@ -16,7 +16,7 @@ const SETTINGS: &str = "settings";
 
 pub type Outcomes<'o> = [(&'o experiment::Cell, Outcome)];
 
-/// What an experiment is called.
+/// The title of an experiment.
 pub fn title(name: Name) -> &'static str {
     match name {
         Name::Table2 => "Accuracy of all methods",
@@ -258,7 +258,7 @@ fn edge_units(outcomes: &Outcomes<'_>) -> Vec<bool> {
     units
 }
 
-/// What one record is at edge level, as the last sentence of a caption.
+/// The unit of one record at edge level, as the last sentence of a caption.
 pub fn unit_note(outcomes: &Outcomes<'_>) -> String {
     match edge_units(outcomes).as_slice() {
         [] => "",
@@ -314,14 +314,21 @@ pub fn terminal(report: &Report) -> String {
         match block {
             // The settings have too many columns for most terminals.
             Block::Table(table) if table.id != SETTINGS => {
+                let starred = |column: usize| table.rows.iter().any(|row| row[column].bold);
                 let rows = table.rows.iter().map(|row| {
-                    let cell =
-                        |cell: &Cell| if cell.bold { format!("{} *", cell.text) } else { cell.text.clone() };
-                    row.iter().map(cell).collect()
+                    let cell = |(column, cell): (usize, &Cell)| match cell.bold {
+                        true => format!("{} *", cell.text),
+                        false if starred(column) => format!("{}  ", cell.text),
+                        false => cell.text.clone(),
+                    };
+                    row.iter().enumerate().map(cell).collect()
                 });
                 let header: Vec<&str> = table.columns.iter().map(String::as_str).collect();
                 text +=
                     &format!("\n{}\n{}\n", ui::wrap(&table.caption, 100, 0), ui::wide_table(&header, rows));
+                if (0..table.columns.len()).any(starred) {
+                    text += "* the best with the same guarantee\n";
+                }
             }
             Block::Notice(_, sentence) | Block::Paragraph(sentence) => {
                 text += &format!("\n{}\n", ui::wrap(sentence, 100, 0));

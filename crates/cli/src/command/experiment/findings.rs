@@ -1,4 +1,4 @@
-//! What an experiment shows, in sentences that are made of its figures: does the paper's claim hold here?
+//! Findings of an experiment, in sentences that are made of its figures: does the paper's claim hold here?
 
 use progap::experiment::{self, Name, Outcome, PRESET, mean, mean_interval};
 use progap::settings::{Level, Method};

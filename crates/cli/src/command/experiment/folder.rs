@@ -38,7 +38,7 @@ pub fn is_folder(folder: &Path) -> bool {
     folder.join(REPORT).is_file()
 }
 
-/// What the experiment in a folder says, if there is one.
+/// The report of the experiment in a folder, if there is one.
 pub fn kept_report(folder: &Path) -> Result<Option<report::Report>> {
     let file = folder.join(REPORT);
     if !is_folder(folder) {

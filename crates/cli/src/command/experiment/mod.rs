@@ -40,12 +40,12 @@ use crate::ui;
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:
-  progap experiment table2                                methods side by side, on the built-in network
-  progap experiment table2 --data-sets fb:Berkeley13 --tuning grid --levels edge --methods progap
-  progap experiment tradeoff --preset both                accuracy against epsilon, beside the published settings
-  progap experiment labels --data-sets fb:Cornell5        accuracy against the share of labels
-  progap experiment custom mine.toml                      settings of your own, side by side
-  progap experiment depth --jobs-file jobs.txt            one command per line, for a cluster
+  progap experiment table2                           # methods side by side
+  progap experiment table2 --data-sets fb:Berkeley13 --tuning grid --levels edge
+  progap experiment tradeoff --preset both           # accuracy against epsilon
+  progap experiment labels --data-sets fb:Cornell5   # accuracy against the share of labels
+  progap experiment custom mine.toml                 # settings of your own, side by side
+  progap experiment depth --jobs-file jobs.txt       # one command per line, for a cluster
   progap experiment merge experiments/depth parts/*.sqlite
   progap experiment collect results.md experiments/table2 experiments/depth")]
 pub enum Experiment {
@@ -75,7 +75,7 @@ pub enum Experiment {
     Job(jobs::OneJob),
 }
 
-/// What every experiment that runs something can be told.
+/// Options of every experiment that runs something.
 #[derive(Args)]
 pub struct Run {
     /// Data sets: names from `progap data list`, folders or files [default: demo]

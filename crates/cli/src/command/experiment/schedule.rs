@@ -1,4 +1,4 @@
-//! What an experiment will do, said before it is done.
+//! The work of an experiment, said before it is done.
 
 use progap::experiment::{Clock, Experiment, Job, Tuning};
 use progap::settings::Level;
@@ -18,7 +18,7 @@ pub struct Schedule<'p> {
     pub clock: &'p Clock,
 }
 
-/// What choosing settings costs in privacy.
+/// The privacy cost of choosing settings.
 pub fn tuning_warning(experiment: &Experiment) -> Option<&'static str> {
     let private = experiment.cells.iter().any(|cell| cell.level != Level::None);
     match experiment.tuning {

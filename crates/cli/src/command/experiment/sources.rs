@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Result;
 use crate::source::DataSource;
 
-/// What data sets are called in tables: files by their names, without folder and ending, unless two would be the same.
+/// Names of data sets in tables: files by their names, without folder and ending, unless two would be the same.
 pub fn short_names(sources: &[DataSource]) -> Vec<String> {
     let short = |source: &DataSource| {
         let path = Path::new(source.name());

@@ -1,4 +1,4 @@
-//! What is shown while runs are under way: runs done and left, time left, the best so far.
+//! Progress while runs are under way: runs done and left, time left, the best so far.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Watch {
         }
     }
 
-    /// What is known about times.
+    /// The times so far.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

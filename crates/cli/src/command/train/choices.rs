@@ -1,4 +1,4 @@
-//! What to train on and how: shared by all commands that train.
+//! Data and settings: shared by all commands that train.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use progap::{Error, Level};
 use crate::flags::{Given, Preset};
 use crate::source::DataSource;
 
-/// What to train on and how.
+/// Data and settings.
 #[derive(Args)]
 pub struct Choices {
     #[command(flatten)]

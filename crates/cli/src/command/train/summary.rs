@@ -1,4 +1,4 @@
-//! What `progap train` says when it is done. What depends on the data without noise is for the data owner alone, and says so.
+//! The summary of `progap train`. What depends on the data without noise is for the data owner alone, and says so.
 
 use std::path::PathBuf;
 
@@ -199,7 +199,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         );
         rows.push(("not settled", text));
     }
-    rows.extend(check::rows(&run.owner.findings));
+    rows.extend(check::rows(&run.owner.findings, 16));
     rows.extend(what_lies_open(&release).map(|text| ("caution", ui::wrap(text, 100, 16))));
     let time = format!("{:.1} s ({:.1} s CPU)", run.owner.times.seconds, run.owner.times.cpu_seconds);
     let depends = if release.statement.unit.is_some() { format!(", {OWNER}") } else { String::new() };

@@ -11,7 +11,7 @@ use crate::{Problem, Result};
 pub struct ArrayNames(BTreeMap<String, String>);
 
 impl ArrayNames {
-    /// What an array can hold.
+    /// The roles of an array.
     pub const ROLES: [&'static str; 6] = ["labels", "features", "edges", "train", "val", "test"];
 
     /// Says which array holds what; an error for what no array can hold.

@@ -1,4 +1,4 @@
-//! What a column of a node table becomes: by what the user says of it, else by what it looks like.
+//! The kind of each column of a node table: by the user's choice, else by its values.
 
 use twox_hash::XxHash3_64;
 

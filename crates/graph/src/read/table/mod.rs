@@ -67,12 +67,7 @@ pub(super) fn describe_folder(folder: &Path, options: &LoadOptions) -> Result<De
     Ok(Described { dataset: dataset.named(super::name_of(folder)), columns })
 }
 
-/// Reads a table of nodes and a table of edges.
-pub fn read_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Dataset> {
-    Ok(describe_pair(nodes, edges, options)?.dataset)
-}
-
-/// As [`read_pair`], with what became of each column.
+/// A table of nodes and a table of edges, with what became of each column.
 pub(super) fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Described> {
     let node_source = TableInput::at(nodes)?;
     let edge_source = TableInput::at(edges)?;

@@ -35,7 +35,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// The mean log loss on nodes held out, with the best temperature, as stages are judged.
+    /// The mean log loss on nodes held out, with the best temperature, as stages are evaluated.
     pub fn log_loss(&self, rows: &Rows, roles: &Roles) -> Result<f64> {
         let known = self.known(rows, &roles.held_out)?;
         Ok(best_temperature(&known, &Roles::labels(rows, &roles.held_out), rows.classes()).1)
@@ -89,21 +89,21 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
         let places = (0..roles.train.len()).filter(|place| (place % folds == out) == inside);
         places.map(|place| roles.train[place]).collect()
     };
-    let (mut teach, mut judge) = (fold(0, false), fold(0, true));
+    let (mut teach, mut validate) = (fold(0, false), fold(0, true));
     if teach.is_empty() {
-        teach.clone_from(&judge);
+        teach.clone_from(&validate);
     }
-    judge.extend(&roles.held_out);
+    validate.extend(&roles.held_out);
     teach.truncate(MOST_ROWS);
-    judge.truncate(MOST_ROWS);
-    let judged = Roles::labels(rows, &judge);
+    validate.truncate(MOST_ROWS);
+    let truth = Roles::labels(rows, &validate);
     let mut best: Option<(f64, Scaling, f64)> = None;
     for way in scalings(inputs.as_slice()[0], rows.labels().len(), square) {
         let mut least: Option<(f64, f64)> = None;
         let mut patience = PATIENCE;
         for strength in STRENGTHS {
-            let logits = fitted(&teach, &way, strength)?.logits(inputs, &judge)?;
-            let loss = best_temperature(&logits, &judged, classes).1;
+            let logits = fitted(&teach, &way, strength)?.logits(inputs, &validate)?;
+            let loss = best_temperature(&logits, &truth, classes).1;
             if least.is_none_or(|(least, _)| loss < least) {
                 (least, patience) = (Some((loss, strength)), PATIENCE);
             } else {
@@ -117,7 +117,7 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
             best = Some((loss, way, strength));
         }
     }
-    let (_, way, strength) = best.ok_or(crate::Error::Contradiction("no scaling was tried"))?;
+    let (_, way, strength) = best.ok_or(crate::Error::Internal("no scaling was tried"))?;
     let mut model = fitted(&roles.train, &way, strength)?;
     let plain = model.clone();
     let told_out_of_fold = |out: usize| -> Result<(Vec<u32>, Vec<f32>)> {
@@ -150,7 +150,7 @@ pub(super) fn mean_square(inputs: &Inputs<'_>, nodes: &[u32]) -> Result<f64> {
     const ROWS_AT_ONCE: usize = 1 << 16;
     let mut sum = 0.0;
     for block in nodes.chunks(ROWS_AT_ONCE) {
-        progap_graph::store::look_at_pages();
+        progap_graph::store::release_pages_if_full();
         sum += Design::new(inputs, block)?.mean_square() * (block.len() as f64 / nodes.len() as f64);
     }
     Ok(sum)

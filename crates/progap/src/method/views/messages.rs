@@ -1,4 +1,4 @@
-//! What nodes send, all of it of length one at most; and whether labels tell anything.
+//! The messages of nodes, all of norm one at most; and whether labels tell anything.
 
 use super::Roles;
 use super::features::Features;

@@ -7,12 +7,12 @@
 //! | `features.rs` | the features alone: regularised, out of fold on training nodes |
 //! | `stage.rs` | the view of the sums, and the combination |
 //! | `messages.rs` | what nodes send, and whether labels tell anything |
-//! | `judge.rs` | how good a stage is, and whether that may be chance |
+//! | `evaluate.rs` | how good a stage is, and whether that may be chance |
 //! | `depth.rs` | how often, by public sizes |
 
 mod depth;
+mod evaluate;
 mod features;
-mod judge;
 mod messages;
 mod near;
 mod stage;
@@ -23,7 +23,7 @@ use std::ops::Range;
 use progap_graph::{Dataset, Features, Part};
 
 use super::catalogue::Entry;
-use super::history::{EpochRecord, Judged};
+use super::history::{EpochRecord, StageScore};
 use super::trainer::{FittedStage, Trainer};
 use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
 use crate::assessment::Metric;
@@ -40,7 +40,7 @@ use crate::{Error, Result};
 /// The method.
 pub(super) struct TwoViews;
 
-const ENTRY: Entry = Entry {
+pub(crate) const ENTRY: Entry = Entry {
     method: Method::Views,
     levels: &[Level::None, Level::Edge],
     what: "features and noisy sums as two views of a node, fitted stage by stage; made for few labels",
@@ -58,10 +58,6 @@ const MOST_FITTED: usize = 1 << 17;
 const MANY_LABELS: usize = 8192;
 
 impl Recipe for TwoViews {
-    fn entry(&self) -> &'static Entry {
-        &ENTRY
-    }
-
     fn defaults(&self, level: Level) -> Settings {
         let (messages, metric) = (Messages::Auto, Metric::LogLoss);
         let plain = Settings { method: Method::Views, messages, metric, ..Settings::plain(level) };
@@ -218,7 +214,7 @@ impl Recipe for TwoViews {
         let ways = settings.direction.ways();
         for at in 0..=settings.depth {
             for way in (0..ways).filter(|_| at > 0) {
-                let (_, knows) = best.ok_or(Error::Contradiction("no stage knows anything yet"))?;
+                let (_, knows) = best.ok_or(Error::Internal("no stage knows anything yet"))?;
                 let width = rows.classes() + 1;
                 let so_far = aggregates.clone();
                 let structure = sent(settings, trainer.choice().as_ref(), at - 1) == Messages::Structure;
@@ -246,10 +242,10 @@ impl Recipe for TwoViews {
             trainer.fit(at, &accuracy, |trainer| match at {
                 0 => {
                     let model = Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref());
-                    let score = judge::score(settings.metric, &model, &rows.inputs(&[])?, (rows, &roles))?;
+                    let score = evaluate::score(settings.metric, &model, &rows.inputs(&[])?, (rows, &roles))?;
                     let log_loss = features.log_loss(rows, &roles)?;
-                    let judged = Judged { log_loss, score, doubt: None, alike: None };
-                    Ok(FittedStage { model: Model::Views(model), judged })
+                    let stage_score = StageScore { log_loss, score, doubt: None, alike: None };
+                    Ok(FittedStage { model: Model::Views(model), stage_score })
                 }
                 _ => {
                     let seed = trainer.stage_seed(at);
@@ -260,14 +256,14 @@ impl Recipe for TwoViews {
                     let alike = (at == 1).then(|| aggregates.iter().try_fold(0.0, most)).transpose()?;
                     let model = Views::new(shape, features.model.clone(), Some(graph));
                     let inputs = rows.inputs(&aggregates)?;
-                    let doubt = Some(judge::doubt(&model, &inputs, (rows, &roles), &features)?);
+                    let doubt = Some(evaluate::doubt(&model, &inputs, (rows, &roles), &features)?);
                     let model = model.with_odds(odds.as_deref());
-                    let score = judge::score(settings.metric, &model, &inputs, (rows, &roles))?;
-                    let judged = Judged { log_loss, score, doubt, alike };
-                    Ok(FittedStage { model: Model::Views(model), judged })
+                    let score = evaluate::score(settings.metric, &model, &inputs, (rows, &roles))?;
+                    let stage_score = StageScore { log_loss, score, doubt, alike };
+                    Ok(FittedStage { model: Model::Views(model), stage_score })
                 }
             })?;
-            let log_loss = trainer.judged(at)?.log_loss;
+            let log_loss = trainer.stage_score(at)?.log_loss;
             // What the last stage says is sent nowhere.
             if at < settings.depth && best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
                 best = Some((log_loss, at));
@@ -308,23 +304,24 @@ const LEAST_ERRORS: f64 = 1.0;
 /// it: post-processing. Whatever is chosen, the next query is one aggregation of messages of length one at most with the noise of
 /// the plan, and their number is fixed before the first.
 fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
-    let judged =
-        |stage: usize| history.iter().find(|record| record.stage == stage).and_then(|record| record.judged);
-    let alike = judged(1).and_then(|judged| judged.alike);
+    let stage_score = |stage: usize| {
+        history.iter().find(|record| record.stage == stage).and_then(|record| record.stage_score)
+    };
+    let alike = stage_score(1).and_then(|found| found.alike);
     let later = match settings.messages {
         Messages::Auto if alike.is_some_and(|alike| alike < LEAST_ALIKE) => Messages::Structure,
         Messages::Structure => Messages::Structure,
         _ => Messages::Labels,
     };
     let messages = (0..settings.depth).map(|index| if index == 0 { Messages::Labels } else { later });
-    let loss = |stage: usize| judged(stage).map_or(f64::INFINITY, |judged| judged.log_loss);
+    let loss = |stage: usize| stage_score(stage).map_or(f64::INFINITY, |found| found.log_loss);
     let is_chance = |stage: usize| {
-        let doubt = judged(stage).and_then(|judged| judged.doubt);
+        let doubt = stage_score(stage).and_then(|found| found.doubt);
         doubt.is_some_and(|doubt| loss(0) - loss(stage) <= LEAST_ERRORS * doubt)
     };
     let by_metric =
-        (0..=settings.depth).all(|stage| judged(stage).is_some_and(|judged| judged.score.is_some()));
-    let merit = |stage: usize| match judged(stage).and_then(|judged| judged.score).filter(|_| by_metric) {
+        (0..=settings.depth).all(|stage| stage_score(stage).is_some_and(|found| found.score.is_some()));
+    let merit = |stage: usize| match stage_score(stage).and_then(|found| found.score).filter(|_| by_metric) {
         Some(score) => settings.metric.oriented(score),
         None => -loss(stage),
     };
@@ -339,7 +336,7 @@ fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages 
     choice.and_then(|choice| choice.messages.get(index).copied()).unwrap_or(settings.messages)
 }
 
-/// Who teaches, who judges, and who is left out by which model.
+/// Who teaches, who evaluates, and who is left out by which model.
 struct Roles {
     /// Training nodes that teach, in a seeded order: the fold of one is its place modulo the number of folds.
     train: Vec<u32>,

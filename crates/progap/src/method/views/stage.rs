@@ -72,7 +72,7 @@ pub(super) fn fit(
             best = Some((log_loss, GraphView { blocks: blocks.clone(), view, combination }));
         }
     }
-    let (log_loss, view) = best.ok_or(Error::Contradiction("no penalty was tried"))?;
+    let (log_loss, view) = best.ok_or(Error::Internal("no penalty was tried"))?;
     Ok((view, log_loss))
 }
 
@@ -106,19 +106,19 @@ fn combine(
     shape: &ViewsShape,
     rows: &Rows,
     roles: &Roles,
-    [taught, judged]: &[Told; 2],
+    [taught, validation]: &[Told; 2],
 ) -> Result<(Softmax, f64)> {
     let (classes, width) = (shape.classes, shape.width());
     let labels = [&roles.train, &roles.held_out].map(|nodes| Roles::labels(rows, nodes));
     let joined = Joined::new(&taught.known, &taught.seen, &taught.sums, shape);
-    let judged = Joined::new(&judged.known, &judged.seen, &judged.sums, shape);
+    let validation = Joined::new(&validation.known, &validation.seen, &validation.sums, shape);
     let [taught, held_out] =
         [&roles.train, &roles.held_out].map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
     let mut product = vec![0f32; (2 * classes + width) * classes];
     (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);
     let taught = Known { inputs: &joined.inputs()?, places: &taught, labels: &labels[0] };
-    let judged = Known { inputs: &judged.inputs()?, places: &held_out, labels: &labels[1] };
-    pulled_towards(&product, classes, taught, judged)
+    let validation = Known { inputs: &validation.inputs()?, places: &held_out, labels: &labels[1] };
+    pulled_towards(&product, classes, taught, validation)
 }
 
 /// Rows of some inputs whose classes are known.
@@ -134,7 +134,7 @@ pub(super) fn pulled_towards(
     centre: &[f32],
     classes: usize,
     taught: Known<'_>,
-    judged: Known<'_>,
+    validation: Known<'_>,
 ) -> Result<(Softmax, f64)> {
     let design = Design::new(taught.inputs, taught.places)?;
     let (mut best, mut start): (Option<(f64, Softmax)>, _) = (None, None);
@@ -152,13 +152,13 @@ pub(super) fn pulled_towards(
         };
         let (mut model, found) = design.fit(&task, start.as_ref())?;
         start = Some(found);
-        let logits = model.logits(judged.inputs, judged.places)?;
-        let (temperature, log_loss) = best_temperature(&logits, judged.labels, classes);
+        let logits = model.logits(validation.inputs, validation.places)?;
+        let (temperature, log_loss) = best_temperature(&logits, validation.labels, classes);
         if best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
             model.scale_logits(temperature);
             best = Some((log_loss, model));
         }
     }
-    let (log_loss, model) = best.ok_or(Error::Contradiction("no combination was tried"))?;
+    let (log_loss, model) = best.ok_or(Error::Internal("no combination was tried"))?;
     Ok((model, log_loss))
 }

@@ -63,7 +63,7 @@ fn taught(rows: &Rows, roles: &Roles, alone: &Features) -> Result<Option<(Featur
             best = Some((log_loss, temperature, model));
         }
     }
-    let (log_loss, temperature, plain) = best.ok_or(Error::Contradiction("no strength was tried"))?;
+    let (log_loss, temperature, plain) = best.ok_or(Error::Internal("no strength was tried"))?;
     let mut model = plain.clone();
     model.scale_logits(temperature);
     // Of a training node the teacher speaks, who hardly knows its label (docs/views.md); the temperature is not his.
@@ -95,8 +95,8 @@ fn said_of_all(rows: &Rows, roles: &Roles, alone: &Features, near: &Near) -> Res
     (0..classes).for_each(|class| features_alone[class * classes + class] = 1.0);
     let labels = [&roles.train, &roles.held_out].map(|nodes| Roles::labels(rows, nodes));
     let taught = Known { inputs, places: &roles.train, labels: &labels[0] };
-    let judged = Known { inputs, places: &roles.held_out, labels: &labels[1] };
-    let teacher = pulled_towards(&features_alone, classes, taught, judged)?.0;
+    let validation = Known { inputs, places: &roles.held_out, labels: &labels[1] };
+    let teacher = pulled_towards(&features_alone, classes, taught, validation)?.0;
     Ok(teacher.logits(inputs, &everyone)?)
 }
 

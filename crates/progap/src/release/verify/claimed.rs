@@ -1,4 +1,4 @@
-//! What a release says and nobody can recompute from it: listed by name, so that nobody takes it for checked.
+//! Claims of a release that nobody can recompute from it: listed by name, so that nobody takes them for checked.
 
 use std::collections::HashSet;
 

@@ -152,9 +152,9 @@ pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: u
             && record.loss.is_none_or(|loss| loss >= 0.0)
             && record.val_score.is_none_or(|score| score >= 0.0)
             && (settings.metric != Metric::Accuracy || record.val_score.is_none())
-            && record.judged.is_none_or(|judged| {
-                let more = [judged.score, judged.doubt];
-                judged.log_loss >= 0.0 && more.into_iter().flatten().all(|value| value >= 0.0)
+            && record.stage_score.is_none_or(|score| {
+                let more = [score.score, score.doubt];
+                score.log_loss >= 0.0 && more.into_iter().flatten().all(|value| value >= 0.0)
             })
     }) && metrics.stage_test_accuracies.iter().copied().all(share)
         && [metrics.test_accuracy, metrics.val_accuracy, metrics.train_accuracy].into_iter().all(share);

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 
 /// Brings together what several processes hold. All of them call it, in the same order.
-pub trait Together: Sync + std::fmt::Debug {
+pub trait Collective: Sync + std::fmt::Debug {
     /// The bytes of every process, in their order.
     ///
     /// # Errors
@@ -14,9 +14,9 @@ pub trait Together: Sync + std::fmt::Debug {
 
 /// Where the rows of this process stand among those of all, see [`Batch::shared`](crate::Batch::shared).
 #[derive(Debug, Clone, Copy)]
-pub struct Shared<'t> {
+pub struct DistributedBatch<'t> {
     /// The way to the others.
-    pub together: &'t dyn Together,
+    pub collective: &'t dyn Collective,
     /// The rows of the whole batch.
     pub rows: usize,
     /// The position of the first own row in the batch: where a chunk begins.
@@ -34,7 +34,7 @@ pub(crate) trait Part {
 
 /// Replaces the parts of other processes by what they found. `own` are those of this one.
 pub(super) fn gather<P: Part>(
-    shared: &Shared<'_>,
+    shared: &DistributedBatch<'_>,
     parts: &mut [P],
     own: std::ops::Range<usize>,
 ) -> Result<()> {
@@ -42,7 +42,7 @@ pub(super) fn gather<P: Part>(
     bytes.extend((own.len() as u64).to_le_bytes());
     parts[own.clone()].iter().for_each(|part| part.write(&mut bytes));
     let mut known = own.len();
-    for (at, bytes) in shared.together.all_gather(bytes).map_err(Error::Peer)?.iter().enumerate() {
+    for (at, bytes) in shared.collective.all_gather(bytes).map_err(Error::Peer)?.iter().enumerate() {
         let damaged = || Error::Peer(format!("process {at} sent sums that do not fit"));
         let mut from = &bytes[..];
         let (first, count) =
@@ -63,8 +63,8 @@ pub(super) fn gather<P: Part>(
 }
 
 /// Counts of all processes, added up.
-pub(super) fn add_up(shared: &Shared<'_>, own: u64) -> Result<u64> {
-    let all = shared.together.all_gather(own.to_le_bytes().to_vec()).map_err(Error::Peer)?;
+pub(super) fn add_up(shared: &DistributedBatch<'_>, own: u64) -> Result<u64> {
+    let all = shared.collective.all_gather(own.to_le_bytes().to_vec()).map_err(Error::Peer)?;
     let counts = all.iter().map(|bytes| take_u64(&mut &bytes[..]));
     counts.sum::<Option<u64>>().ok_or_else(|| Error::Peer("a process sent no count".into()))
 }

@@ -15,7 +15,7 @@ pub const LONGEST: Duration = Duration::from_secs(10);
 
 /// What a case came to.
 #[derive(Debug)]
-pub struct Judged {
+pub struct Evaluation {
     /// What is wrong, if something is.
     pub wrong: Option<String>,
     /// How long it took.
@@ -38,7 +38,7 @@ pub fn listen() {
 }
 
 /// Runs one case. The process must have `memory` as its allocator, and have called [`listen`].
-pub fn judge(target: &Target, case: &[u8], memory: &PeakAlloc) -> Judged {
+pub fn evaluate(target: &Target, case: &[u8], memory: &PeakAlloc) -> Evaluation {
     if let Ok(mut said) = SAID.lock() {
         said.clear();
     }
@@ -58,5 +58,5 @@ pub fn judge(target: &Target, case: &[u8], memory: &PeakAlloc) -> Judged {
     } else {
         None
     };
-    Judged { wrong, took, bytes }
+    Evaluation { wrong, took, bytes }
 }

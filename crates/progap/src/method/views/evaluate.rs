@@ -26,7 +26,7 @@ pub(super) fn score(
 }
 
 /// One standard error of the mean difference between the log losses of a model and of the features: a smaller gain than that may be
-/// chance, as it often is where few nodes judge.
+/// chance, as it often is where few nodes validate.
 pub(super) fn doubt(
     model: &Views,
     inputs: &Inputs<'_>,
