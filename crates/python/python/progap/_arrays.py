@@ -17,6 +17,9 @@ def as_array(value: Any, what: str) -> np.ndarray:
         raise DataError(f"{what} is a sparse matrix; give an array")
     if hasattr(value, "to_numpy"):
         return value.to_numpy()
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        # As gaps: NumPy itself would hand out what lies behind the mask.
+        return np.where(np.ma.getmaskarray(value), None, value.data.astype(object))
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as error:
@@ -161,7 +164,7 @@ def features(x: Any) -> tuple[Any, int | None, list[str]]:
             # Entries that stand twice are one, their sum; on a copy, as the matrix is not ours.
             rows = rows.copy()
             rows.sum_duplicates()
-        values = numbers(np.asarray(rows.data), "x").astype(np.float32)
+        values = numbers(np.asarray(rows.data), "x").astype(np.float32, copy=False)
         return (whole_numbers(rows.indptr, "x"), whole_numbers(rows.indices, "x"), values, int(x.shape[1])), x.shape[0], []
     names = [str(name) for name in x.columns] if is_frame(x) else []
     array = as_array(x, "x")

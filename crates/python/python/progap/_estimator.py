@@ -209,13 +209,16 @@ class ProGAP:
         nodes = _nodes(X, graph.num_nodes)
         if y is not None:
             _check_labels(graph, nodes, y)
-        return graph.with_masks(nodes)
+        mask = np.zeros(graph.num_nodes, bool)
+        mask[nodes] = True
+        return graph.with_masks(mask)
 
     # -- What it says ----------------------------------------------------------------------------------------------------------
 
     def _fitted(self) -> _progap.Model:
         if not hasattr(self, "_model"):
             raise _not_fitted(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with a graph first.")
+        self.graph_._data.ensure_unchanged()
         return self._model
 
     def _about(self, X: Any) -> np.ndarray | None:
@@ -314,16 +317,20 @@ def _nodes(X: Any, nodes: int) -> np.ndarray:
     if chosen.size and (chosen.min() < 0 or chosen.max() >= nodes):
         wrong = chosen[(chosen < 0) | (chosen >= nodes)][0]
         raise DataError(f"X: the index {wrong} is outside 0..{nodes}; indices count nodes from 0")
-    mask = np.zeros(nodes, bool)
-    mask[chosen] = True
-    return mask
+    return chosen
 
 
-def _check_labels(graph: Graph, mask: np.ndarray, y: Any) -> None:
-    given = np.unique(_arrays.as_array(y, "y").ravel().astype(str))
-    known = np.unique(graph.y[mask].astype(str))
-    if not np.isin(given, known).all():
-        raise DataError("y has other labels than the graph has for these nodes: give those of the graph")
+def _check_labels(graph: Graph, nodes: np.ndarray, y: Any) -> None:
+    """What is trained on are the labels of the graph: others, such as those that a permutation test has shuffled, would not be heard."""
+    given = _arrays.as_array(y, "y").ravel()
+    if len(given) != len(nodes):
+        raise DataError(f"X has {len(nodes)} nodes and y has {len(given)} labels; give one label for each node")
+    other = np.flatnonzero(given.astype(str) != graph.y[nodes].astype(str))
+    if other.size:
+        at = int(other[0])
+        raise DataError(
+            f"y has other labels than the graph: {given[at]!s} and not {graph.y[nodes[at]]!s} for node {int(nodes[at])}; a graph's labels are those it was made with"
+        )
 
 
 def _seed(random_state: Any) -> int | None:

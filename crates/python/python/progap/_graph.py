@@ -17,7 +17,8 @@ _PARTS = {"train": 1, "val": 2, "test": 3}
 
 
 class Graph:
-    """A graph with the features and labels of its nodes. It holds a copy of what it is given, and does not change.
+    """A graph with the features and labels of its nodes. It holds a copy of what it is given, and does not change. Features in float32 that are
+    read-only (``np.load("x.npy", mmap_mode="r")``, ``x.setflags(write=False)``) are not copied, but read where they lie.
 
     Parameters
     ----------

@@ -187,10 +187,17 @@ def from_polars(nodes: Any, edges: Any, **options: Any) -> Graph:
 
 
 def from_networkx(
-    graph: Any, *, label: str = "label", features: Iterable[str] | None = None, split: str | None = None, **options: Any
+    graph: Any,
+    *,
+    label: str = "label",
+    features: Iterable[str] | None = None,
+    split: str | None = None,
+    weights: str | None = None,
+    **options: Any,
 ) -> Graph:
-    """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (all others
-    if not given). An undirected graph has each edge in both directions.
+    """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (if not given, all others
+    but ``id`` and ``label``). ``weights`` names the attribute of edges that holds their weights, from 0 to 1. Other options are those of
+    :func:`from_pandas`. An undirected graph has each edge in both directions.
 
     >>> import networkx as nx, progap
     >>> club = nx.karate_club_graph()
@@ -199,39 +206,41 @@ def from_networkx(
     """
     if not hasattr(graph, "is_directed") or not hasattr(graph, "nodes"):
         raise DataError(f"this is a {type(graph).__name__}; give a graph of NetworkX")
-    ids = [str(node) for node in graph.nodes]
-    rows = [data for _, data in graph.nodes(data=True)]
-    if not any(label in row for row in rows):
-        found = sorted({key for row in rows for key in map(str, row)})
-        raise DataError(f"no node has an attribute {label!r} (found: {', '.join(found) or 'nothing'}); name the right one with label=")
-    wanted = list(features) if features is not None else sorted({key for row in rows for key in map(str, row)} - {label, split})
-    if "id" in wanted or "label" in wanted and label != "label":
-        wanted = [name for name in wanted if name not in ("id", "label")]
-    columns: dict[str, list[Any]] = {"id": ids, "label": [row.get(label) for row in rows]}
-    if split is not None:
-        columns["split"] = [row.get(split) for row in rows]
-    for name in wanted:
-        columns[str(name)] = [row.get(name) for row in rows]
-    sources = [str(source) for source, _ in graph.edges()]
-    targets = [str(target) for _, target in graph.edges()]
-    if not graph.is_directed():
-        options.setdefault("symmetrise", True)
+    rows = [{str(key): value for key, value in data.items()} for _, data in graph.nodes(data=True)]
+    found = sorted({key for row in rows for key in row})
+    wanted = [key for key in found if key not in (label, split, "id", "label")] if features is None else [str(name) for name in features]
+    for what, name in (("label", label), *(("features", name) for name in wanted)):
+        if name not in found:
+            raise DataError(f"no node has an attribute {name!r} (found: {', '.join(found) or 'nothing'}); name the right one with {what}=")
+    id = next(name for name in ("id", *(f"id {number}" for number in range(len(found) + 1))) if name not in found)
+    columns: dict[str, list[Any]] = {id: [str(node) for node in graph.nodes]}
+    for name in (label, *([] if split is None else [split]), *wanted):
+        columns[name] = [row.get(name) for row in rows]
+    ends = list(graph.edges(data=True))
+    edges: dict[str, list[Any]] = {"source": [str(source) for source, _, _ in ends], "target": [str(target) for _, target, _ in ends]}
+    if weights is not None:
+        if not any(weights in data for _, _, data in ends):
+            raise DataError(f"no edge has an attribute {weights!r}; name the right one with weights=")
+        # As NetworkX has it: an edge that does not say counts once.
+        edges["weight"] = [data.get(weights, 1) for _, _, data in ends]
+    options.setdefault("symmetrise", not graph.is_directed())
     options.setdefault("name", str(graph.name) or "unnamed")
-    seed = options.pop("seed", 0)
-    name = options.pop("name")
-    known = _options(**options, seed=seed)
-    data = _progap.Dataset.from_tables(name, _text("nodes", columns), _text("edges", {"source": sources, "target": targets}), known)
-    return Graph._of(data, None, seed)
+    named = {"id": id, "label": label, "split": split, "source": "source", "target": "target", "weights": None if weights is None else "weight"}
+    return from_pandas(_Table(columns), _Table(edges), **named, **options)
 
 
-def _text(what: str, columns: Mapping[str, Sequence[Any]]) -> tuple[str, bytes]:
-    import csv
+class _Table:
+    """Columns by name, as text."""
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(["" if value is None or value != value else value for value in row] for row in zip(*columns.values()))
-    return f"{what}.csv", text.getvalue().encode()
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self.columns = columns
+
+    def to_csv(self, file: Any, index: bool) -> None:
+        import csv
+
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(["" if value is None or value != value else value for value in row] for row in zip(*self.columns.values()))
 
 
 def from_pyg(data: Any, **options: Any) -> Graph:
