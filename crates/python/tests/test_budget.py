@@ -152,6 +152,18 @@ def test_folds_are_what_is_trained_on(graph):
         model.fit(graph.nodes[:5], ["x"] * 5)
     with pytest.raises(progap.DataError, match="outside 0..300"):
         model.fit([300])
+    with pytest.raises(progap.DataError, match="X has 5 nodes and y has 4 labels"):
+        model.fit(graph.nodes[:5], graph.y[:4])
+    model.fit(graph.train_mask, graph.y[graph.train_mask].astype(float))
+    np.testing.assert_array_equal(model.graph_.train_mask, graph.train_mask)
+    assert model.score([0, 1, 2], graph.y[:3].astype(str)) == model.score([0, 1, 2])
+
+
+def test_labels_that_were_shuffled_are_not_taken_for_those_of_the_graph(graph):
+    selection = pytest.importorskip("sklearn.model_selection")
+    model = progap.ProGAP(graph=graph, level="none", **FAST)
+    with pytest.raises(progap.DataError, match="other labels than the graph"):
+        selection.permutation_test_score(model, graph.nodes, graph.y, cv=2, n_permutations=1, random_state=0)
 
 
 #: These checks fit rows of features. There is no graph in them, and an estimator that quietly took rows for a graph without edges would be

@@ -55,6 +55,8 @@ def spent(graph: Any) -> dict[str, dict[str, float]]:
     >>> progap.spent(progap.Graph(edge_index=[[0, 1], [1, 0]], y=[0, 1], train_mask=[0, 1]))
     {}
     """
+    if not hasattr(graph, "_data"):
+        raise TypeError(f"this is a {type(graph).__name__}; give a progap.Graph")
     edges = graph._data.edges_fingerprint()
     with _lock:
         found = {unit: list(fits) for (key, unit), fits in _spent.items() if key == edges}

@@ -100,8 +100,11 @@ class ProGAP:
     def _asked(self) -> dict[str, Any]:
         given = ((name, getattr(self, name)) for name in SETTINGS)
         asked = {name: value.item() if isinstance(value, np.generic) else value for name, value in given if value is not None}
-        if self.directed is not None:  # type: ignore[attr-defined]
-            asked["undirected"] = not self.directed  # type: ignore[attr-defined]
+        directed = self.directed  # type: ignore[attr-defined]
+        if directed is not None:
+            if not isinstance(directed, (bool, np.bool_)):
+                raise TypeError(f"directed is {directed!r}; give True or False")
+            asked["undirected"] = not directed
         seed = _seed(self.random_state)  # type: ignore[attr-defined]
         if seed is not None:
             asked["seed"] = seed
@@ -252,7 +255,7 @@ class ProGAP:
             given = _arrays.as_array(y, "y").ravel()
             if len(given) != len(codes) or len(codes) == 0:
                 raise DataError(f"there are {len(codes)} nodes and {len(given)} labels to compare with; give one label for each node")
-            return float(np.mean(self.classes_[codes] == given))
+            return float(np.mean(_alike(self.classes_[codes], given)))
         labels = self.graph_._data.labels()[chosen]
         known = labels >= 0
         if not known.any():
@@ -313,6 +316,8 @@ def _nodes(X: Any, nodes: int) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise DataError(f"X has the shape {array.shape}; give the positions of nodes of the graph, such as graph.nodes")
+    if array.dtype == bool:
+        return np.flatnonzero(_arrays.chosen_nodes(array, nodes, "X"))
     chosen = _arrays.whole_numbers(array, "X")
     if chosen.size and (chosen.min() < 0 or chosen.max() >= nodes):
         wrong = chosen[(chosen < 0) | (chosen >= nodes)][0]
@@ -325,12 +330,20 @@ def _check_labels(graph: Graph, nodes: np.ndarray, y: Any) -> None:
     given = _arrays.as_array(y, "y").ravel()
     if len(given) != len(nodes):
         raise DataError(f"X has {len(nodes)} nodes and y has {len(given)} labels; give one label for each node")
-    other = np.flatnonzero(given.astype(str) != graph.y[nodes].astype(str))
+    other = np.flatnonzero(~_alike(graph.y[nodes], given))
     if other.size:
         at = int(other[0])
         raise DataError(
             f"y has other labels than the graph: {given[at]!s} and not {graph.y[nodes[at]]!s} for node {int(nodes[at])}; a graph's labels are those it was made with"
         )
+
+
+def _alike(labels: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Where labels are the same: as numbers where all are numbers, else as text."""
+    plain = np.array(labels.tolist())
+    if plain.dtype.kind in "biuf" and given.dtype.kind in "biuf":
+        return plain == given
+    return plain.astype(str) == given.astype(str)
 
 
 def _seed(random_state: Any) -> int | None:
