@@ -31,6 +31,11 @@ impl Dataset {
         self.lenders.check(py).map(|()| &self.data)
     }
 
+    /// The same for whoever looks at no values of features.
+    pub fn outline(&self) -> &progap::Dataset {
+        &self.data
+    }
+
     fn changed(&self, data: progap::Dataset) -> Dataset {
         Dataset { data, lenders: self.lenders.clone() }
     }

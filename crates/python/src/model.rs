@@ -104,7 +104,7 @@ pub fn plan(
     published: bool,
 ) -> PyResult<(f64, f64, Option<&'static str>, String)> {
     let request = request(settings, published)?;
-    let data = dataset.data(py)?;
+    let data = dataset.outline();
     let plan = work(py, || progap::account(request).on(data).plan())?;
     Ok((plan.epsilon, plan.delta, plan.unit.map(progap::Unit::name), plan.event.to_json()))
 }

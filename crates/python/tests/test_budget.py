@@ -24,6 +24,7 @@ def test_the_second_fit_on_the_same_edges_says_what_both_cost(graph, arrays):
     expected = progap.accounting.epsilon(event + event, delta=first.guarantee_.delta).value
     assert both["fits"] == 2 and both["epsilon"] == pytest.approx(expected)
     assert f"epsilon {expected:.4f}" in private_warnings(recorded)[0]
+    assert recorded[0].filename == __file__, "the line that fits is shown"
     # Other features, labels or splits are the same private edges.
     for same in ({"x": None}, {"y": arrays["y"] % 2}, {"train_mask": np.arange(200)}):
         with pytest.warns(progap.BudgetWarning):
@@ -43,6 +44,9 @@ def test_a_fit_that_was_stopped_counts(graph):
     with pytest.raises(progap.Stopped):
         progap.ProGAP(progress=lambda p: False, **FAST).fit(graph)
     assert progap.spent(graph)["edge-undirected"]["fits"] == 1
+    with pytest.raises(progap.Stopped), pytest.warns(progap.BudgetWarning) as recorded:
+        progap.ProGAP(progress=lambda p: False, **FAST).fit(graph)
+    assert recorded[0].filename == __file__
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, progap.DataError, KeyboardInterrupt])

@@ -164,7 +164,7 @@ def test_what_was_made_writable_again_is_refused(arrays):
     x.setflags(write=True)
     for ask in (
         lambda: progap.ProGAP(level="none", **SEEDED).fit(graph),
-        lambda: progap.ProGAP(**SEEDED).plan(other),
+        lambda: progap.ProGAP(level="none", **SEEDED).fit(other),
         lambda: other.x,
         graph.fingerprint,
         graph.check,
@@ -175,6 +175,19 @@ def test_what_was_made_writable_again_is_refused(arrays):
             ask()
     x.setflags(write=False)
     assert model.predict().shape == (300,) and other.x.shape == (300, 8)
+
+
+def test_a_fit_counts_whatever_became_of_its_features(arrays):
+    x = frozen(arrays["x"])
+    graph = progap.Graph(**{**arrays, "x": x})
+
+    def stop(progress):
+        x.setflags(write=True)
+        return False
+
+    with pytest.raises(progap.Stopped):
+        progap.ProGAP(method="progap", epochs=2, progress=stop).fit(graph)
+    assert progap.spent(graph)["edge-undirected"]["fits"] == 1
 
 
 def test_memory_that_is_lent_stays_where_it_is(arrays):

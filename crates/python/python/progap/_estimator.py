@@ -176,7 +176,7 @@ class ProGAP:
         if ledger is None and self.guarantee_.private:
             statement = self.guarantee_.statement
             event = _progap.Event.from_json(json.dumps(statement["event"]))
-            _budget.count(graph._data.edges_fingerprint(), statement["unit"], event, statement["delta"])
+            _budget.count(graph._data.edges_fingerprint(), statement["unit"], event, statement["delta"], caller=2)
         return self
 
     def _count_planned(self, graph: Graph, asked: dict[str, Any], published: bool) -> None:
@@ -185,7 +185,7 @@ class ProGAP:
         except ProGAPError:
             return
         if unit is not None:
-            _budget.count(graph._data.edges_fingerprint(), unit, _progap.Event.from_json(event), delta)
+            _budget.count(graph._data.edges_fingerprint(), unit, _progap.Event.from_json(event), delta, caller=3)
 
     def _take(self, model: _progap.Model, graph: Graph) -> None:
         self._model = model
