@@ -291,7 +291,7 @@ resource.setrlimit(resource.RLIMIT_DATA, (room, room))
 if sys.argv[2] == "copied":
     x = np.array(x)
 graph = progap.Graph(x, edges, y, unscaled=True)
-for level, method in (("none", "views"), ("edge", "views"), ("edge", "progap"), ("node", "progap")):
+for level, method in (("edge", "views"), ("edge", "progap"), ("node", "progap")):
     model = progap.ProGAP(level=level, method=method, epochs=1 if method == "progap" else None).fit(graph)
 print(model.predict([0, 1, 2]).shape)
 """
