@@ -1,4 +1,4 @@
-//! Contiguous values, owned or lying in a mapped file.
+//! Contiguous values: owned, lying in a mapped file, or lent by whoever holds them.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -7,10 +7,12 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 
-/// An immutable slice that either owns its values or borrows them from a memory-mapped file.
+/// Whoever holds values that a [`Buffer`] reads where they lie; kept until the last buffer is gone.
+pub type Owner<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
+
+/// An immutable slice that owns its values, or reads them where they lie: in a memory-mapped file, or with an [`Owner`].
 ///
-/// It derefs to `[T]`, so code that reads it does not care where the values lie. Cloning a mapped buffer
-/// shares the mapping.
+/// It derefs to `[T]`, so code that reads it does not care where the values lie. Cloning a buffer shares what it reads.
 #[derive(Clone)]
 pub struct Buffer<T: Pod>(Storage<T>);
 
@@ -18,6 +20,7 @@ pub struct Buffer<T: Pod>(Storage<T>);
 enum Storage<T: Pod> {
     Owned(Arc<Vec<T>>),
     Mapped { map: Arc<Mmap>, bytes: Range<usize> },
+    Lent { owner: Owner<T>, values: Range<usize> },
 }
 
 impl<T: Pod> Buffer<T> {
@@ -28,7 +31,13 @@ impl<T: Pod> Buffer<T> {
         Some(Buffer(Storage::Mapped { map, bytes }))
     }
 
-    /// Some of the values: in place where they lie in a mapped file, else copied.
+    /// All values of an owner, where they lie.
+    pub fn lent(owner: Owner<T>) -> Self {
+        let values = 0..(*owner).as_ref().len();
+        Buffer(Storage::Lent { owner, values })
+    }
+
+    /// Some of the values: in place where they lie in a mapped file or with an owner, else copied.
     #[must_use]
     pub fn part(&self, values: Range<usize>) -> Self {
         match &self.0 {
@@ -36,6 +45,12 @@ impl<T: Pod> Buffer<T> {
                 let bytes =
                     bytes.start + values.start * size_of::<T>()..bytes.start + values.end * size_of::<T>();
                 Buffer(Storage::Mapped { map: map.clone(), bytes })
+            }
+            Storage::Lent { owner, values: all }
+                if values.start <= values.end && values.end <= self.len() =>
+            {
+                let values = all.start + values.start..all.start + values.end;
+                Buffer(Storage::Lent { owner: owner.clone(), values })
             }
             _ => self[values].to_vec().into(),
         }
@@ -46,16 +61,24 @@ impl<T: Pod> Buffer<T> {
         matches!(self.0, Storage::Mapped { .. })
     }
 
-    /// Bytes of memory that the values take, not counting pages of a mapped file.
+    /// Whether the values lie with an owner.
+    pub fn is_lent(&self) -> bool {
+        matches!(self.0, Storage::Lent { .. })
+    }
+
+    /// Bytes of memory that the values take, not counting pages of a mapped file and what others hold.
     pub fn held_bytes(&self) -> usize {
-        if self.is_mapped() { 0 } else { size_of_val(&**self) }
+        match &self.0 {
+            Storage::Owned(values) => size_of_val(&***values),
+            Storage::Mapped { .. } | Storage::Lent { .. } => 0,
+        }
     }
 
     /// The values for editing: taken over if this is their only owner, copied otherwise.
     pub fn into_vec(self) -> Vec<T> {
         match self.0 {
             Storage::Owned(values) => Arc::try_unwrap(values).unwrap_or_else(|shared| shared.to_vec()),
-            Storage::Mapped { .. } => self.to_vec(),
+            Storage::Mapped { .. } | Storage::Lent { .. } => self.to_vec(),
         }
     }
 }
@@ -84,6 +107,7 @@ impl<T: Pod> Deref for Buffer<T> {
             Storage::Owned(values) => values,
             // Checked by `mapped`: the range, the size and the alignment fit, so this cannot panic.
             Storage::Mapped { map, bytes } => bytemuck::cast_slice(&map[bytes.clone()]),
+            Storage::Lent { owner, values } => &(**owner).as_ref()[values.clone()],
         }
     }
 }
@@ -109,5 +133,51 @@ impl<T: Pod + PartialEq> PartialEq for Buffer<T> {
 impl<T: Pod + fmt::Debug> fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use super::*;
+
+    struct Holder(Vec<f32>, Arc<AtomicBool>);
+
+    impl AsRef<[f32]> for Holder {
+        fn as_ref(&self) -> &[f32] {
+            &self.0
+        }
+    }
+
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            self.1.store(true, Relaxed);
+        }
+    }
+
+    #[test]
+    fn lent_values_are_read_where_they_lie_until_the_last_buffer_is_gone() {
+        let gone = Arc::new(AtomicBool::new(false));
+        let holder = Arc::new(Holder(vec![1.0, 2.0, 3.0, 4.0], gone.clone()));
+        let place = holder.0.as_ptr();
+        let all: Buffer<f32> = Buffer::lent(holder);
+        assert_eq!((all.as_ptr(), &all[..]), (place, &[1.0, 2.0, 3.0, 4.0][..]));
+        assert!(all.is_lent() && !all.is_mapped() && all.held_bytes() == 0);
+        let part = all.part(1..4).part(1..2);
+        assert_eq!((part.as_ptr(), &part[..]), (place.wrapping_add(2), &[3.0][..]));
+        let copy = all.clone().into_vec();
+        assert!(copy.as_ptr() != place && copy == *all);
+        drop(all);
+        assert!(!gone.load(Relaxed) && part[0] == 3.0);
+        drop(part);
+        assert!(gone.load(Relaxed));
+    }
+
+    #[test]
+    #[should_panic(expected = "out of range")]
+    fn no_part_reaches_beyond_what_is_lent() {
+        let all: Buffer<f32> = Buffer::lent(Arc::new(vec![1.0f32, 2.0, 3.0]));
+        let _ = all.part(0..2).part(1..3);
     }
 }

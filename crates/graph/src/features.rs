@@ -335,6 +335,7 @@ impl Features {
         let values = match self {
             Features::Dense { values, .. } => Some(values),
             Features::Half { columns, values } => {
+                let values = &values[..];
                 return match first(values.len(), |at| !values[at].is_finite()) {
                     None => Ok(()),
                     Some(at) => {
@@ -344,6 +345,7 @@ impl Features {
                 };
             }
             Features::Sparse { columns, offsets, indices, values } => {
+                let (offsets, indices) = (&offsets[..], &indices[..]);
                 if let Some(at) = first(indices.len(), |at| indices[at] as usize >= *columns) {
                     let problem =
                         Problem::IndexOutOfRange { index: indices[at].to_string(), limit: *columns as u64 };
@@ -360,6 +362,7 @@ impl Features {
             }
         };
         let not_finite = |values: &Buffer<f32>| {
+            let values = &values[..];
             first(values.len(), |at| !values[at].is_finite()).map(|at| (at, values[at]))
         };
         match values.and_then(not_finite) {

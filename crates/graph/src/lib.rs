@@ -31,7 +31,7 @@ mod weights;
 pub mod write;
 
 pub use atomic::AtomicFile;
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Owner};
 pub use builder::DatasetBuilder;
 pub use dataset::{Dataset, DatasetParts, UNLABELLED};
 pub use error::{Error, Place, Problem, Result};

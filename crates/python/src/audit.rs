@@ -29,14 +29,15 @@ pub fn audit(
 ) -> PyResult<String> {
     let request = request(settings, published)?;
     let opened = release.and_then(Model::release);
+    let data = dataset.data(py)?;
     let report = watched(py, callback.as_ref(), |observer| {
         let settings = match opened {
             Some(release) => release.config.settings.clone(),
             None => request.settings()?.into_settings(),
         };
         // The canaries are of the unit that the data decides, and must not decide it themselves.
-        let settings = Settings { unit_from_data: false, ..settings.for_data(&dataset.0) };
-        let auditor = Auditor { dataset: &dataset.0, settings: &settings, canaries };
+        let settings = Settings { unit_from_data: false, ..settings.for_data(data) };
+        let auditor = Auditor { dataset: data, settings: &settings, canaries };
         let wanted = |part: &str| match parts.is_empty() {
             true => part != "training" || auditor.claims_about_releases(),
             false => parts.iter().any(|asked| asked == part),
@@ -63,7 +64,7 @@ pub fn audit(
         }
         let findings = evaluate(&trials, confidence)?;
         Ok(serde_json::json!({
-            "dataset": dataset.0.name(),
+            "dataset": data.name(),
             "method": settings.method,
             "level": settings.level,
             "confidence": confidence,

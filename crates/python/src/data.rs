@@ -3,160 +3,47 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap_graph::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
 use progap_graph::read::{self, Direction, LoadOptions, table};
 use progap_graph::{
-    DatasetParts, Error, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split, UNLABELLED,
-    scale, store, transform,
+    DatasetParts, Error, Features, Graph, NodeIds, Part, Problem, Ratios, Result, UNLABELLED, scale, store,
+    transform,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arrays::{self, Given, Ids, Whole, split};
 use crate::errors::{OrRaise, exception};
+use crate::lent::Lenders;
 use crate::pool::work;
 
 /// A graph with everything known about its nodes; it does not change.
 #[pyclass(frozen, module = "progap._progap")]
-pub struct Dataset(pub progap::Dataset);
-
-/// Whole numbers in either width.
-#[derive(FromPyObject)]
-pub enum Whole<'py> {
-    Long(PyReadonlyArray1<'py, i64>),
-    Short(PyReadonlyArray1<'py, i32>),
+pub struct Dataset {
+    data: progap::Dataset,
+    lenders: Lenders,
 }
 
-/// A matrix in either precision.
-#[derive(FromPyObject)]
-pub enum Matrix<'py> {
-    Single(PyReadonlyArray2<'py, f32>),
-    Double(PyReadonlyArray2<'py, f64>),
-}
+impl Dataset {
+    /// What it holds itself, and what others hold of it, as it was.
+    pub fn data(&self, py: Python<'_>) -> PyResult<&progap::Dataset> {
+        self.lenders.check(py).map(|()| &self.data)
+    }
 
-/// Sparse rows: where each begins, columns, values, and the number of columns.
-type Rows<'py> = (Whole<'py>, Whole<'py>, PyReadonlyArray1<'py, f32>, usize);
+    /// The same for whoever looks at no values of features.
+    pub fn outline(&self) -> &progap::Dataset {
+        &self.data
+    }
 
-/// Features as they come.
-#[derive(FromPyObject)]
-pub enum Given<'py> {
-    Dense(Matrix<'py>),
-    Sparse(Rows<'py>),
-}
-
-/// What people call their nodes.
-#[derive(FromPyObject)]
-pub enum Ids<'py> {
-    Numbers(PyReadonlyArray1<'py, i64>),
-    Texts(Vec<String>),
-}
-
-impl Whole<'_> {
-    /// The numbers, each of which must be below a limit.
-    fn below(&self, limit: u64, key: &str) -> Result<Vec<u32>> {
-        match self {
-            Whole::Long(array) => below(array.as_array().iter().copied(), limit, key),
-            Whole::Short(array) => below(array.as_array().iter().map(|&number| number.into()), limit, key),
-        }
+    fn changed(&self, data: progap::Dataset) -> Dataset {
+        Dataset { data, lenders: self.lenders.clone() }
     }
 }
 
-fn below(numbers: impl ExactSizeIterator<Item = i64>, limit: u64, key: &str) -> Result<Vec<u32>> {
-    let mut kept = Vec::with_capacity(numbers.len());
-    for (index, number) in numbers.enumerate() {
-        match u32::try_from(number) {
-            Ok(small) if u64::from(small) < limit => kept.push(small),
-            _ => {
-                let place = Place::Element { key: key.into(), index: index as u64 };
-                return Err(Problem::IndexOutOfRange { index: number.to_string(), limit }.at(place));
-            }
-        }
-    }
-    Ok(kept)
-}
-
-fn features(given: Option<Given<'_>>, nodes: usize) -> Result<Features> {
-    let features = match given {
-        None => return Ok(Features::none()),
-        Some(Given::Dense(matrix)) => {
-            let (shape, values) = match &matrix {
-                Matrix::Single(array) => (array.as_array().dim(), array.as_array().iter().copied().collect()),
-                Matrix::Double(array) => {
-                    (array.as_array().dim(), array.as_array().iter().map(|&v| v as f32).collect::<Vec<f32>>())
-                }
-            };
-            check_rows(shape.0, nodes)?;
-            if let Matrix::Double(array) = &matrix {
-                check_precision(array.as_array().iter().copied(), &values, shape.1)?;
-            }
-            if shape.1 == 0 {
-                return Ok(Features::none());
-            }
-            Features::dense(nodes, shape.1, values)
-        }
-        Some(Given::Sparse((offsets, indices, values, columns))) => {
-            let ends = offsets.below(u64::from(u32::MAX) + 1, "x.indptr")?;
-            check_rows(ends.len().saturating_sub(1), nodes)?;
-            let offsets: Vec<u64> = ends.into_iter().map(u64::from).collect();
-            let indices = indices.below(columns as u64, "x.indices")?;
-            let values: Vec<f32> = values.as_array().iter().copied().collect();
-            Features::sparse(nodes, columns, offsets, indices, Some(values.into()))
-        }
-    };
-    features.map_err(|error| error.at(Place::Key("x".into())))
-}
-
-fn check_rows(rows: usize, nodes: usize) -> Result<()> {
-    if rows == nodes {
-        return Ok(());
-    }
-    let problem =
-        Problem::Length { what: "feature matrix".into(), found: rows as u64, expected: nodes as u64 };
-    Err(problem.at(Place::Key("x".into())))
-}
-
-/// A finite number that single precision cannot hold is said as it was given.
-fn check_precision(given: impl Iterator<Item = f64>, kept: &[f32], columns: usize) -> Result<()> {
-    for (at, (given, kept)) in given.zip(kept).enumerate() {
-        if given.is_finite() && !kept.is_finite() {
-            let (row, column) = (at / columns, at % columns);
-            let message = format!("x[{row}, {column}] is {given:e}, which single precision cannot hold");
-            return Err(Problem::Invalid(message).into());
-        }
-    }
-    Ok(())
-}
-
-fn node_ids(ids: Option<Ids<'_>>, nodes: usize) -> Result<NodeIds> {
-    let ids = match ids {
-        None => return Ok(NodeIds::Position),
-        Some(Ids::Numbers(array)) => NodeIds::from_integers(array.as_array().iter().copied().collect()),
-        Some(Ids::Texts(texts)) => NodeIds::from_texts(texts),
-    };
-    let known = match &ids {
-        NodeIds::Position => nodes,
-        NodeIds::Integers(ids) => ids.len(),
-        NodeIds::Text { offsets, .. } => offsets.len() - 1,
-    };
-    let mut seen = std::collections::HashMap::with_capacity(known);
-    for node in 0..known {
-        if let Some(first) = seen.insert(ids.name(node), node) {
-            let problem =
-                Problem::Invalid(format!("the id {:?} is that of node {first}, too", ids.name(node)));
-            return Err(problem.at(Place::Node(node as u64)));
-        }
-    }
-    Ok(ids)
-}
-
-fn split(parts: Option<PyReadonlyArray1<'_, u8>>) -> Option<Split> {
-    let part = |&code: &u8| match code {
-        1 => Part::Train,
-        2 => Part::Val,
-        3 => Part::Test,
-        _ => Part::Unused,
-    };
-    Some(Split::from_parts(parts?.as_array().iter().map(part)))
+/// Data that nobody else holds anything of.
+fn own(data: progap::Dataset) -> Dataset {
+    Dataset { data, lenders: Lenders::default() }
 }
 
 /// What a caller knows about files, by the names of the keyword arguments of `progap.load`.
@@ -230,13 +117,14 @@ impl Dataset {
         unscaled: bool,
         weights: Option<PyReadonlyArray1<'_, f32>>,
     ) -> PyResult<Dataset> {
-        // Copied while nobody else can change them: what is trained on is what was given here.
+        // Copied while nobody else can change them, or lent if nobody ever can: what is trained on is what was given here.
+        let mut lenders = Lenders::default();
         let sources = sources.below(nodes as u64, "edge_index[0]").or_raise(py)?;
         let targets = targets.below(nodes as u64, "edge_index[1]").or_raise(py)?;
-        let features = self::features(features, nodes).or_raise(py)?;
+        let features = arrays::features(py, features, nodes, &mut lenders)?;
         let label = |&label: &i64| u32::try_from(label).unwrap_or(UNLABELLED);
         let labels: Vec<u32> = labels.as_array().iter().map(label).collect();
-        let node_ids = node_ids(ids, nodes).or_raise(py)?;
+        let node_ids = arrays::node_ids(ids, nodes).or_raise(py)?;
         let split = split(parts);
         let weights: Option<Vec<f32>> = weights.map(|weights| weights.as_array().iter().copied().collect());
         let build = move || {
@@ -263,7 +151,7 @@ impl Dataset {
                 node_ids,
             })
         };
-        work::<_, Error>(py, build).map(Dataset)
+        work::<_, Error>(py, build).map(|data| Dataset { data, lenders })
     }
 
     /// A data set from tables in memory, each a file's name and its bytes.
@@ -282,7 +170,7 @@ impl Dataset {
             let dataset = if options.unscaled { dataset.unscaled()? } else { dataset };
             directed(dataset, options.direction)
         };
-        work(py, read).map(Dataset)
+        work(py, read).map(own)
     }
 
     /// A data set from files, or by name; without a split where the files have none.
@@ -309,105 +197,108 @@ impl Dataset {
                 (None, None) => read::load(&source, &options),
             }
         };
-        work(py, read).map(Dataset)
+        work(py, read).map(own)
     }
 
     /// The same data with a split of its own.
     fn with_parts(&self, py: Python<'_>, parts: PyReadonlyArray1<'_, u8>) -> PyResult<Dataset> {
         let split = split(Some(parts));
-        let parts = DatasetParts { split, ..self.0.clone().into_parts() };
-        progap::Dataset::new(parts).or_raise(py).map(Dataset)
+        let parts = DatasetParts { split, ..self.data(py)?.clone().into_parts() };
+        progap::Dataset::new(parts).or_raise(py).map(|data| self.changed(data))
     }
 
     /// The same data with a random split.
     fn with_random_split(&self, py: Python<'_>, val: f64, test: f64, seed: u64) -> PyResult<Dataset> {
-        self.0.clone().with_random_split(Ratios { val, test }, seed).or_raise(py).map(Dataset)
+        let split = self.data(py)?.clone().with_random_split(Ratios { val, test }, seed);
+        split.or_raise(py).map(|data| self.changed(data))
     }
 
     /// Writes the data as a .progap file, which is mapped when it is loaded.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        work(py, || store::write(&self.0, &path))
+        let data = self.data(py)?;
+        work(py, || store::write(data, &path))
     }
 
     /// What looks like a mistake, before anything is spent: (code, weight, text).
     fn check(&self, py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, bool, String)>> {
         let request = crate::settings::request(settings, false)?;
         let checked = request.settings().or_raise(py)?;
+        let data = self.data(py)?;
         let found =
-            work::<_, progap::Error>(py, || Ok(progap::lint::lint(&self.0, &checked, &request.names())))?;
+            work::<_, progap::Error>(py, || Ok(progap::lint::lint(data, &checked, &request.names())))?;
         let is_warning = |weight| weight == progap::lint::Weight::Warning;
         Ok(found.into_iter().map(|r| (r.code.to_string(), is_warning(r.weight), r.text)).collect())
     }
 
     #[getter]
     fn name(&self) -> &str {
-        self.0.name()
+        self.data.name()
     }
 
     #[getter]
     fn nodes(&self) -> usize {
-        self.0.nodes()
+        self.data.nodes()
     }
 
     #[getter]
     fn edges(&self) -> usize {
-        self.0.graph().edges()
+        self.data.graph().edges()
     }
 
     #[getter]
     fn columns(&self) -> usize {
-        self.0.features().columns()
+        self.data.features().columns()
     }
 
     #[getter]
     fn class_names(&self) -> Vec<String> {
-        self.0.class_names().to_vec()
+        self.data.class_names().to_vec()
     }
 
     #[getter]
     fn feature_names(&self) -> Vec<String> {
-        self.0.feature_names().to_vec()
+        self.data.feature_names().to_vec()
     }
 
     /// Whether every edge has an edge back.
     #[getter]
     fn undirected(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.0.graph().is_symmetric())
+        py.detach(|| self.data.graph().is_symmetric())
     }
 
     #[getter]
     fn bytes(&self) -> usize {
-        self.0.bytes()
+        self.data.bytes()
     }
 
     /// The labels by number; -1 where unknown.
     fn labels<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         let number = |&label: &u32| if label == UNLABELLED { -1 } else { i64::from(label) };
-        self.0.labels().iter().map(number).collect::<Vec<i64>>().into_pyarray(py)
+        self.data.labels().iter().map(number).collect::<Vec<i64>>().into_pyarray(py)
     }
 
     /// The parts of the split by number (1 train, 2 val, 3 test, 0 none).
     fn parts<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u8>>> {
-        let split = self.0.split()?;
+        let split = self.data.split()?;
         let code = |node| match split.part(node) {
             Part::Train => 1,
             Part::Val => 2,
             Part::Test => 3,
             Part::Unused => 0,
         };
-        Some((0..self.0.nodes()).map(code).collect::<Vec<u8>>().into_pyarray(py))
+        Some((0..self.data.nodes()).map(code).collect::<Vec<u8>>().into_pyarray(py))
     }
 
     /// What people call the nodes: numbers as numbers, texts as texts.
     fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        ids(py, &self.0)
+        ids(py, &self.data)
     }
 
     /// Senders in row 0, receivers in row 1.
     fn edge_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        let edges = self.0.graph().edges();
+        let edges = self.data.graph().edges();
         let mut both = vec![0i64; 2 * edges];
-        for (at, (source, target)) in self.0.graph().iter_edges().enumerate() {
+        for (at, (source, target)) in self.data.graph().iter_edges().enumerate() {
             (both[at], both[edges + at]) = (source.into(), target.into());
         }
         both.into_pyarray(py).reshape([2, edges])
@@ -415,16 +306,17 @@ impl Dataset {
 
     /// The features, as a dense matrix.
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (rows, columns) = (self.0.nodes(), self.0.features().columns());
-        let read = self.0.without_origins().or_raise(py)?;
+        let data = self.data(py)?;
+        let (rows, columns) = (data.nodes(), data.features().columns());
+        let read = data.without_origins().or_raise(py)?;
         read.features().to_dense(rows).into_pyarray(py).reshape([rows, columns])
     }
 
     /// A fingerprint of the edges alone: what is private at every level, whatever features and labels go with it.
     fn edges_fingerprint(&self, py: Python<'_>) -> PyResult<String> {
         let bare = || {
-            let parts = self.0.clone().into_parts();
-            let labels = vec![0; self.0.nodes()].into();
+            let parts = self.data.clone().into_parts();
+            let labels = vec![0; self.data.nodes()].into();
             let features = Features::none();
             let class_names = vec!["none".into()];
             let (feature_names, numbers, split) = (vec![], vec![], None);
@@ -435,8 +327,20 @@ impl Dataset {
     }
 
     /// A fingerprint of the data, whatever its split: by it the budget of these data is known.
-    fn fingerprint(&self, py: Python<'_>) -> String {
-        py.detach(|| self.0.content_fingerprint())
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
+        let data = self.data(py)?;
+        Ok(py.detach(|| data.content_fingerprint()))
+    }
+
+    /// Refuses to go on where features that others hold can be written to again.
+    fn ensure_unchanged(&self, py: Python<'_>) -> PyResult<()> {
+        self.lenders.check(py)
+    }
+
+    /// How many arrays are read where they lie.
+    #[getter]
+    fn lent(&self) -> usize {
+        self.lenders.count()
     }
 }
 

@@ -36,7 +36,7 @@ pub fn ledger_register(
     delta: f64,
 ) -> PyResult<Option<String>> {
     let units = units.iter().map(|name| unit(py, name)).collect::<PyResult<Vec<Unit>>>()?;
-    let data = &dataset.0;
+    let data = dataset.data(py)?;
     work(py, || -> progap::Result<Option<String>> {
         // Everything that can be refused is refused before anything is entered.
         for &unit in &units {

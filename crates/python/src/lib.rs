@@ -2,10 +2,12 @@
 //! package `progap` in `python/`, is built on this module and knows no algorithm either.
 
 mod accounting;
+mod arrays;
 mod audit;
 mod data;
 mod errors;
 mod ledger;
+mod lent;
 mod model;
 mod observe;
 mod pool;

@@ -78,7 +78,7 @@ pub fn train(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let request = request(settings, published)?;
-    let data = &dataset.0;
+    let data = dataset.data(py)?;
     let kept = watched(py, callback.as_ref(), move |observer| {
         let mut training = progap::train(data, request).observer(observer);
         if let Some(ledger) = ledger {
@@ -104,7 +104,8 @@ pub fn plan(
     published: bool,
 ) -> PyResult<(f64, f64, Option<&'static str>, String)> {
     let request = request(settings, published)?;
-    let plan = work(py, || progap::account(request).on(&dataset.0).plan())?;
+    let data = dataset.outline();
+    let plan = work(py, || progap::account(request).on(data).plan())?;
     Ok((plan.epsilon, plan.delta, plan.unit.map(progap::Unit::name), plan.event.to_json()))
 }
 
@@ -116,7 +117,8 @@ pub fn resume(
     folder: PathBuf,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
-    let release = watched(py, callback.as_ref(), |observer| progap::resume(&dataset.0, &folder, observer))?;
+    let data = dataset.data(py)?;
+    let release = watched(py, callback.as_ref(), |observer| progap::resume(data, &folder, observer))?;
     Ok(Model(Kept::Folder(Box::new(release))))
 }
 

@@ -24,6 +24,7 @@ def test_the_second_fit_on_the_same_edges_says_what_both_cost(graph, arrays):
     expected = progap.accounting.epsilon(event + event, delta=first.guarantee_.delta).value
     assert both["fits"] == 2 and both["epsilon"] == pytest.approx(expected)
     assert f"epsilon {expected:.4f}" in private_warnings(recorded)[0]
+    assert recorded[0].filename == __file__, "the line that fits is shown"
     # Other features, labels or splits are the same private edges.
     for same in ({"x": None}, {"y": arrays["y"] % 2}, {"train_mask": np.arange(200)}):
         with pytest.warns(progap.BudgetWarning):
@@ -43,6 +44,9 @@ def test_a_fit_that_was_stopped_counts(graph):
     with pytest.raises(progap.Stopped):
         progap.ProGAP(progress=lambda p: False, **FAST).fit(graph)
     assert progap.spent(graph)["edge-undirected"]["fits"] == 1
+    with pytest.raises(progap.Stopped), pytest.warns(progap.BudgetWarning) as recorded:
+        progap.ProGAP(progress=lambda p: False, **FAST).fit(graph)
+    assert recorded[0].filename == __file__
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, progap.DataError, KeyboardInterrupt])
@@ -152,6 +156,18 @@ def test_folds_are_what_is_trained_on(graph):
         model.fit(graph.nodes[:5], ["x"] * 5)
     with pytest.raises(progap.DataError, match="outside 0..300"):
         model.fit([300])
+    with pytest.raises(progap.DataError, match="X has 5 nodes and y has 4 labels"):
+        model.fit(graph.nodes[:5], graph.y[:4])
+    model.fit(graph.train_mask, graph.y[graph.train_mask].astype(float))
+    np.testing.assert_array_equal(model.graph_.train_mask, graph.train_mask)
+    assert model.score([0, 1, 2], graph.y[:3].astype(str)) == model.score([0, 1, 2])
+
+
+def test_labels_that_were_shuffled_are_not_taken_for_those_of_the_graph(graph):
+    selection = pytest.importorskip("sklearn.model_selection")
+    model = progap.ProGAP(graph=graph, level="none", **FAST)
+    with pytest.raises(progap.DataError, match="other labels than the graph"):
+        selection.permutation_test_score(model, graph.nodes, graph.y, cv=2, n_permutations=1, random_state=0)
 
 
 #: These checks fit rows of features. There is no graph in them, and an estimator that quietly took rows for a graph without edges would be

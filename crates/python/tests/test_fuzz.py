@@ -73,6 +73,49 @@ def test_nearly_good_arrays(nodes, edge_index, data):
         pass
 
 
+STEPS = st.sampled_from([1, 1, 1, 2, -1])
+
+
+@MANY
+@given(nodes=st.integers(1, 5), columns=st.integers(1, 4), steps=st.tuples(STEPS, STEPS), data=st.data())
+def test_read_only_arrays_of_any_layout(nodes, columns, steps, data):
+    """Lent or copied, it is the same graph as that of a fresh copy."""
+    kind = data.draw(st.sampled_from([np.float32, np.float32, np.float64]))
+    finite = st.floats(-4, 4, width=16)
+    base = data.draw(hnp.arrays(kind, (nodes * abs(steps[0]), columns * abs(steps[1])), elements=finite))
+    base = np.asfortranarray(base) if data.draw(st.booleans()) else base
+    base.setflags(write=data.draw(st.booleans()))
+    x = base[:: steps[0], :: steps[1]]
+    x.setflags(write=False)
+    rest = {"y": np.arange(nodes) % 2, "train_mask": np.ones(nodes, bool)}
+    graph, copy = progap.Graph(x, **rest), progap.Graph(np.array(x), **rest)
+    kept = x.astype(np.float32)
+    lends = kind == np.float32 and x.flags.c_contiguous and not base.flags.writeable
+    assert graph._data.lent == lends and copy._data.lent == 0
+    assert graph.fingerprint() == copy.fingerprint()
+    if base.flags.writeable:
+        base[:] = 9
+    np.testing.assert_array_equal(graph.x, kept)
+
+
+@MANY
+@given(indptr=st.lists(st.integers(-1, 6), min_size=4, max_size=4), indices=st.lists(st.integers(-2, 5), max_size=6), data=st.data())
+def test_any_read_only_sparse_rows(indptr, indices, data):
+    """SciPy looks at none of this where it is told that all is well."""
+    sparse = pytest.importorskip("scipy.sparse")
+    values = data.draw(hnp.arrays(np.float32, len(indices)))
+    rows = sparse.csr_array((3, 4), dtype=np.float32)
+    rows.data, rows.indices, rows.indptr = values, np.array(indices, np.int32), np.array(indptr, np.int32)
+    for part in (rows.data, rows.indices):
+        part.setflags(write=False)
+    rows.has_canonical_format = True
+    try:
+        graph = progap.Graph(rows, y=[0, 1, 0], train_mask=[0, 1])
+    except progap.DataError:
+        return
+    assert indptr == sorted(indptr) and all(0 <= index < 4 for index in indices) and graph.x.shape == (3, 4)
+
+
 @MANY
 @given(parameters=st.dictionaries(st.sampled_from(sorted(progap.ProGAP().get_params())), VALUES, max_size=3))
 def test_any_parameters(parameters):

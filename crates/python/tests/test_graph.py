@@ -100,6 +100,9 @@ def test_labels_of_text_numbers_and_gaps():
     named = progap.Graph(edge_index=edges, y=[1, 0, 1], class_names=["no", "yes", "maybe"], train_mask=[0, 1])
     assert named.num_classes == 3 and named.y.tolist() == ["yes", "no", "yes"]
     assert progap.Graph(edge_index=edges, y=[True, False, True]).classes.tolist() == [0, 1]
+    assert progap.Graph(edge_index=edges, y=[True, False, None]).classes.tolist() == [0, 1]
+    masked = progap.Graph(edge_index=edges, y=np.ma.masked_array([1, 0, 9], mask=[False, False, True]), train_mask=[0, 1])
+    assert masked.y.tolist() == [1, 0, None]
 
 
 def test_masks_and_lists_of_nodes():
@@ -136,6 +139,43 @@ def test_networkx(arrays, graph):
     assert found.classes.tolist() == ["d0", "d1", "d2"]
     with pytest.raises(progap.DataError, match="no node has an attribute 'label' .found: dept, f0"):
         progap.from_networkx(G)
+    assert progap.from_networkx(G, label="dept", features=["f3", "f1"]).feature_names == ["f3", "f1"]
+    with pytest.raises(progap.DataError, match="'f9' .*features="):
+        progap.from_networkx(G, label="dept", features=["f9"])
+    with pytest.raises(TypeError, match="lables"):
+        progap.from_networkx(G, label="dept", lables="dept")
+
+
+def test_attributes_of_networkx_by_any_name():
+    nx = pytest.importorskip("networkx")
+    G = nx.DiGraph([(0, 1), (1, 2)])
+    nx.set_node_attributes(G, {0: "a", 1: "b", 2: "a"}, "dept")
+    for name in ("id", "label", 5):
+        nx.set_node_attributes(G, {0: 1, 1: 0, 2: 1}, name)
+    assert progap.from_networkx(G, label="dept").feature_names == ["5"]
+    named = progap.from_networkx(G, label="dept", features=["id", "label", 5])
+    assert named.feature_names == ["id", "label", "5"] and named.x.tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1]]
+    assert named.node_ids.tolist() == [0, 1, 2] and named.classes.tolist() == ["a", "b"]
+    G.edges[0, 1]["strength"] = 0.5
+    weighted = progap.from_networkx(G, label="dept", weights="strength")
+    same_edges = progap.Graph(weighted.x, [[0, 1], [1, 2]], ["a", "b", "a"], edge_weight=[0.5, 1.0], feature_names=["5"])
+    assert same(weighted, same_edges) and not same(weighted, progap.from_networkx(G, label="dept"))
+    with pytest.raises(progap.DataError, match="no edge has an attribute 'weight'"):
+        progap.from_networkx(G, label="dept", weights="weight")
+    nx.set_node_attributes(G, {0: np.ones(2), 1: np.ones(2), 2: np.ones(2)}, "vector")
+    with pytest.raises(progap.DataError, match="'vector' of nodes holds arrays"):
+        progap.from_networkx(G, label="dept")
+
+
+def test_tables_of_polars_that_are_lazy_or_nested():
+    pl = pytest.importorskip("polars")
+    nodes = pl.DataFrame({"id": [1, 2, 3], "label": ["x", "y", "x"], "age": [30, 40, 50]})
+    edges = pl.DataFrame({"source": [1, 2], "target": [2, 3]})
+    assert same(progap.from_polars(nodes.lazy(), edges.lazy()), progap.from_polars(nodes, edges))
+    with pytest.raises(progap.DataError, match="the column 'tags' of nodes holds List"):
+        progap.from_polars(nodes.with_columns(tags=pl.lit([1, 2])), edges)
+    assert progap.from_polars(nodes, edges, drop="age").num_features == 0
+    assert progap.from_polars(nodes, edges, unknown="NA").num_classes == 2
 
 
 def test_tables_are_read_as_files_are(tmp_path):
@@ -239,6 +279,14 @@ GOOD = {"x": np.ones((4, 2)), "edge_index": [[0, 1], [1, 2]], "y": [0, 1, 0, 1]}
         ({"node_ids": ["a", "b", "a", "c"]}, "'?\"?a\"?'? is that of node 0"),
         ({"feature_names": ["a"]}, "feature names"),
         ({"num_nodes": 5}, "num_nodes has 5"),
+        ({"node_ids": [0, 1, 2]}, r"node_ids has the shape \(3,\) and there are 4 nodes"),
+        ({"node_ids": np.arange(4, dtype=np.uint64) + 2**63}, "too large for a number of a node"),
+        ({"y": np.array([1, 0, 1, 2**64 - 1], np.uint64)}, "18446744073709551615, which is too large for a label"),
+        ({"class_names": ["a", "a"]}, "the class name 'a' stands twice"),
+        ({"edge_index": None, "adjacency": np.full((4, 4), np.nan)}, "the adjacency matrix holds NaN"),
+        ({"edge_index": None, "adjacency": np.full((4, 4), "a")}, "the adjacency matrix holds <U1; give numbers"),
+        ({"x": np.ma.masked_array(np.ones((4, 2)), mask=np.eye(4, 2))}, "node 0: .*NaN is not finite"),
+        ({"seed": -1}, "the seed -1 is outside"),
         ({"edge_weight": [1.0]}, r"edge_weight has the shape \(1,\) and there are 2 edges"),
         ({"edge_weight": [0.5, 1.5]}, r"edge_weight\[1\] is 1.5"),
         ({"edge_weight": [0.5, np.nan]}, r"edge_weight\[1\] is nan"),

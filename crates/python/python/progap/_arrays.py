@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ def as_array(value: Any, what: str) -> np.ndarray:
         raise DataError(f"{what} is a sparse matrix; give an array")
     if hasattr(value, "to_numpy"):
         return value.to_numpy()
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        # As gaps: NumPy itself would hand out what lies behind the mask.
+        shown = value.data.astype(object)
+        shown[np.ma.getmaskarray(value)] = None
+        return shown
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as error:
@@ -56,9 +62,7 @@ def whole_numbers(array: np.ndarray, what: str) -> np.ndarray:
     if array.dtype in (np.int64, np.int32):
         return array
     if array.dtype.kind in "iu":
-        if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
-            raise DataError(f"{what} holds {int(array.max())}, which no number of a node can be")
-        return array.astype(np.int64)
+        return signed(array, what, "number of a node")
     if array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             fits = np.isfinite(array) & (np.abs(array) < 2.0**53)
@@ -70,6 +74,13 @@ def whole_numbers(array: np.ndarray, what: str) -> np.ndarray:
     if array.size == 0:
         return np.zeros(array.shape, np.int64)
     raise DataError(f"{what} holds {array.dtype}; give whole numbers: nodes are counted from 0")
+
+
+def signed(array: np.ndarray, what: str, meant: str) -> np.ndarray:
+    """Whole numbers as 64 bit with a sign; those that do not fit would become others."""
+    if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise DataError(f"{what} holds {int(array.max())}, which is too large for a {meant}")
+    return array.astype(np.int64, copy=False)
 
 
 def edges(edge_index: Any, adjacency: Any) -> tuple[np.ndarray, np.ndarray, int | None]:
@@ -132,16 +143,24 @@ def adjacency_edges(adjacency: Any) -> tuple[np.ndarray, np.ndarray, int]:
         dense = as_array(adjacency, "adjacency")
         if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
             raise DataError(f"the adjacency matrix has the shape {dense.shape}; give a square one")
+        check_entries(dense)
         rows, columns = np.nonzero(dense)
         return rows.astype(np.int64), columns.astype(np.int64), dense.shape[0]
     if len(adjacency.shape) != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise DataError(f"the adjacency matrix has the shape {adjacency.shape}; give a square one")
     matrix = adjacency.tocoo()
+    check_entries(matrix.data)
     there = matrix.data != 0
     row, column = matrix.row, matrix.col
     if not there.all():
         row, column = row[there], column[there]
     return whole_numbers(row, "adjacency"), whole_numbers(column, "adjacency"), adjacency.shape[0]
+
+
+def check_entries(entries: np.ndarray) -> None:
+    """Entries of an adjacency matrix are numbers: what is none would count as an edge."""
+    if numbers(entries, "the adjacency matrix").dtype.kind == "f" and np.isnan(entries.astype(np.float64)).any():
+        raise DataError("the adjacency matrix holds NaN; give 0 where there is no edge")
 
 
 def is_frame(value: Any) -> bool:
@@ -161,7 +180,7 @@ def features(x: Any) -> tuple[Any, int | None, list[str]]:
             # Entries that stand twice are one, their sum; on a copy, as the matrix is not ours.
             rows = rows.copy()
             rows.sum_duplicates()
-        values = numbers(np.asarray(rows.data), "x").astype(np.float32)
+        values = numbers(np.asarray(rows.data), "x").astype(np.float32, copy=False)
         return (whole_numbers(rows.indptr, "x"), whole_numbers(rows.indices, "x"), values, int(x.shape[1])), x.shape[0], []
     names = [str(name) for name in x.columns] if is_frame(x) else []
     array = as_array(x, "x")
@@ -195,6 +214,11 @@ def numbers(array: np.ndarray, what: str) -> np.ndarray:
 
 def labels(y: Any, class_names: Any) -> tuple[np.ndarray, np.ndarray]:
     """The class of each node by number (-1 where it is missing), and the classes as users know them."""
+    if class_names is not None:
+        class_names = [str(name) for name in class_names]
+        twice = [name for at, name in enumerate(class_names) if name in class_names[:at]]
+        if twice:
+            raise DataError(f"the class name {twice[0]!r} stands twice; give each class a name of its own")
     array = as_array(y, "y")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -213,12 +237,12 @@ def labels(y: Any, class_names: Any) -> tuple[np.ndarray, np.ndarray]:
         array = whole.astype(np.int64)
     elif array.dtype.kind not in "iu":
         raise DataError(f"y holds {array.dtype}; give whole numbers or text (missing: NaN, None or -1)")
-    array = array.astype(np.int64)
+    array = signed(array, "y", "label")
     if array.size and array.min() < -1:
         at = int(np.flatnonzero(array < -1)[0])
         raise DataError(f"node {at}: the label {array[at]} is negative (-1 is a missing label); correct the label, or drop the node")
     if class_names is not None:
-        known = np.asarray([str(name) for name in class_names], dtype=object)
+        known = np.asarray(class_names, dtype=object)
         if array.size and array.max() >= len(known):
             at = int(np.flatnonzero(array >= len(known))[0])
             raise DataError(f"node {at}: the label {array[at]} is outside 0..{len(known)}, the list of class names")
@@ -234,10 +258,10 @@ def text_labels(array: np.ndarray, class_names: Any) -> tuple[np.ndarray, np.nda
     values = array.tolist()
     missing = np.array([value is None or value != value or str(value) == "" or str(value) == "<NA>" for value in values], bool)
     known = [value for value, gone in zip(values, missing) if not gone]
-    if known and all(isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) for value in known):
+    if known and all(isinstance(value, (int, float, np.integer, np.floating, np.bool_)) for value in known):
         return labels(np.array([np.nan if gone else float(value) for value, gone in zip(values, missing)]), class_names)
     texts = np.array(["" if gone else (value.decode() if isinstance(value, bytes) else str(value)) for value, gone in zip(values, missing)], dtype=object)
-    names = sorted(set(texts[~missing])) if class_names is None else [str(name) for name in class_names]
+    names = sorted(set(texts[~missing])) if class_names is None else class_names
     codes = {name: code for code, name in enumerate(names)}
     unknown = [text for text in texts[~missing] if text not in codes]
     if unknown:
@@ -266,6 +290,14 @@ def parts(nodes: int, train: Any, val: Any, test: Any) -> np.ndarray | None:
         # What does not train is there to be compared with.
         codes[codes == 0] = 3
     return codes
+
+
+def seed(value: Any) -> int:
+    """A seed, as the compiled part takes it."""
+    number = operator.index(value)
+    if not 0 <= number < 2**64:
+        raise DataError(f"the seed {number} is outside 0..2**64")
+    return number
 
 
 def chosen_nodes(array: np.ndarray, nodes: int, what: str) -> np.ndarray:

@@ -25,14 +25,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def count(edges: str, unit: str, event: _progap.Event, delta: float) -> None:
-    """Counts a private fit, and warns from the second one on the same data."""
+def count(edges: str, unit: str, event: _progap.Event, delta: float, caller: int) -> None:
+    """Counts a private fit, and warns from the second one on the same data, at the line of a caller so many calls above."""
     with _lock:
         fits = _spent.setdefault((edges, unit), [])
         fits.append((event, delta))
         fits = list(fits)
     if len(fits) > 1:
-        warnings.warn(_words(fits, unit), BudgetWarning, stacklevel=4)
+        warnings.warn(_words(fits, unit), BudgetWarning, stacklevel=1 + caller)
 
 
 def _words(fits: list[tuple[_progap.Event, float]], unit: str) -> str:
@@ -55,6 +55,8 @@ def spent(graph: Any) -> dict[str, dict[str, float]]:
     >>> progap.spent(progap.Graph(edge_index=[[0, 1], [1, 0]], y=[0, 1], train_mask=[0, 1]))
     {}
     """
+    if not hasattr(graph, "_data"):
+        raise TypeError(f"this is a {type(graph).__name__}; give a progap.Graph")
     edges = graph._data.edges_fingerprint()
     with _lock:
         found = {unit: list(fits) for (key, unit), fits in _spent.items() if key == edges}

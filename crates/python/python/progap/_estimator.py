@@ -100,8 +100,11 @@ class ProGAP:
     def _asked(self) -> dict[str, Any]:
         given = ((name, getattr(self, name)) for name in SETTINGS)
         asked = {name: value.item() if isinstance(value, np.generic) else value for name, value in given if value is not None}
-        if self.directed is not None:  # type: ignore[attr-defined]
-            asked["undirected"] = not self.directed  # type: ignore[attr-defined]
+        directed = self.directed  # type: ignore[attr-defined]
+        if directed is not None:
+            if not isinstance(directed, (bool, np.bool_)):
+                raise TypeError(f"directed is {directed!r}; give True or False")
+            asked["undirected"] = not directed
         seed = _seed(self.random_state)  # type: ignore[attr-defined]
         if seed is not None:
             asked["seed"] = seed
@@ -173,7 +176,7 @@ class ProGAP:
         if ledger is None and self.guarantee_.private:
             statement = self.guarantee_.statement
             event = _progap.Event.from_json(json.dumps(statement["event"]))
-            _budget.count(graph._data.edges_fingerprint(), statement["unit"], event, statement["delta"])
+            _budget.count(graph._data.edges_fingerprint(), statement["unit"], event, statement["delta"], caller=2)
         return self
 
     def _count_planned(self, graph: Graph, asked: dict[str, Any], published: bool) -> None:
@@ -182,7 +185,7 @@ class ProGAP:
         except ProGAPError:
             return
         if unit is not None:
-            _budget.count(graph._data.edges_fingerprint(), unit, _progap.Event.from_json(event), delta)
+            _budget.count(graph._data.edges_fingerprint(), unit, _progap.Event.from_json(event), delta, caller=3)
 
     def _take(self, model: _progap.Model, graph: Graph) -> None:
         self._model = model
@@ -209,13 +212,16 @@ class ProGAP:
         nodes = _nodes(X, graph.num_nodes)
         if y is not None:
             _check_labels(graph, nodes, y)
-        return graph.with_masks(nodes)
+        mask = np.zeros(graph.num_nodes, bool)
+        mask[nodes] = True
+        return graph.with_masks(mask)
 
     # -- What it says ----------------------------------------------------------------------------------------------------------
 
     def _fitted(self) -> _progap.Model:
         if not hasattr(self, "_model"):
             raise _not_fitted(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with a graph first.")
+        self.graph_._data.ensure_unchanged()
         return self._model
 
     def _about(self, X: Any) -> np.ndarray | None:
@@ -249,7 +255,7 @@ class ProGAP:
             given = _arrays.as_array(y, "y").ravel()
             if len(given) != len(codes) or len(codes) == 0:
                 raise DataError(f"there are {len(codes)} nodes and {len(given)} labels to compare with; give one label for each node")
-            return float(np.mean(self.classes_[codes] == given))
+            return float(np.mean(_alike(self.classes_[codes], given)))
         labels = self.graph_._data.labels()[chosen]
         known = labels >= 0
         if not known.any():
@@ -310,20 +316,34 @@ def _nodes(X: Any, nodes: int) -> np.ndarray:
         array = array[:, 0]
     if array.ndim != 1:
         raise DataError(f"X has the shape {array.shape}; give the positions of nodes of the graph, such as graph.nodes")
+    if array.dtype == bool:
+        return np.flatnonzero(_arrays.chosen_nodes(array, nodes, "X"))
     chosen = _arrays.whole_numbers(array, "X")
     if chosen.size and (chosen.min() < 0 or chosen.max() >= nodes):
         wrong = chosen[(chosen < 0) | (chosen >= nodes)][0]
         raise DataError(f"X: the index {wrong} is outside 0..{nodes}; indices count nodes from 0")
-    mask = np.zeros(nodes, bool)
-    mask[chosen] = True
-    return mask
+    return chosen
 
 
-def _check_labels(graph: Graph, mask: np.ndarray, y: Any) -> None:
-    given = np.unique(_arrays.as_array(y, "y").ravel().astype(str))
-    known = np.unique(graph.y[mask].astype(str))
-    if not np.isin(given, known).all():
-        raise DataError("y has other labels than the graph has for these nodes: give those of the graph")
+def _check_labels(graph: Graph, nodes: np.ndarray, y: Any) -> None:
+    """What is trained on are the labels of the graph: others, such as those that a permutation test has shuffled, would not be heard."""
+    given = _arrays.as_array(y, "y").ravel()
+    if len(given) != len(nodes):
+        raise DataError(f"X has {len(nodes)} nodes and y has {len(given)} labels; give one label for each node")
+    other = np.flatnonzero(~_alike(graph.y[nodes], given))
+    if other.size:
+        at = int(other[0])
+        raise DataError(
+            f"y has other labels than the graph: {given[at]!s} and not {graph.y[nodes[at]]!s} for node {int(nodes[at])}; a graph's labels are those it was made with"
+        )
+
+
+def _alike(labels: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Where labels are the same: as numbers where all are numbers, else as text."""
+    plain = np.array(labels.tolist())
+    if plain.dtype.kind in "biuf" and given.dtype.kind in "biuf":
+        return plain == given
+    return plain.astype(str) == given.astype(str)
 
 
 def _seed(random_state: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import operator
 import os
 import tempfile
 from pathlib import Path
@@ -17,7 +18,8 @@ _PARTS = {"train": 1, "val": 2, "test": 3}
 
 
 class Graph:
-    """A graph with the features and labels of its nodes. It holds a copy of what it is given, and does not change.
+    """A graph with the features and labels of its nodes. It holds a copy of what it is given, and does not change. Features in float32 that are
+    read-only (``np.load("x.npy", mmap_mode="r")``, ``x.setflags(write=False)``) are not copied, but read where they lie.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class Graph:
         edge_weight: Any = None,
         undirected: bool = False,
         unscaled: bool = False,
-        name: str = "unnamed",
+        name: str | None = None,
         num_nodes: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -76,12 +78,13 @@ class Graph:
         features, rows, columns = _arrays.features(x)
         sources, targets, square = _arrays.edges(edge_index, adjacency)
         nodes = len(labels)
+        num_nodes = None if num_nodes is None else operator.index(num_nodes)
         for what, found in (("x", rows), ("the adjacency matrix", square), ("num_nodes", num_nodes)):
             if found is not None and found != nodes:
                 raise DataError(f"{what} has {found} rows and y has {nodes}; give arrays that belong to the same nodes")
         names = [str(name) for name in feature_names] if feature_names is not None else columns
         data = _progap.Dataset.from_arrays(
-            name=str(name),
+            name="unnamed" if name is None else str(name),
             nodes=nodes,
             sources=sources,
             targets=targets,
@@ -89,7 +92,7 @@ class Graph:
             labels=labels,
             class_names=[str(label) for label in classes],
             feature_names=names,
-            ids=_ids(node_ids),
+            ids=_ids(node_ids, nodes),
             parts=_arrays.parts(nodes, train_mask, val_mask, test_mask),
             symmetrise=bool(undirected),
             unscaled=bool(unscaled),
@@ -99,7 +102,7 @@ class Graph:
 
     def _keep(self, data: _progap.Dataset, classes: np.ndarray | None = None, seed: int = 0) -> Graph:
         if data.parts() is None:
-            data = data.with_random_split(0.10, 0.15, seed)
+            data = data.with_random_split(0.10, 0.15, _arrays.seed(seed))
         self._data = data
         self.classes = class_values(data.class_names) if classes is None else classes
         self.classes.setflags(write=False)
@@ -191,7 +194,7 @@ class Graph:
 
     def split(self, *, val: float = 0.10, test: float = 0.15, seed: int = 0) -> Graph:
         """The same graph with a new random split of the nodes that have a label."""
-        return Graph._of(self._data.with_random_split(val, test, seed), self.classes)
+        return Graph._of(self._data.with_random_split(val, test, _arrays.seed(seed)), self.classes)
 
     def with_masks(self, train_mask: Any, val_mask: Any = None, test_mask: Any = None) -> Graph:
         """The same graph with another split."""
@@ -254,14 +257,14 @@ def _facts(graph: Graph) -> str:
     )
 
 
-def _ids(node_ids: Any) -> Any:
+def _ids(node_ids: Any, nodes: int) -> Any:
     if node_ids is None:
         return None
     array = _arrays.as_array(node_ids, "node_ids")
-    if array.ndim != 1:
-        raise DataError(f"node_ids has the shape {array.shape}; give one for each node")
+    if array.shape != (nodes,):
+        raise DataError(f"node_ids has the shape {array.shape} and there are {nodes} nodes; give one of the node ids for each")
     if array.dtype.kind in "iu":
-        return array.astype(np.int64)
+        return _arrays.signed(array, "node_ids", "number of a node; give it as text")
     return [str(value) for value in array.tolist()]
 
 

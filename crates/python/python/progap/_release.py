@@ -25,6 +25,8 @@ def positions(model: _progap.Model, nodes: Any) -> np.ndarray | None:
     array = _arrays.as_array(nodes, "nodes")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 0 and array.dtype.kind == "O":
+        raise DataError(f"nodes are a {type(nodes).__name__}; give a list of them")
     if array.ndim == 0:
         array = array.reshape(1)
     if array.ndim != 1:

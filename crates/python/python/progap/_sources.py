@@ -26,13 +26,13 @@ def load(
     source_column: str | None = None,
     target_column: str | None = None,
     weights: str | None = None,
-    categorical: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    categorical: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     text: Mapping[str, int] | None = None,
     max_categories: int | None = None,
     columns: Mapping[str, Mapping[str, Any]] | None = None,
-    unknown: Sequence[str] | None = None,
+    unknown: str | Sequence[str] | None = None,
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
@@ -74,18 +74,18 @@ def load(
         target=target_column,
         weights=weights,
         labels=None if labels is None else Path(labels),
-        categorical=list(categorical),
-        drop=list(drop),
-        keep=list(keep),
+        categorical=_names(categorical),
+        drop=_names(drop),
+        keep=_names(keep),
         text=dict(text or {}),
         max_categories=max_categories,
         columns=_said(columns),
-        unknown=None if unknown is None else [str(value) for value in unknown],
+        unknown=None if unknown is None else _names(unknown),
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
         mask=mask,
-        seed=seed,
+        seed=_arrays.seed(seed),
     )
     data = _progap.Dataset.load(Path(source), _path(edges), _path(data_dir), options)
     return Graph._of(data, None, seed)
@@ -97,6 +97,11 @@ def _path(path: str | os.PathLike[str] | None) -> Path | None:
 
 def _said(columns: Mapping[str, Mapping[str, Any]] | None) -> str | None:
     return None if columns is None else json.dumps({name: dict(said) for name, said in columns.items()})
+
+
+def _names(given: str | Iterable[Any]) -> list[str]:
+    """Several names; one alone need not be in a list."""
+    return [given] if isinstance(given, str) else [str(name) for name in given]
 
 
 def _options(**given: Any) -> dict[str, Any]:
@@ -112,13 +117,13 @@ def from_pandas(
     split: str | None = None,
     source: str | None = None,
     target: str | None = None,
-    categorical: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    categorical: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     text: Mapping[str, int] | None = None,
     max_categories: int | None = None,
     columns: Mapping[str, Mapping[str, Any]] | None = None,
-    unknown: Sequence[str] | None = None,
+    unknown: str | Sequence[str] | None = None,
     unscaled: bool = False,
     undirected: bool = False,
     symmetrise: bool = False,
@@ -143,18 +148,18 @@ def from_pandas(
         split=split,
         source=source,
         target=target,
-        categorical=list(categorical),
-        drop=list(drop),
-        keep=list(keep),
+        categorical=_names(categorical),
+        drop=_names(drop),
+        keep=_names(keep),
         text=dict(text or {}),
         max_categories=max_categories,
         columns=_said(columns),
-        unknown=None if unknown is None else [str(value) for value in unknown],
+        unknown=None if unknown is None else _names(unknown),
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
         weights=weights,
-        seed=seed,
+        seed=_arrays.seed(seed),
     )
     data = _progap.Dataset.from_tables(str(name), _csv(nodes, "nodes"), _csv(edges, "edges"), options)
     return Graph._of(data, None, seed)
@@ -162,13 +167,17 @@ def from_pandas(
 
 def _csv(table: Any, what: str) -> tuple[str, bytes]:
     """A table as text in memory; nothing is written to a disk."""
+    if hasattr(table, "collect") and hasattr(table, "collect_schema"):
+        # Of polars, and lazy.
+        table = table.collect()
     if not hasattr(table, "columns"):
         raise DataError(f"{what} is a {type(table).__name__}; give a table of pandas or polars")
     if len(table.columns) == 0:
         raise DataError(f"the table of {what} has no columns")
     if hasattr(table, "write_csv"):
-        if hasattr(table, "collect"):
-            table = table.collect()
+        nested = [name for name, kind in table.schema.items() if kind.is_nested()]
+        if nested:
+            raise DataError(f"the column {nested[0]!r} of {what} holds {table.schema[nested[0]]}; give one value for each row, or drop it")
         return f"{what}.csv", table.write_csv().encode()
     text = io.StringIO()
     table.to_csv(text, index=False)
@@ -187,10 +196,17 @@ def from_polars(nodes: Any, edges: Any, **options: Any) -> Graph:
 
 
 def from_networkx(
-    graph: Any, *, label: str = "label", features: Iterable[str] | None = None, split: str | None = None, **options: Any
+    graph: Any,
+    *,
+    label: str = "label",
+    features: Iterable[str] | None = None,
+    split: str | None = None,
+    weights: str | None = None,
+    **options: Any,
 ) -> Graph:
-    """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (all others
-    if not given). An undirected graph has each edge in both directions.
+    """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (if not given, all others
+    but ``id`` and ``label``). ``weights`` names the attribute of edges that holds their weights, from 0 to 1. Other options are those of
+    :func:`from_pandas`. An undirected graph has each edge in both directions.
 
     >>> import networkx as nx, progap
     >>> club = nx.karate_club_graph()
@@ -199,39 +215,43 @@ def from_networkx(
     """
     if not hasattr(graph, "is_directed") or not hasattr(graph, "nodes"):
         raise DataError(f"this is a {type(graph).__name__}; give a graph of NetworkX")
-    ids = [str(node) for node in graph.nodes]
-    rows = [data for _, data in graph.nodes(data=True)]
-    if not any(label in row for row in rows):
-        found = sorted({key for row in rows for key in map(str, row)})
-        raise DataError(f"no node has an attribute {label!r} (found: {', '.join(found) or 'nothing'}); name the right one with label=")
-    wanted = list(features) if features is not None else sorted({key for row in rows for key in map(str, row)} - {label, split})
-    if "id" in wanted or "label" in wanted and label != "label":
-        wanted = [name for name in wanted if name not in ("id", "label")]
-    columns: dict[str, list[Any]] = {"id": ids, "label": [row.get(label) for row in rows]}
-    if split is not None:
-        columns["split"] = [row.get(split) for row in rows]
-    for name in wanted:
-        columns[str(name)] = [row.get(name) for row in rows]
-    sources = [str(source) for source, _ in graph.edges()]
-    targets = [str(target) for _, target in graph.edges()]
-    if not graph.is_directed():
-        options.setdefault("symmetrise", True)
+    rows = [{str(key): value for key, value in data.items()} for _, data in graph.nodes(data=True)]
+    found = sorted({key for row in rows for key in row})
+    wanted = [key for key in found if key not in (label, split, "id", "label")] if features is None else [str(name) for name in features]
+    for what, name in (("label", label), *(("features", name) for name in wanted)):
+        if name not in found:
+            raise DataError(f"no node has an attribute {name!r} (found: {', '.join(found) or 'nothing'}); name the right one with {what}=")
+    id = next(name for name in ("id", *(f"id {number}" for number in range(len(found) + 1))) if name not in found)
+    columns: dict[str, list[Any]] = {id: [str(node) for node in graph.nodes]}
+    for name in (label, *([] if split is None else [split]), *wanted):
+        columns[name] = [row.get(name) for row in rows]
+        if any(np.ndim(value) > 0 for value in columns[name]):
+            raise DataError(f"the attribute {name!r} of nodes holds arrays; give one value for each node, or progap.Graph(x=...) a matrix")
+    ends = list(graph.edges(data=True))
+    edges: dict[str, list[Any]] = {"source": [str(source) for source, _, _ in ends], "target": [str(target) for _, target, _ in ends]}
+    if weights is not None:
+        if not any(weights in data for _, _, data in ends):
+            raise DataError(f"no edge has an attribute {weights!r}; name the right one with weights=")
+        # As NetworkX has it: an edge that does not say counts once.
+        edges["weight"] = [data.get(weights, 1) for _, _, data in ends]
+    options.setdefault("symmetrise", not graph.is_directed())
     options.setdefault("name", str(graph.name) or "unnamed")
-    seed = options.pop("seed", 0)
-    name = options.pop("name")
-    known = _options(**options, seed=seed)
-    data = _progap.Dataset.from_tables(name, _text("nodes", columns), _text("edges", {"source": sources, "target": targets}), known)
-    return Graph._of(data, None, seed)
+    named: dict[str, Any] = {"id": id, "label": label, "split": split, "source": "source", "target": "target", "weights": None if weights is None else "weight"}
+    return from_pandas(_Table(columns), _Table(edges), **named, **options)
 
 
-def _text(what: str, columns: Mapping[str, Sequence[Any]]) -> tuple[str, bytes]:
-    import csv
+class _Table:
+    """Columns by name, as text."""
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(["" if value is None or value != value else value for value in row] for row in zip(*columns.values()))
-    return f"{what}.csv", text.getvalue().encode()
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self.columns = columns
+
+    def to_csv(self, file: Any, index: bool) -> None:
+        import csv
+
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(["" if value is None or value != value else value for value in row] for row in zip(*self.columns.values()))
 
 
 def from_pyg(data: Any, **options: Any) -> Graph:

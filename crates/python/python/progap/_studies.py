@@ -54,7 +54,7 @@ def audit(
     model: ProGAP | Release | str | os.PathLike[str],
     graph: Graph,
     *,
-    parts: Sequence[str] = (),
+    parts: str | Sequence[str] = (),
     canaries: int | None = None,
     confidence: float = 0.95,
     progress: bool | Callable[[Any], Any] | None = None,
@@ -74,6 +74,7 @@ def audit(
     >>> found.refuted
     False
     """
+    parts = [parts] if isinstance(parts, str) else list(parts)
     unknown = set(parts) - {"mechanism", "training", "attacks"}
     if unknown:
         raise ValueError(f"there is no part {unknown.pop()!r}; give mechanism, training or attacks")
@@ -88,7 +89,7 @@ def audit(
     callback = _callback(progress)
     return Audit(
         json.loads(
-            _progap.audit(_graph(graph)._data, settings, published, release, list(parts), canaries, float(confidence), callback)
+            _progap.audit(_graph(graph)._data, settings, published, release, parts, canaries, float(confidence), callback)
         )
     )
 
