@@ -3,6 +3,7 @@
 mod choices;
 #[cfg(feature = "mpi")]
 mod ranked;
+mod settings_file;
 mod summary;
 
 use std::ops::ControlFlow;

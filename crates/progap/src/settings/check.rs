@@ -37,6 +37,20 @@ impl Checked {
         Checked(self.0.for_data(dataset))
     }
 
+    /// Refuses what was asked for and decides nothing for this data. Which columns there are is public.
+    ///
+    /// # Errors
+    /// Noisy counts of number columns where there are none to count.
+    pub(crate) fn check_effect_on(&self, dataset: &Dataset) -> Result<()> {
+        match self.scaling == Scaling::Noisy && dataset.open_numbers() == 0 {
+            false => Ok(()),
+            true => Err(Error::NoEffect {
+                name: "scaling",
+                why: "the data has no number columns without declared bounds".into(),
+            }),
+        }
+    }
+
     /// As [`Settings::for_sizes`]: what follows from sizes works with all else, whatever they are.
     #[must_use]
     pub fn for_sizes(&self, sizes: PublicSizes) -> Checked {
@@ -130,7 +144,7 @@ impl Settings {
             ));
         }
         if self.level == Level::Node && self.dropout > 0.0 {
-            return Err(Error::Contradiction("dropout is not supported at node level"));
+            return Err(Error::Contradiction("dropout is not supported at node level: leave `dropout` out"));
         }
         Ok(())
     }
