@@ -134,7 +134,7 @@ fn settings_from_a_file() {
         own(text);
         refused(at, &config, &[&["own.toml"], parts].concat());
     }
-    with("method = \"views\"", "method = \"dp-gnn\"");
+    with("method = \"progap\"", "method = \"dp-gnn\"");
     refused(at, &["--config", "c.toml"], &["c.toml", "dp-gnn has no level edge"]);
 }
 
@@ -154,7 +154,8 @@ fn what_changes_nothing_is_refused_with_advice_that_helps() {
     );
     refused(at, &["--unscaled"], &["--unscaled has no effect", "number columns"]);
     refused(at, &["--max-categories", "2"], &["--max-categories has no effect", "table"]);
-    refused(at, &["--level", "node", "--scaling", "noisy"], &["--scaling has no effect", "number columns"]);
+    let noisy = ["train", "g.progap", "--level", "node", "--scaling", "noisy", "--out", "r"];
+    progap_in(at, &noisy).refused(&["--scaling has no effect", "number columns"]);
 }
 
 /// Where nothing is asked of the edges epsilon and delta are zero, and written so.

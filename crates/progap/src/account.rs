@@ -86,8 +86,7 @@ impl<'d> Accounted<'d> {
             if let Some(name) = self.known.first().map(|size| size.name()) {
                 return Err(no_effect(name, "sizes are those of the data set"));
             }
-            settings.check_effect_on(dataset)?;
-            let settings = settings.for_data(dataset);
+            let settings = settings.on(dataset)?;
             let sizes = PublicSizes::of(dataset, &settings);
             return Ok(Decided { settings, sizes });
         }

@@ -167,7 +167,8 @@ impl Audit {
             source.load_split()?
         };
         // The canaries are of the unit that the data decides, and must not decide it themselves.
-        let settings = Settings { unit_from_data: false, ..settings.for_data(&dataset) };
+        let settings =
+            Settings { unit_from_data: false, ..settings.checked()?.on(&dataset)?.into_settings() };
         let canaries = self.canaries.map(|canaries| canaries as usize);
         let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
 

@@ -60,7 +60,7 @@ impl Check {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
-        let settings = settings.for_data(&dataset);
+        let settings = settings.on(&dataset)?;
         let findings = findings(&dataset, &settings, &self.choices.given());
         let sizes = PublicSizes::of(&dataset, &settings);
         let plan = run::prepare(&dataset, &settings);

@@ -37,13 +37,13 @@ impl Checked {
         Checked(self.0.for_data(dataset))
     }
 
-    /// Refuses what was asked for and decides nothing for this data. Which columns there are is public.
+    /// As [`Checked::for_data`], for the data that these settings were asked for. Which columns there are is public.
     ///
     /// # Errors
     /// Noisy counts of number columns where there are none to count.
-    pub(crate) fn check_effect_on(&self, dataset: &Dataset) -> Result<()> {
+    pub fn on(&self, dataset: &Dataset) -> Result<Checked> {
         match self.scaling == Scaling::Noisy && dataset.open_numbers() == 0 {
-            false => Ok(()),
+            false => Ok(self.for_data(dataset)),
             true => Err(Error::NoEffect {
                 name: "scaling",
                 why: "the data has no number columns without declared bounds".into(),

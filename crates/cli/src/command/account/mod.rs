@@ -163,7 +163,7 @@ impl Account {
         }
         let target = settings.epsilon.filter(|_| target_given);
         let assumed = settings.from_sizes.scaling && self.number_columns.is_none();
-        let planned = Planned { assumes_no_numbers: assumed, ..Planned::new(decided)? };
+        let planned = Planned::new(decided, assumed)?;
         Question::of_run(unit, planned, target, self.sigma)
     }
 

@@ -26,9 +26,9 @@ pub struct Sigma {
 }
 
 impl Planned {
-    pub fn new(run: Decided) -> Result<Planned, Failure> {
+    pub fn new(run: Decided, assumes_no_numbers: bool) -> Result<Planned, Failure> {
         let asked = run.asked()?;
-        Ok(Planned { run, asked, assumes_no_numbers: false })
+        Ok(Planned { run, asked, assumes_no_numbers })
     }
 
     pub fn settings(&self) -> &Settings {
