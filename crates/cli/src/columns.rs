@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use progap_graph::read::Described;
 use progap_graph::read::columns::{Bound, ColumnChoices, ColumnKind, DateOrder};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,16 @@ impl Columns {
     /// Leaves a column out of the features.
     pub fn leave_out(&mut self, name: &str) {
         self.drop.push(name.to_owned());
+    }
+
+    /// A flag that changes nothing of this data, and why. Which columns there are is public, and so is what they hold.
+    pub fn without_effect(&self, described: &Described) -> Option<(&'static str, &'static str)> {
+        if self.unscaled && described.dataset.numbers().is_empty() {
+            return Some(("--unscaled", "the data has no number columns in a unit of their own"));
+        }
+        let no_table = described.columns.is_empty();
+        (self.max_categories.is_some() && no_table)
+            .then_some(("--max-categories", "only columns of a table have categories"))
     }
 
     /// Everything that is said, flags over file.

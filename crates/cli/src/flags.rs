@@ -118,6 +118,9 @@ fn help(setting: &Declaration) -> String {
     };
     match setting.kind {
         Kind::Switch => what,
+        _ if setting.follows_from_sizes() => {
+            format!("{what} [default: {}; may follow from public sizes]", setting.defaults())
+        }
         _ => format!("{what} [default: {}]", setting.defaults()),
     }
 }
@@ -207,10 +210,8 @@ mod tests {
         assert_eq!(says("no ledger: create one first"), "no ledger: create one with `progap ledger init`");
     }
 
-    /// Libraries know neither flags nor commands: their messages name settings and options, and this file makes flags and commands
-    /// of them.
-    #[test]
-    fn no_library_names_a_flag_or_a_command() {
+    /// Every line of code of the libraries, with its file.
+    fn lines_of_libraries(look: &mut dyn FnMut(&std::path::Path, &str)) {
         let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut folders =
             ["graph", "privacy", "nn", "progap"].map(|name| crates.join(name).join("src")).to_vec();
@@ -223,13 +224,42 @@ mod tests {
                 }
                 let text = std::fs::read_to_string(&path).expect("text");
                 let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-                let is_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
-                let names =
-                    |line: &&str| ["--", "`progap "].iter().any(|mark| line.split(mark).skip(1).any(is_word));
-                let named: Vec<&str> = code.filter(names).collect();
-                assert!(named.is_empty(), "{}: {named:?}", path.display());
+                code.for_each(|line| look(&path, line));
             }
         }
+    }
+
+    /// Libraries know neither flags nor commands: their messages name settings and options, and this file makes flags and commands
+    /// of them.
+    #[test]
+    fn no_library_names_a_flag_or_a_command() {
+        let is_word = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
+        lines_of_libraries(&mut |path, line| {
+            let names = ["--", "`progap "].iter().any(|mark| line.split(mark).skip(1).any(is_word));
+            assert!(!names, "{}: {line}", path.display());
+        });
+    }
+
+    /// A value that is also called as a flag is, such as `labels`, stands behind the name of its setting: alone it would become that flag.
+    #[test]
+    fn no_message_names_a_value_that_is_a_flag() {
+        let command = <crate::Arguments as clap::CommandFactory>::command();
+        let flags: Vec<&str> = command
+            .get_subcommands()
+            .flat_map(|command| command.get_arguments().filter_map(Arg::get_long))
+            .collect();
+        let values: Vec<String> = Settings::declarations()
+            .iter()
+            .filter_map(|setting| if let Kind::Choice(all) = setting.kind { Some(all()) } else { None })
+            .flatten()
+            .filter(|(value, _)| flags.contains(value) && Declaration::find(value).is_err())
+            .map(|(value, _)| format!("`{value}`"))
+            .collect();
+        assert!(values.contains(&"`labels`".to_string()), "{values:?}");
+        lines_of_libraries(&mut |path, line| {
+            let named = values.iter().find(|value| line.contains(*value));
+            assert!(named.is_none(), "{}: {line}", path.display());
+        });
     }
 
     /// Every setting that is offered has a flag, and every flag the help and the default of its setting.
@@ -240,6 +270,8 @@ mod tests {
             let arg = command.get_arguments().find(|arg| arg.get_id() == setting.name).expect(setting.name);
             let help = arg.get_help().expect("help").to_string();
             assert!(help.to_lowercase().contains(&setting.help.to_lowercase()), "{help}");
+            let follows = ["depth", "hidden", "learning_rate", "batch_size", "epochs", "scaling"];
+            assert_eq!(help.contains("public sizes"), follows.contains(&setting.name), "{help}");
         }
         let matches =
             command.get_matches_from(["train", "--learning-rate", "0.5", "--layerwise", "--delta", "auto"]);

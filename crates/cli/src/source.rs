@@ -111,6 +111,27 @@ pub struct DataSource {
     ratios: Option<Ratios>,
     #[command(flatten)]
     transforms: Transforms,
+    /// Whether a run or a release says so: then what changes nothing is no mistake of the user's.
+    #[arg(skip)]
+    #[serde(skip)]
+    of_a_run: bool,
+}
+
+/// What a file says of where data is: see [`DataSource::keep`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "read for what it does not have")]
+struct Kept {
+    source: Option<DataSource>,
+    seed: Option<u64>,
+    private: Option<KeptPlace>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "read for what it does not have")]
+struct KeptPlace {
+    source: DataSource,
 }
 
 impl DataSource {
@@ -249,7 +270,20 @@ impl DataSource {
     pub fn kept(kept: &Value) -> serde_json::Result<DataSource> {
         let source = kept.pointer("/private/source").or_else(|| kept.get("source"));
         let source: DataSource = source.map_or_else(|| Ok(DataSource::default()), DataSource::deserialize)?;
-        Ok(DataSource { seed: kept["seed"].as_u64(), ..source })
+        // What a run was begun with was accepted then.
+        Ok(DataSource { seed: kept["seed"].as_u64(), of_a_run: true, ..source })
+    }
+
+    /// As [`DataSource::kept`], from a file of one's own, in which nothing is overlooked.
+    pub fn listed(listed: &Value) -> serde_json::Result<DataSource> {
+        Kept::deserialize(listed)?;
+        Ok(DataSource { of_a_run: false, ..DataSource::kept(listed)? })
+    }
+
+    /// Whether anything is said about the data besides its place and the seed.
+    pub fn says_more_than_a_place(&self) -> bool {
+        let plain = DataSource::of(&self.dataset).in_folder(&self.folder);
+        serde_json::to_value(self).ok() != serde_json::to_value(plain).ok()
     }
 
     /// This source for what a release published about its own. Where the user named nothing that is the release's; where
@@ -394,7 +428,8 @@ impl DataSource {
             categorical: self.categorical.clone(),
             without_labels: false,
             columns: self.columns.choices().map_err(Problem::Invalid)?,
-            unscaled: self.columns.unscaled,
+            // Only then it is known whether there is anything to scale.
+            unscaled: false,
             label_file: self.labels.clone(),
             npz: NpzOptions { arrays: self.array_names()?, mask: self.mask, ..NpzOptions::default() },
             direction: match (self.undirected, self.symmetrise) {
@@ -406,11 +441,20 @@ impl DataSource {
             seed: self.seed(),
         };
         let path = Path::new(&self.dataset);
-        match &self.edges {
+        let described = match &self.edges {
             Some(edges) => read::describe_pair(path, edges, &options),
             // What is called as a file is, is looked for as one even where it is not there.
             None if path.exists() || progap::looks_like_a_path(path) => read::describe(path, &options),
             None => named::load(&self.dataset, &self.folder.data_dir, &options).map(Described::from),
+        }?;
+        match self.columns.without_effect(&described).filter(|_| !self.of_a_run) {
+            None if self.columns.unscaled => {
+                Ok(Described { dataset: described.dataset.unscaled()?, ..described })
+            }
+            None => Ok(described),
+            Some((flag, why)) => {
+                Err(Problem::Invalid(format!("{flag} has no effect: {why}; leave it out")).into())
+            }
         }
     }
 }
@@ -439,6 +483,7 @@ impl Default for DataSource {
             split_seed: None,
             ratios: None,
             transforms: Transforms::default(),
+            of_a_run: false,
         }
     }
 }

@@ -4,7 +4,11 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use progap::plan::{Plan, PublicSizes};
-use progap::{Level, Settings};
+use progap::release::Mechanism;
+use progap::settings::{Declaration, Request, Size};
+use progap::{Dataset, Level, Method, Settings};
+use progap_graph::Ratios;
+use progap_graph::synth::SocialNetwork;
 use serde_json::Value;
 
 fn account(arguments: &str) -> Output {
@@ -305,6 +309,107 @@ fn the_noise_is_that_of_training_for_every_method() {
     refused("--level edge --depth 2 --epsilon 1", "", &["--delta"]);
 }
 
+/// A run in memory on a small network, and what the command says of the same settings with the sizes that it asks for.
+fn trained_and_accounted(data: &Dataset, flags: &[(&str, &str)], paper: bool) {
+    let start = if paper { Request::published() } else { Request::default() };
+    let parsed = |name: &str, value: &str| Declaration::find(name).expect(name).parse(value).expect(value);
+    let request = flags.iter().fold(start, |request, (name, value)| request.with(name, parsed(name, value)));
+    let what = format!("{flags:?}, paper: {paper}");
+    let mut arguments: String =
+        flags.iter().map(|(name, value)| format!("--{} {value} ", name.replace('_', "-"))).collect();
+    arguments += if paper { "--preset paper " } else { "" };
+    let settings = request.settings().expect("settings");
+    if settings.for_data(data).undirected {
+        arguments += "--undirected ";
+    }
+    let sizes = PublicSizes::of(data, &settings.for_data(data));
+    let needed: Vec<Size> = settings.sizes_needed().iter().flat_map(|part| part.sizes).copied().collect();
+    for (size, count) in [
+        (Size::Nodes, sizes.nodes),
+        (Size::TrainNodes, sizes.train_nodes),
+        (Size::Columns, sizes.columns),
+        (Size::Classes, sizes.classes),
+    ] {
+        if needed.contains(&size) {
+            arguments += &format!("--{} {count} ", size.name().replace('_', "-"));
+        }
+    }
+    let trained = match progap::train(data, request.with("seed", 1)).in_memory() {
+        Ok(trained) => trained.statement,
+        // What an accountant cannot show is shown by neither.
+        Err(error) => {
+            assert!(matches!(error, progap::Error::Privacy(_)), "{what}: {error}");
+            return refused(&arguments, "", &[]);
+        }
+    };
+    let answer = json(&arguments, "");
+    let what = format!("{what}: {answer}");
+    assert_eq!(answer["epsilon"].as_f64(), trained.epsilon, "{what}");
+    assert_eq!(answer["delta"].as_f64(), trained.delta, "{what}");
+    let shown = answer["queries"].as_array().cloned().unwrap_or_default();
+    assert_eq!(shown.is_empty(), trained.mechanisms.is_empty(), "{what}");
+    assert!(shown.is_empty() || answer["accountant"] == trained.accountant, "{what}");
+    for shown in &shown {
+        let same_name = |asked: &&Mechanism| shown["name"] == asked.name;
+        let times: u64 = trained.mechanisms.iter().filter(same_name).map(|asked| asked.count).sum();
+        assert_eq!(shown["count"].as_u64(), Some(times), "{what}");
+    }
+    // Queries of different stages stand in turns.
+    for asked in &trained.mechanisms {
+        let shown = shown.iter().find(|shown| shown["name"] == asked.name).expect("a query of that name");
+        // The grid on which gradients are rounded is known with the model; it raises noise and sensitivity by the same factor.
+        let close = |shown: f64, asked: f64| (shown / asked - 1.0).abs() < 1e-12;
+        assert!(close(number(&shown["noise_multiplier"]), asked.noise_multiplier), "{what} {asked:?}");
+        assert!(close(number(&shown["sampling_rate"]), asked.sampling_rate), "{what} {asked:?}");
+        if asked.sampling_rate == 1.0 {
+            assert_eq!(number(&shown["sigma"]), asked.sigma, "{what} {asked:?}");
+            assert_eq!(number(&shown["sensitivity"]), asked.sensitivity, "{what} {asked:?}");
+        }
+    }
+}
+
+/// Every method, level and accounting: the noise of a run that was trained is what the command said before, to the last digit.
+#[test]
+fn a_trained_run_has_the_noise_that_was_accounted_for() {
+    let network = SocialNetwork::new(300).edges(3000).classes(2).seed(1).generate().expect("a network");
+    let data = network.or_random_split(Ratios::default(), 1).expect("a split");
+    for entry in progap::method::catalogue::methods() {
+        let (method, has_delta) = (entry.method.name(), entry.method.has_delta());
+        for &level in entry.levels.iter().filter(|&&level| level != Level::None) {
+            let mut flags = vec![("method", method), ("level", level.name()), ("epsilon", "4")];
+            flags.extend(has_delta.then_some(("delta", "1e-5")));
+            if level == Level::Node {
+                flags.extend([("epochs", "2"), ("batch_size", "30")]);
+            }
+            trained_and_accounted(&data, &flags, false);
+            trained_and_accounted(&data, &flags, true);
+            if Settings::of(entry.method, level).without_effect("accounting").is_some() {
+                continue;
+            }
+            for accounting in ["rdp", "theorem"] {
+                trained_and_accounted(&data, &[&flags[..], &[("accounting", accounting)]].concat(), false);
+            }
+        }
+    }
+    // A depth that follows from columns, classes and training nodes.
+    let node = [("level", "node"), ("epsilon", "8"), ("delta", "1e-5")];
+    trained_and_accounted(&data, &node, false);
+    assert_eq!(Settings::new(Level::Node).method, Method::Progap);
+}
+
+#[test]
+fn one_flag_says_whose_answer_counts() {
+    let flags = "--level edge --method progap --depth 2 --epsilon 1 --delta 1e-6";
+    let [best, rdp] = ["", "--accounting rdp"].map(|more| json(&format!("{flags} {more}"), ""));
+    assert_eq!((&best["accountant"], &rdp["accountant"]), (&"gdp".into(), &"rdp".into()));
+    assert_eq!(rdp["sigma"], rdp["accountants"]["rdp"]);
+    assert!(number(&rdp["sigma"]) > number(&best["sigma"]));
+    assert_eq!(json(&format!("{flags} --preset paper"), "")["accountant"], "rdp");
+    assert_eq!(json(&format!("{flags} --preset paper --accountant best"), "")["accountant"], "gdp");
+    refused(&format!("{flags} --accounting rdp --accountant pld"), "", &["--accounting", "--accountant"]);
+    refused("--level edge --depth 2 --epsilon 1 --delta auto", "", &["--delta", "`auto`"]);
+}
+
 /// What training asks of number columns without bounds is accounted for where their number is told.
 #[test]
 fn counts_of_number_columns_follow_from_sizes() {
@@ -320,6 +425,11 @@ fn counts_of_number_columns_follow_from_sizes() {
     assert_eq!(counts("--nodes 12000 --number-columns 6"), Some(2));
     assert_eq!(counts("--nodes 500 --number-columns 6"), None, "noise would drown them");
     assert_eq!(counts("--scaling noisy"), Some(2));
+    let assumed = |more: &str| {
+        let output = account(&format!("{flags} {more}"));
+        String::from_utf8(output.stdout).expect("text").contains("no number columns")
+    };
+    assert!(assumed("") && !assumed("--number-columns 0") && !assumed("--scaling single"));
     refused(&format!("{flags} --number-columns 6"), "", &["--nodes"]);
     refused(&format!("{flags} --nodes 12000 --number-columns 6 --scaling single"), "", &["--number-columns"]);
 }

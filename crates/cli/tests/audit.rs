@@ -60,6 +60,18 @@ fn a_release_is_audited_with_its_own_settings_and_data() {
     assert!(verdict.contains(&epsilon) && verdict.contains("unit edge-undirected"), "{verdict}");
     let claimed = report["findings"][0]["claimed"].as_f64().expect("a claim");
     assert!((1.9..=2.0).contains(&claimed), "{claimed}");
+    // Settings of another run would be audited in its place.
+    for flags in [
+        &["--method", "gap"][..],
+        &["--epsilon", "3"],
+        &["--preset", "paper"],
+        &["--config", "r/config.toml"],
+        &["--directed"],
+    ] {
+        let audit = [&["audit", "r", "--parts", "mechanism"], flags].concat();
+        progap_in(place.path(), &audit).refused(&["its own settings", &format!("leave {} out", flags[0])]);
+    }
+    progap_in(place.path(), &["audit", "r", "--symmetrise"]).refused(&["data of its run", "--data"]);
 }
 
 /// Methods with queries of their own: a noisy graph, and sums over nodes with their senders, whose predictions claim nothing.

@@ -103,8 +103,6 @@ fn settings_from_a_file() {
         assert!(good.contains(from), "{from} is not in {good}");
         put(at, &[("c.toml", good.replace(from, to).as_bytes())]);
     };
-    with("max_degree = 100\n", "");
-    refused(at, &["--config", "c.toml"], &["c.toml", "max_degree"]);
     with("max_degree", "max_degrees");
     refused(at, &["--config", "c.toml"], &["c.toml", "max_degrees"]);
     with("epochs = 2", "epochs = 0");
@@ -112,6 +110,66 @@ fn settings_from_a_file() {
     with("level = \"edge\"", "level = \"friend\"");
     refused(at, &["--config", "c.toml"], &["c.toml", "friend"]);
     refused(at, &["--config", "nowhere.toml"], &["nowhere.toml"]);
+    // What is left out has its default.
+    let own = |text: &str| put(at, &[("own.toml", text.as_bytes())]);
+    let config = ["--config", "own.toml"];
+    own("[settings]\nmethod = \"progap\"\nlevel = \"edge\"\nepsilon = 2\nepochs = 2\nclip = 1.0\n");
+    let train = ["train", "g.progap", "--quiet", "--out", "own"];
+    progap_in(at, &[&train[..], &config].concat()).ok();
+    let settings = progap::Release::open(&at.join("own")).expect("a release").config.settings;
+    assert_eq!((settings.epsilon, settings.epochs, settings.depth), (Some(2.0), 2, 2));
+    for (text, parts) in [
+        (
+            "[settings]\nlevel = \"edge\"\ndepth = \"deep\"\n",
+            &["line 3", "depth", "a whole number from 0 to 50"][..],
+        ),
+        ("[settings]\nepsilon = nan\n", &["line 2", "epsilon NaN", "0.001 to 1000"]),
+        ("[settings]\nlevel = \"edge\"\nclip = 0.5\n", &["clip has no effect", "level node"]),
+        ("[settings]\nmethod = \"dp-gnn\"\nlevel = \"edge\"\n", &["dp-gnn has no level edge"]),
+        ("[source]\nseed = \"x\"\n", &["line 1", "invalid type"]),
+        ("[source]\nnonsense = 4\n", &["line 1", "nonsense"]),
+        ("[source.source]\nnonsense = 4\n", &["line 1", "nonsense"]),
+        ("settings = 4\n", &["line 1"]),
+    ] {
+        own(text);
+        refused(at, &config, &[&["own.toml"], parts].concat());
+    }
+    with("method = \"progap\"", "method = \"dp-gnn\"");
+    refused(at, &["--config", "c.toml"], &["c.toml", "dp-gnn has no level edge"]);
+}
+
+/// Advice that leads somewhere, and flags that change nothing of the data.
+#[test]
+fn what_changes_nothing_is_refused_with_advice_that_helps() {
+    let place = workplace_with_budget("edge-undirected");
+    let at = place.path();
+    refused(at, &["-m", "mlp", "--direction", "out"], &["--direction has no effect", "uses no edge"]);
+    refused(at, &["-m", "progap", "--depth", "0", "--direction", "out"], &["--depth of at least 1"]);
+    refused(at, &["-m", "dp-gnn", "--depth", "3"], &["one convolution", "leave --depth out"]);
+    refused(at, &["--level", "node", "--dropout", "0.5"], &["leave --dropout out"]);
+    refused(
+        at,
+        &["-m", "progap", "--messages", "structure"],
+        &["--messages auto", "--messages labels or --messages embeddings"],
+    );
+    refused(at, &["--unscaled"], &["--unscaled has no effect", "number columns"]);
+    refused(at, &["--max-categories", "2"], &["--max-categories has no effect", "table"]);
+    let noisy = ["train", "g.progap", "--level", "node", "--scaling", "noisy", "--out", "r"];
+    progap_in(at, &noisy).refused(&["--scaling has no effect", "number columns"]);
+}
+
+/// Where nothing is asked of the edges epsilon and delta are zero, and written so.
+#[test]
+fn a_run_that_costs_nothing_says_zero() {
+    let place = workplace();
+    let at = place.path();
+    let run = ["train", "g.progap", "--method", "mlp", "--level", "edge", "--epochs", "1", "--out", "r"];
+    let mut said = progap_in(at, &run).ok();
+    said += &progap_in(at, &["inspect", "r"]).ok();
+    said += &progap_in(at, &["verify", "r"]).ok();
+    said += &progap_in(at, &["check", "g.progap", "--method", "mlp", "--level", "edge"]).ok();
+    assert!(!said.contains("-0.0") && !said.contains("0e0"), "{said}");
+    assert!(said.contains("friendship  ") || said.contains("epsilon 0.0000"), "{said}");
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::path::Path;
 use progap_graph::read::{self, LoadOptions};
 use progap_graph::{Dataset, Ratios, named};
 
+use crate::account::Accounted;
 use crate::method::Observer;
-use crate::plan::{Plan, PublicSizes};
 use crate::run::{self, Training};
-use crate::settings::{Level, Request};
-use crate::{Error, Release, Result, delta};
+use crate::settings::Request;
+use crate::{Release, Result};
 
 /// Loads a data set: a folder or file of any known format, or one that is known by name, such as `demo`, from the folder `data`
 /// or `$PROGAP_DATA`. Where it has no split of its own, one is drawn: 75 % of the nodes train, 10 % validate, 15 % test.
@@ -89,66 +89,5 @@ pub fn resume(dataset: &Dataset, folder: impl AsRef<Path>, observer: &mut dyn Ob
 /// # Ok::<(), progap::Error>(())
 /// ```
 pub fn account<'d>(asked: impl Into<Request>) -> Accounted<'d> {
-    Accounted { request: asked.into(), sizes: PublicSizes::default(), dataset: None }
-}
-
-/// A question to the accountant: see [`account`].
-#[must_use = "nothing is accounted for before `plan`"]
-#[derive(Debug, Clone)]
-pub struct Accounted<'d> {
-    request: Request,
-    sizes: PublicSizes,
-    dataset: Option<&'d Dataset>,
-}
-
-impl<'d> Accounted<'d> {
-    /// For a run on this data set.
-    pub fn on(mut self, dataset: &'d Dataset) -> Self {
-        self.dataset = Some(dataset);
-        self
-    }
-
-    /// The number of training nodes, on which the cost of gradients depends.
-    pub fn train_nodes(mut self, nodes: usize) -> Self {
-        self.sizes.train_nodes = nodes;
-        self
-    }
-
-    /// The number of all nodes, for a delta that is not given at node level.
-    pub fn nodes(mut self, nodes: usize) -> Self {
-        self.sizes.nodes = nodes;
-        self
-    }
-
-    /// The number of directed edges, for a delta that is not given at edge level.
-    pub fn edges(mut self, edges: usize) -> Self {
-        self.sizes.edges = edges;
-        self
-    }
-
-    /// The noise, and what it costs.
-    ///
-    /// # Errors
-    /// Settings that cannot work, and sizes that are missing.
-    pub fn plan(&self) -> Result<Plan> {
-        let settings = self.request.settings()?;
-        if let Some(dataset) = self.dataset {
-            let settings = settings.for_data(dataset);
-            return run::prepare(&dataset.clone().prepared(settings.preparation())?, &settings);
-        }
-        if settings.from_sizes.depth && (self.sizes.nodes == 0 || self.sizes.train_nodes == 0) {
-            return Err(Error::Unsuitable(
-                "give `depth`, or the numbers of nodes and of training nodes that it follows from".into(),
-            ));
-        }
-        let settings = settings.for_sizes(self.sizes);
-        let records = delta::records(&settings, self.sizes);
-        if settings.delta.is_none() && delta::matters(&settings) && records == 0 {
-            let what = if settings.level == Level::Node { "nodes" } else { "edges" };
-            return Err(Error::Unsuitable(format!(
-                "give `delta`, or the number of {what} that it follows from"
-            )));
-        }
-        Plan::new(&settings, self.sizes)
-    }
+    Accounted::new(asked.into())
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod assessment;
 pub mod audit;
 mod calibration;
@@ -34,8 +35,9 @@ pub mod units;
 mod vault;
 mod views;
 
+pub use account::{Accounted, Decided};
 pub use error::{Error, Result};
-pub use front::{Accounted, account, load, load_with, looks_like_a_path, resume, train};
+pub use front::{account, load, load_with, looks_like_a_path, resume, train};
 pub use memory::keep_memory_below;
 pub use method::{Observer, Progress};
 pub use progap_graph::read::LoadOptions;

@@ -44,6 +44,11 @@ pub struct Noise {
 }
 
 impl Noise {
+    /// The noise divided by the sensitivity.
+    pub fn multiplier(&self) -> f64 {
+        self.sigma / self.sensitivity
+    }
+
     fn of(event: &Event) -> Option<Noise> {
         let noise = |sigma, sensitivity| Some(Noise { sigma, sensitivity, sampling_rate: 1.0 });
         match event {

@@ -49,6 +49,16 @@ impl Epsilons {
     }
 }
 
+/// An epsilon to four decimals, rounded up: never less than it is.
+///
+/// ```
+/// assert_eq!(progap::units::written(0.99991), "1.0000");
+/// assert_eq!(progap::units::written(0.0), "0.0000");
+/// ```
+pub fn written(epsilon: f64) -> String {
+    format!("{:.4}", ((epsilon * 1e4 - 1e-6).ceil() / 1e4).max(0.0))
+}
+
 /// The queries of a run at edge level, for neighbours that differ in the given unit of an edge, or nothing where no rule is known.
 ///
 /// # Errors

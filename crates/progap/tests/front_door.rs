@@ -135,8 +135,31 @@ fn the_accountant_says_what_training_uses() {
     assert_eq!(model.statement.epsilon, Some(plan.epsilon));
     assert_eq!(model.statement.event, plan.event);
     let without = progap::account(asked()).plan().expect_err("no delta").to_string();
-    assert!(without.contains("give `delta`, or the number of edges"), "{without}");
-    assert!(progap::account(asked()).edges(60_000).plan().is_ok());
+    assert!(without.contains("give `delta`, or `nodes` and `edges`"), "{without}");
+    assert!(progap::account(asked()).nodes(3_000).edges(60_000).plan().is_ok());
+}
+
+/// At node level the depth follows from sizes: with all of them the plan is that of the data, and without one there is none.
+#[test]
+fn sizes_that_the_plan_follows_from_are_asked_for() {
+    let data = network();
+    let asked = || Node::epsilon(8.0).delta(1e-5);
+    let train = data.split().expect("a split").count(progap_graph::Part::Train);
+    let sized = progap::account(asked()).train_nodes(train).columns(data.features().columns());
+    let missing = sized.plan().expect_err("no classes").to_string();
+    assert_eq!(missing, "give `depth`, or `classes` that it follows from");
+    let sized = sized.classes(data.classes());
+    assert_eq!(
+        sized.plan().expect("a plan").queries,
+        progap::account(asked()).on(&data).plan().expect("a plan").queries
+    );
+    let vain = sized.clone().edges(3).plan().expect_err("edges decide nothing").to_string();
+    assert!(vain.starts_with("`edges` has no effect"), "{vain}");
+    let vain = sized.on(&data).plan().expect_err("the data has sizes").to_string();
+    assert!(vain.contains("those of the data set"), "{vain}");
+    // The published rule for delta counts training nodes.
+    let published = || Request::published().with("level", "node").with("batch_size", 30);
+    assert!(progap::account(published()).train_nodes(train).plan().is_ok());
 }
 
 /// A model that stayed in memory is saved as the release that the same run leaves in a folder, byte for byte.

@@ -31,6 +31,25 @@ fn sage_learns_from_the_graph_and_predicts_without_it() {
     assert!(with > without + 0.05, "the graph helps: {with} {without}");
 }
 
+/// What decides nothing is no claim about training, and a fit is no epoch.
+#[test]
+fn settings_without_effect_are_listed_apart() {
+    let (_keep, folder) = folder();
+    let settings = Settings { seed: Some(7), ..Settings::of(Method::Views, Level::Edge) };
+    let findings = train(&settings, &folder).expect("trained").verify().expect("findings");
+    let named = |what: &str| findings.iter().find(|finding| finding.what == what).expect(what).detail.clone();
+    let (training, without_effect) = (named("training"), named("settings without effect"));
+    for name in
+        ["dropout", "activation", "jk", "layerwise", "encoder_layers", "batch_size", "clip", "bounding"]
+    {
+        let lists = |text: &str| text.split(", ").any(|listed| listed == name);
+        assert!(!lists(&training) && lists(&without_effect), "{name}: {training}; {without_effect}");
+    }
+    assert!(training.contains("direction"), "{training}");
+    let history = named("history");
+    assert!(history.starts_with(&format!("{} fits, one in each stage", settings.depth + 1)), "{history}");
+}
+
 #[test]
 fn every_depth_of_sage_is_kept_and_resumed() {
     for depth in [1, 3] {

@@ -10,7 +10,7 @@ use progap::audit::{Auditor, Finding, Trial, evaluate};
 use progap::method::Progress;
 use progap::release::Statement;
 use progap::settings::Method;
-use progap::{Level, Release, Settings};
+use progap::{Level, Release, Settings, delta};
 use progap_privacy::Unit;
 use serde::Serialize;
 
@@ -109,7 +109,10 @@ impl Guarantee {
         } else {
             "has seeded noise and guarantees nothing; by its settings"
         };
-        format!("the release {guarantees} epsilon {epsilon:.4} at delta {delta:e}, unit {unit}")
+        format!(
+            "the release {guarantees} epsilon {epsilon:.4} at delta {}, unit {unit}",
+            delta::written(delta)
+        )
     }
 }
 
@@ -123,6 +126,15 @@ impl Audit {
         let given = self.choices.source.given_seed();
         let (settings, source) = match &folder {
             Some(folder) => {
+                if let Some(flag) = self.choices.first_flag() {
+                    return Err(
+                        format!("a release is audited with its own settings: leave --{flag} out").into()
+                    );
+                }
+                if self.choices.source.says_more_than_a_place() {
+                    return Err("a release is audited with the data of its run as it was: say where it lies with --data, and leave \
+                         other options of data out".into());
+                }
                 self.choices.config = Some(folder.join("config.toml"));
                 self.choices.source = DataSource::default().in_folder(self.choices.source.data_folder());
                 let (settings, source) = self.choices.settings()?;
@@ -155,7 +167,8 @@ impl Audit {
             source.load_split()?
         };
         // The canaries are of the unit that the data decides, and must not decide it themselves.
-        let settings = Settings { unit_from_data: false, ..settings.for_data(&dataset) };
+        let settings =
+            Settings { unit_from_data: false, ..settings.checked()?.on(&dataset)?.into_settings() };
         let canaries = self.canaries.map(|canaries| canaries as usize);
         let auditor = Auditor { dataset: &dataset, settings: &settings, canaries };
 

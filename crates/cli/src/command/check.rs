@@ -60,7 +60,7 @@ impl Check {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
             source.load_split()?
         };
-        let settings = settings.for_data(&dataset);
+        let settings = settings.on(&dataset)?;
         let findings = findings(&dataset, &settings, &self.choices.given());
         let sizes = PublicSizes::of(&dataset, &settings);
         let plan = run::prepare(&dataset, &settings);
@@ -99,7 +99,8 @@ fn show(report: &CheckJson, settings: &Settings) -> Outcome {
         rows.push(("records", format!("{} {}", count(records), delta::records_are(settings))));
     }
     if let (Some(unit), Some(epsilon), Some(delta)) = (report.unit, report.epsilon, report.delta) {
-        rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta:e}, unit {unit}")));
+        let delta = delta::written(delta);
+        rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta}, unit {unit}")));
     }
     if report.findings.is_empty() {
         rows.push(("findings", "none".into()));

@@ -164,22 +164,13 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
     ];
     rows.extend(statement.unit.map(|unit| ("unit", format!("{unit}: {}", unit.neighbours()))));
     if let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) {
-        rows.push(("budget", format!("epsilon {epsilon:.6}, delta {delta:e}, by {}", statement.accountant)));
+        let (delta, accountant) = (progap::delta::written(delta), &statement.accountant);
+        rows.push(("budget", format!("epsilon {epsilon:.6}, delta {delta}, by {accountant}")));
     }
     rows.extend(super::train::other_unit(statement));
     rows.extend(statement.mechanisms.iter().map(|m| {
-        let sampled = if m.sampling_rate < 1.0 {
-            format!(", sampled at {:.5}", m.sampling_rate)
-        } else {
-            String::new()
-        };
-        (
-            "query",
-            format!(
-                "{} x {}: noise {:.4} for sensitivity {:.4}{sampled}",
-                m.count, m.what, m.sigma, m.sensitivity
-            ),
-        )
+        let noise = ui::noise_in_words((m.sigma, m.sensitivity), m.noise_multiplier, m.sampling_rate);
+        ("query", format!("{} x {}: {noise}", m.count, m.what))
     }));
     rows.extend(statement.public.iter().map(|text| ("taken as public", text.clone())));
     rows.extend(statement.not_covered.iter().map(|text| ("not covered", text.clone())));

@@ -3,6 +3,7 @@
 mod choices;
 #[cfg(feature = "mpi")]
 mod ranked;
+mod settings_file;
 mod summary;
 
 use std::ops::ControlFlow;
@@ -147,7 +148,7 @@ impl Train {
         };
         laps.lap("loading");
         // The unit is decided here, so that the budget, the findings and the run mean the same one.
-        let settings = settings.map(|settings| settings.for_data(&dataset));
+        let settings = settings.map(|settings| settings.on(&dataset)).transpose()?;
         let settings = settings.as_ref();
         if let (Some(settings), Some(ledger), None) = (settings, &self.ledger, &account) {
             *account = Some(self.account(&dataset, source, settings, ledger)?);

@@ -6,7 +6,7 @@ use progap::{Level, Release, release};
 use super::classes::classes;
 use super::content::{Block, Report};
 use super::release::{
-    Result, accuracy, checks, fact, guarantee, section, settings_section, titled, training,
+    Result, accuracy, checks, fact, guarantee, section, settings_section, step_of, titled, training,
 };
 
 /// The public report of a release, or of an export.
@@ -24,7 +24,7 @@ pub fn of_release(release: &Release) -> Result<Report> {
         if let Some(labelled) = labelled {
             sections.extend(classes(release, labelled)?);
         }
-        sections.extend(training(&release.metrics.history));
+        sections.extend(training(&release.metrics.history, step_of(&release.config.settings)));
     }
     // The files are another matter: a page travels without them.
     sections.push(checks(&release::verify_guarantee(release)?));

@@ -5,7 +5,7 @@ use progap::cost::Cost;
 use progap::method::catalogue;
 use progap::method::history::EpochRecord;
 use progap::release::{self, Mechanism};
-use progap::{Level, Release};
+use progap::{Level, Release, Settings};
 use progap_graph::{Dataset, Part, summary};
 use progap_privacy::noise::Provenance;
 
@@ -42,7 +42,7 @@ pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
         Some(labelled) => sections.extend(classes(release, labelled)?),
         None => sections.push(without_labels(release)),
     }
-    let mut training = training(&release.metrics.history);
+    let mut training = training(&release.metrics.history, step_of(&release.config.settings));
     if let (true, Some(training)) = (release.metrics.unprotected, &mut training) {
         training.blocks.insert(0, Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
@@ -245,8 +245,13 @@ fn without_labels(release: &Release) -> Section {
     section("classes", "Class by class", vec![Block::Paragraph(text.into())])
 }
 
-/// Accuracy and loss, epoch by epoch.
-pub(super) fn training(history: &[EpochRecord]) -> Option<Section> {
+/// The name of what a history lists: epochs, or fits where a stage is one.
+pub(super) fn step_of(settings: &Settings) -> &'static str {
+    if settings.without_effect("epochs").is_some() { "fit" } else { "epoch" }
+}
+
+/// Accuracy and loss, step by step: epochs or fits.
+pub(super) fn training(history: &[EpochRecord], step: &str) -> Option<Section> {
     let last = history.last()?;
     let stages = last.stage + 1;
     let begins = |stage: usize| history.iter().position(|record| record.stage == stage);
@@ -262,13 +267,7 @@ pub(super) fn training(history: &[EpochRecord]) -> Option<Section> {
         (!points.is_empty()).then(|| Series { name: name.into(), points })
     };
     let lines = |y: Axis, series: Vec<Series>| {
-        Plot::Lines(Lines {
-            x: Axis::linear("epoch"),
-            y,
-            series,
-            references: vec![],
-            borders: borders.clone(),
-        })
+        Plot::Lines(Lines { x: Axis::linear(step), y, series, references: vec![], borders: borders.clone() })
     };
     let mut blocks = vec![];
     let accuracies: Vec<Series> = [
@@ -282,17 +281,17 @@ pub(super) fn training(history: &[EpochRecord]) -> Option<Section> {
         blocks.push(Block::Figure(Figure {
             id: "training".into(),
             caption: if borders.is_empty() {
-                "Accuracy after each epoch.".into()
+                format!("Accuracy after each {step}.")
             } else {
-                "Accuracy after each epoch. Upright lines: where a stage begins.".into()
+                format!("Accuracy after each {step}. Upright lines: where a stage begins.")
             },
             alt: match last.val_accuracy.is_finite() {
                 true => format!(
-                    "Lines over {} epochs in {stages} stages: the validation accuracy ends at {}.",
+                    "Lines over {} {step}s in {stages} stages: the validation accuracy ends at {}.",
                     history.len(),
                     ui::percent(last.val_accuracy)
                 ),
-                false => format!("Line over {} epochs in {stages} stages.", history.len()),
+                false => format!("Line over {} {step}s in {stages} stages.", history.len()),
             },
             plot: lines(Axis::percent("accuracy"), accuracies),
         }));
@@ -301,7 +300,7 @@ pub(super) fn training(history: &[EpochRecord]) -> Option<Section> {
         let ends = |point: Option<&Point>| point.map_or(0.0, |point| point.y);
         blocks.push(Block::Figure(Figure {
             id: "loss".into(),
-            caption: "Mean loss (cross entropy) over the training nodes in each epoch.".into(),
+            caption: format!("Mean loss (cross entropy) over the training nodes in each {step}."),
             alt: format!(
                 "Line: the loss goes from {:.3} to {:.3}.",
                 ends(loss.points.first()),
@@ -434,12 +433,12 @@ mod tests {
             stage_score: None,
         };
         let history = [record(0, 1, 0.4), record(0, 2, f64::NAN), record(1, 1, 0.6)];
-        let section = training(&history).expect("a section");
+        let section = training(&history, "epoch").expect("a section");
         let [Block::Figure(Figure { plot: Plot::Lines(lines), .. })] = &section.blocks[..] else {
             panic!("one figure, as the loss is not known: {section:?}")
         };
         assert_eq!(lines.borders.iter().map(|border| border.at).collect::<Vec<_>>(), [1.0, 3.0]);
         assert_eq!(lines.series[0].points.iter().map(|point| point.x).collect::<Vec<_>>(), [1.0, 3.0]);
-        assert!(training(&[]).is_none());
+        assert!(training(&[], "epoch").is_none());
     }
 }

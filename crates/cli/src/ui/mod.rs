@@ -1,7 +1,9 @@
 //! How things look in a terminal.
 
+mod number;
 mod progress;
 
+pub use number::{noise_in_words, up};
 pub use progap::cost::{cpu_seconds, peak_memory};
 pub use progress::{Download, Runs, Training, duration, spinner};
 

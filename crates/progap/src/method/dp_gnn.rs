@@ -44,7 +44,10 @@ impl Recipe for DpGnn {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
-        sage::check(settings, 1)?;
+        if settings.depth != 1 {
+            return Err(Error::Contradiction("the method dp-gnn has one convolution: leave `depth` out"));
+        }
+        sage::check_combination(settings)?;
         match settings.bounding {
             Bounding::Sample => Ok(()),
             _ => Err(Error::Contradiction(

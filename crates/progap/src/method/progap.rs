@@ -16,7 +16,7 @@ use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
 use crate::rows::Rows;
-use crate::settings::{Level, Messages, Settings, more_epochs};
+use crate::settings::{Level, Messages, Settings, Size, more_epochs};
 use crate::vault::{Aggregates, Message};
 use crate::{Error, Result};
 
@@ -59,6 +59,10 @@ impl Recipe for ProGap {
         by_labels.then(|| affordable_depth(settings.epsilon.unwrap_or(f64::INFINITY), sizes))
     }
 
+    fn depth_follows_from(&self) -> &'static [Size] {
+        &[Size::TrainNodes, Size::Columns, Size::Classes]
+    }
+
     /// Where embeddings are sent, the width is that of noisy messages, too.
     fn learns_classes(&self, settings: &Settings) -> bool {
         settings.messages != Messages::Embeddings || settings.depth == 0
@@ -80,7 +84,7 @@ impl Recipe for ProGap {
     fn check(&self, settings: &Settings) -> Result<()> {
         if settings.messages == Messages::Structure {
             return Err(Error::Contradiction(
-                "`messages structure` belongs to `method views`: use `messages auto`, `labels` or `embeddings`",
+                "`messages structure` belongs to `method views`: use `messages auto`, `messages labels` or `messages embeddings`",
             ));
         }
         match settings.level == Level::Node && settings.messages == Messages::Auto {

@@ -16,7 +16,7 @@ use crate::predictor::Predictor;
 use crate::query::{Queries, Query};
 use crate::release::Release;
 use crate::rows::Rows;
-use crate::settings::{Level, Settings};
+use crate::settings::{Level, Settings, Size};
 use crate::{Result, units};
 
 /// What an audit attacks, and how hard.
@@ -74,6 +74,11 @@ pub(crate) trait Recipe: Sync {
     /// The aggregations that public sizes suggest; nothing where they have no say.
     fn depth_for(&self, _settings: &Settings, _sizes: PublicSizes) -> Option<usize> {
         None
+    }
+
+    /// The sizes by which [`Recipe::depth_for`] suggests them at a private level.
+    fn depth_follows_from(&self) -> &'static [Size] {
+        &[]
     }
 
     /// Whether its networks have to tell all classes apart by their width, so that it follows from the number of classes.

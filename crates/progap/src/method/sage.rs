@@ -54,10 +54,15 @@ impl Recipe for GraphSage {
 /// Refuses what no GraphSAGE of up to this many convolutions is.
 pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
     within("depth", settings.depth as f64, 1.0, most.into())?;
+    check_combination(settings)
+}
+
+/// Refuses combinations that no GraphSAGE has.
+pub(super) fn check_combination(settings: &Settings) -> Result<()> {
     match settings.jk {
         Combination::Cat | Combination::Sum | Combination::Mean | Combination::Max => Ok(()),
         _ => Err(Error::Contradiction(
-            "GraphSAGE combines its convolutions without parameters: give `jk cat`, sum, mean or max",
+            "GraphSAGE combines its convolutions without parameters: give `jk cat`, `jk sum`, `jk mean` or `jk max`",
         )),
     }
 }

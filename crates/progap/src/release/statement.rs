@@ -10,7 +10,7 @@ use crate::plan::{Plan, PublicSizes};
 use crate::query::{Noise, Queries, Query};
 use crate::settings::{Bounding, DeltaRule, Level, Scaling, Selection, Settings};
 use crate::units::Epsilons;
-use crate::{Error, Result, delta};
+use crate::{Error, Result, delta, units};
 
 /// One kind of query, and how often it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -128,13 +128,14 @@ impl Statement {
 
 /// A row of the list of mechanisms: the words of the query, the numbers of its event. `None` for what adds no noise.
 pub(super) fn mechanism(query: &Query, count: u64) -> Option<Mechanism> {
-    let Noise { sigma, sensitivity, sampling_rate } = query.noise()?;
+    let noise = query.noise()?;
+    let Noise { sigma, sensitivity, sampling_rate } = noise;
     Some(Mechanism {
         name: query.name.clone(),
         what: query.purpose.clone(),
         sigma,
         sensitivity,
-        noise_multiplier: sigma / sensitivity,
+        noise_multiplier: noise.multiplier(),
         count,
         sampling_rate,
     })
@@ -153,7 +154,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
         return "Not private. The model was trained on the data as it is, without noise.".into();
     }
     let (epsilon, delta) = (statement.epsilon.unwrap_or(f64::INFINITY), statement.delta.unwrap_or(1.0));
-    let epsilon = in_four_digits(epsilon);
+    let epsilon = units::written(epsilon);
     let delta = delta::written(delta);
     let numbers = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
     if let Some(words) = settings.method.recipe().guarantee(&numbers) {
@@ -165,7 +166,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             "No edge was used: the model and all its predictions are the same whatever the edges are.".into()
         }
         (Some(Unit::Edge), _) => {
-            let friendship = match statement.epsilon_friendship.map(in_four_digits) {
+            let friendship = match statement.epsilon_friendship.map(units::written) {
                 Some(epsilon) => format!(
                     "A friendship stored as two directed edges is two of them: for both together epsilon is {epsilon} at \
                      the same delta"
@@ -179,7 +180,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             )
         }
         (Some(Unit::EdgeUndirected), _) => {
-            let directed = statement.epsilon_directed.map(in_four_digits);
+            let directed = statement.epsilon_directed.map(units::written);
             let directed = directed.map_or(String::new(), |epsilon| {
                 format!(" For one direction of it alone epsilon is {epsilon} at the same delta.")
             });
@@ -198,9 +199,23 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     }
 }
 
-/// Rounded up, so that the words never claim more than the number.
-fn in_four_digits(epsilon: f64) -> String {
-    format!("{:.4}", (epsilon * 1e4 - 1e-6).ceil() / 1e4)
+/// What is said of the settings as public, with those that have most to do with the cost.
+fn settings_are_public(settings: &Settings) -> String {
+    let values = [("depth", settings.depth), ("epochs", settings.epochs)];
+    let decide = values.iter().filter(|(name, _)| settings.without_effect(name).is_none());
+    match decide.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "the settings".into(),
+        some => format!("{some} and the other settings"),
+    }
+}
+
+/// Whether a list of what was taken as public is that of the settings. Earlier lists name depth and epochs also where nothing reads them.
+pub(super) fn is_public_list(found: &[String], expected: &[String], settings: &Settings) -> bool {
+    let now = settings_are_public(settings);
+    let before = format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs);
+    let same =
+        |(found, expected): (&String, &String)| found == expected || (*expected == now && *found == before);
+    found.len() == expected.len() && found.iter().zip(expected).all(same)
 }
 
 /// What was taken as public; also for comparison with the list that is there.
@@ -219,7 +234,7 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, label
                 sizes.nodes
             ),
         },
-        format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs),
+        settings_are_public(settings),
         "the settings were given, not tuned on this data; tuning on it would cost more".into(),
     ];
     if settings.level == Level::Node {
@@ -339,5 +354,34 @@ impl Statement {
             _ => Err(unknown()),
         };
         self.mechanisms.iter().zip(events).map(query).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::catalogue;
+
+    /// What decides nothing is not said to be public, and lists of releases that said so are still those of their settings.
+    #[test]
+    fn only_settings_that_decide_something_are_named_as_public() {
+        for entry in catalogue::methods() {
+            for &level in entry.levels {
+                let settings = Settings::of(entry.method, level);
+                let said = settings_are_public(&settings);
+                for name in ["depth", "epochs"] {
+                    let decides = settings.without_effect(name).is_none();
+                    assert_eq!(said.contains(name), decides, "{} {level}: {said}", entry.method);
+                }
+                let now = ["nodes".to_string(), said];
+                let before =
+                    format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs);
+                let before = ["nodes".to_string(), before];
+                assert!(is_public_list(&now, &now, &settings) && is_public_list(&before, &now, &settings));
+                let forged = ["nodes".to_string(), "depth 9, epochs 9 and the other settings".into()];
+                assert!(!is_public_list(&forged, &now, &settings));
+                assert!(!is_public_list(&now[..1], &now, &settings));
+            }
+        }
     }
 }

@@ -145,7 +145,7 @@ impl<'t> Training<'t> {
         't: 'a,
     {
         let dataset = self.dataset;
-        let settings = self.request.settings()?.for_data(dataset);
+        let settings = self.request.settings()?.on(dataset)?;
         let observer: &'a mut dyn Observer = match self.observer {
             Some(observer) => observer,
             None => nobody,

@@ -37,6 +37,20 @@ impl Checked {
         Checked(self.0.for_data(dataset))
     }
 
+    /// As [`Checked::for_data`], for the data that these settings were asked for. Which columns there are is public.
+    ///
+    /// # Errors
+    /// Noisy counts of number columns where there are none to count.
+    pub fn on(&self, dataset: &Dataset) -> Result<Checked> {
+        match self.scaling == Scaling::Noisy && dataset.open_numbers() == 0 {
+            false => Ok(self.for_data(dataset)),
+            true => Err(Error::NoEffect {
+                name: "scaling",
+                why: "the data has no number columns without declared bounds".into(),
+            }),
+        }
+    }
+
     /// As [`Settings::for_sizes`]: what follows from sizes works with all else, whatever they are.
     #[must_use]
     pub fn for_sizes(&self, sizes: PublicSizes) -> Checked {
@@ -130,7 +144,7 @@ impl Settings {
             ));
         }
         if self.level == Level::Node && self.dropout > 0.0 {
-            return Err(Error::Contradiction("dropout is not supported at node level"));
+            return Err(Error::Contradiction("dropout is not supported at node level: leave `dropout` out"));
         }
         Ok(())
     }

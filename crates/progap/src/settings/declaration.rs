@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Level, Method, Settings};
+use super::{FromSizes, Level, Method, Settings};
 use crate::{Error, Result};
 
 /// The values that a setting can have.
@@ -276,6 +276,13 @@ impl Declaration {
             Kind::Choice(all) => all().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
         };
         if self.optional { format!("{values}, or auto") } else { values }
+    }
+
+    /// Whether public sizes decide it where nobody gives it, see [`Settings::by_sizes`].
+    pub fn follows_from_sizes(&self) -> bool {
+        let mut all = FromSizes::ALL;
+        all.close(self.name);
+        all != FromSizes::ALL
     }
 
     /// Values other than that of some settings, to see what depends on it.

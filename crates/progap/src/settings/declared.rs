@@ -145,7 +145,13 @@ const COSTS: Need = |settings| {
 };
 
 /// A run with at least one stage after the first.
-const SOME_DEPTH: Need = |settings| (settings.depth == 0).then_some("it needs a `depth` of at least 1");
+const SOME_DEPTH: Need = |settings| match settings.depth {
+    0 if settings.method.recipe().check(&Settings { depth: 1, ..settings.clone() }).is_err() => {
+        Some("this run uses no edge")
+    }
+    0 => Some("it needs a `depth` of at least 1"),
+    _ => None,
+};
 
 /// A run whose losses are no secret.
 const KNOWN_LOSS: Need = |settings| {

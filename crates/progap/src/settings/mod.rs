@@ -10,6 +10,7 @@ mod declaration;
 mod declared;
 mod defaults;
 mod effect;
+mod needed;
 mod request;
 mod sizes;
 
@@ -24,6 +25,7 @@ pub use choices::{
 pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};
 pub use declared::Settings;
+pub use needed::{Size, SizesNeeded};
 pub use request::{Change, Edge, Node, Request, Unprotected};
 pub use sizes::FromSizes;
 

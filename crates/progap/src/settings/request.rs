@@ -67,6 +67,40 @@ impl Request {
         self.with("level", level.name())
     }
 
+    /// What a file lists. As many files list everything, a setting that decides nothing may stand there with its default or its published
+    /// value, as if nobody had asked for it.
+    ///
+    /// ```
+    /// use progap::settings::Request;
+    ///
+    /// let list = |clip: f64| vec![("level".into(), "edge".into()), ("clip".into(), clip.into())];
+    /// assert!(Request::listed(list(1.0))?.settings().is_ok());
+    /// assert!(Request::listed(list(0.5)).is_err());
+    /// # Ok::<(), progap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Request::settings`].
+    pub fn listed(changes: Vec<Change>) -> Result<Request> {
+        let mut request = Request { changes, ..Request::default() };
+        // A list of everything is that of a run: then nothing is left to sizes or to the graph.
+        let values: serde_json::Map<String, Value> = request.changes.iter().cloned().collect();
+        if let Ok(all) = serde_json::from_value::<Settings>(values.into()) {
+            request = Request::from(all);
+        }
+        let settings = request.resolved()?;
+        settings.checked()?;
+        if let Some((setting, why)) = settings.chosen_in_vain() {
+            return Err(Error::NoEffect { name: setting.name, why });
+        }
+        request.changes.retain(|(name, _)| {
+            Declaration::find(name).is_ok_and(|setting| {
+                setting.about.remarked || settings.without_effect(setting.name).is_none()
+            })
+        });
+        Ok(request)
+    }
+
     /// The names of what was asked for, as in config.toml.
     pub fn names(&self) -> Vec<&'static str> {
         let found = self.changes.iter().filter_map(|(name, _)| Declaration::find(name).ok());

@@ -44,6 +44,15 @@ const NODES_FOR_COUNTS: f64 = 350.0;
 const WIDEST: usize = 64;
 
 impl FromSizes {
+    pub(super) const ALL: FromSizes = FromSizes {
+        depth: true,
+        hidden: true,
+        learning_rate: true,
+        batch_size: true,
+        epochs: true,
+        scaling: true,
+    };
+
     /// A setting that was given follows from nothing.
     pub(crate) fn close(&mut self, name: &str) {
         match name {

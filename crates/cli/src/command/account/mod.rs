@@ -7,9 +7,9 @@ mod show;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{ArgGroup, Args};
+use clap::{Arg, ArgGroup, Args};
 use progap::Level;
-use progap::plan::PublicSizes;
+use progap::settings::Size;
 use progap_privacy::Unit;
 use progap_privacy::accountant::Accountant;
 use progap_privacy::calibrate::Target;
@@ -27,11 +27,14 @@ type Failure = Box<dyn std::error::Error>;
 #[command(
     group = ArgGroup::new("question").required(true).args(["level", "events"]),
     group = ArgGroup::new("given").args(["epsilon", "sigma", "events"]),
+    mut_arg("level", without_default),
+    mut_arg("epsilon", without_default),
+    mut_arg("delta", without_default),
     after_help = "\
 Sigma at edge level is the standard deviation of the noise on sums of messages of norm 1 (or the scale of Laplace noise, in \
 methods with a delta of zero); at node level it is the noise multiplier of aggregations and gradients, that is the noise divided \
-by the sensitivity. The noise is that of `progap train` with the same settings, to the last digit, for every method. Flags and defaults are those of \
-`progap train`; a flag on which no noise depends is refused.
+by the sensitivity. The noise is that of `progap train` with the same settings, to the last digit, for every method and accounting. Other \
+flags and defaults are those of `progap train`; a flag on which no noise depends is refused.
 
 Examples:
   progap account --level edge --depth 3 --epsilon 1 --delta 1e-7
@@ -65,16 +68,16 @@ pub struct Account {
     /// The number of classes, on which a depth that is not given depends at level node
     #[arg(long, value_name = "N", conflicts_with = "events")]
     classes: Option<usize>,
-    /// The number of number columns without declared bounds, on which `--scaling` depends at level node, with --nodes
+    /// The number of number columns without declared bounds, on which `--scaling` depends at level node, with --nodes [default: 0]
     #[arg(long, value_name = "N", conflicts_with = "events")]
     number_columns: Option<usize>,
     /// A tree of events in JSON, with or without its unit; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// The accountant whose answer counts
-    #[arg(long, value_name = "NAME", default_value = "best",
+    /// The accountant whose answer counts [default: that of --accounting]
+    #[arg(long, value_name = "NAME",
           value_parser = PossibleValuesParser::new(names_of_accountants()))]
-    accountant: String,
+    accountant: Option<String>,
     /// Draw epsilon against delta, as .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -94,11 +97,15 @@ impl Account {
             Format::of(path)?;
         }
         let question = self.question()?;
+        let accountant = match &self.accountant {
+            Some(name) => name,
+            None => question.accountant()?,
+        };
         let answers = {
             let _spinner = ui::spinner("accounting".to_owned());
-            question.ask()?
+            question.ask(accountant)?
         };
-        let chosen = answers.choose(&self.accountant)?;
+        let chosen = answers.choose(accountant)?;
         if let Some(path) = &self.plot {
             let _spinner = ui::spinner("plotting".to_owned());
             show::draw(&question, chosen)?.write(path)?;
@@ -124,7 +131,8 @@ impl Account {
             let (unit, event) = events::read(path)?;
             return Ok(Question::of_event(unit, event, delta));
         }
-        let target_given = self.given.names().contains(&"epsilon");
+        let names = self.given.names();
+        let target_given = names.contains(&"epsilon");
         if !target_given && self.sigma.is_none() {
             return Err("give --epsilon to find the noise, or --sigma to find the epsilon".into());
         }
@@ -139,55 +147,61 @@ impl Account {
             Level::Edge => Unit::Edge,
             Level::Node => Unit::Node,
         };
-        let follows = settings.from_sizes.depth;
-        let node = settings.level == Level::Node;
-        if node && self.train_nodes.is_none() {
-            return Err(
-                "node level needs --train-nodes: the cost depends on how often a node is in a batch".into()
-            );
-        }
-        if follows && node && (self.columns.is_none() || self.classes.is_none()) {
-            return Err("give --depth, or --columns and --classes that it follows from".into());
-        }
-        if follows && !node && (self.nodes.is_none() || self.train_nodes.is_none()) {
-            return Err("give --depth, or --nodes and --train-nodes that it follows from".into());
-        }
-        if self.number_columns.is_some() && self.nodes.is_none() {
-            return Err("give --nodes beside --number-columns: the scaling follows from both".into());
-        }
-        let counted = self.number_columns.is_some() && settings.from_sizes.scaling;
-        let in_vain = [
-            ("--number-columns", self.number_columns.is_some() && !counted),
-            ("--nodes", self.nodes.is_some() && (!follows || node) && !counted),
-            ("--train-nodes", self.train_nodes.is_some() && !follows && !node),
-            ("--columns", self.columns.is_some() && !(follows && node)),
-            ("--classes", self.classes.is_some() && !(follows && node)),
-        ];
-        if let Some((flag, _)) = in_vain.iter().find(|(_, in_vain)| *in_vain) {
-            return Err(format!(
-                "{flag} decides nothing here, where no setting and no cost follows from it; leave it out"
-            )
-            .into());
-        }
         if settings.delta.is_none() && settings.method.has_delta() {
-            return Err("give --delta: the guarantee of this method has one".into());
+            let why = "the guarantee of this method has one, and `auto` needs the data";
+            return Err(format!("give --delta: {why}").into());
         }
-        let count = |number: Option<usize>| number.unwrap_or(0);
-        let sizes = PublicSizes {
-            nodes: count(self.nodes),
-            train_nodes: count(self.train_nodes),
-            columns: count(self.columns),
-            classes: count(self.classes),
-            open_numbers: count(self.number_columns),
-            ..PublicSizes::default()
-        };
-        let target = settings.epsilon.filter(|_| target_given);
-        for name in self.given.names() {
-            if let Some(why) = settings.without_cost(name, sizes) {
+        if self.accountant.is_some() && names.contains(&"accounting") {
+            return Err("--accounting and --accountant both say whose answer counts: give one of them".into());
+        }
+        let run = self.sizes().fold(progap::account(request), |run, (size, count)| run.with(size, count));
+        let decided = run.decided()?;
+        for name in names {
+            if let Some(why) = settings.without_cost(name, decided.sizes) {
                 return Err(progap::Error::NoEffect { name, why: why.into() }.into());
             }
         }
-        let planned = Planned::new(settings.for_sizes(sizes).into_settings(), sizes)?;
+        let target = settings.epsilon.filter(|_| target_given);
+        let assumed = settings.from_sizes.scaling && self.number_columns.is_none();
+        let planned = Planned::new(decided, assumed)?;
         Question::of_run(unit, planned, target, self.sigma)
+    }
+
+    /// The sizes that were given.
+    fn sizes(&self) -> impl Iterator<Item = (Size, usize)> {
+        let all = [
+            (Size::NumberColumns, self.number_columns),
+            (Size::TrainNodes, self.train_nodes),
+            (Size::Nodes, self.nodes),
+            (Size::Columns, self.columns),
+            (Size::Classes, self.classes),
+        ];
+        all.into_iter().filter_map(|(size, count)| Some((size, count?)))
+    }
+}
+
+/// A setting that has a default in training and none here.
+fn without_default(arg: Arg) -> Arg {
+    let help = match arg.get_id().as_str() {
+        "level" => "What is private: edges, or whole records of nodes",
+        "epsilon" => "Find the noise of this privacy budget",
+        _ => "Probability that the guarantee fails; needed unless the method has none",
+    };
+    arg.help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where nothing is chosen for the user, no default is claimed.
+    #[test]
+    fn what_must_be_given_has_no_default_in_the_help() {
+        let command = Account::augment_args(clap::Command::new("account"));
+        for name in ["level", "epsilon", "delta"] {
+            let arg = command.get_arguments().find(|arg| arg.get_id() == name).expect(name);
+            let help = arg.get_help().expect("help").to_string();
+            assert!(!help.contains("default") && !help.contains("auto"), "{name}: {help}");
+        }
     }
 }

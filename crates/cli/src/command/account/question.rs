@@ -1,10 +1,9 @@
 //! A question to the accountants, and what each of them answers.
 
-use progap::plan::{Plan, PublicSizes, asked};
 use progap::query::Queries;
 use progap::settings::Level;
 use progap::units::in_unit;
-use progap::{Error as RunError, Settings};
+use progap::{Decided, Error as RunError, Settings};
 use progap_privacy::accountant::{Accountant, Best, all};
 use progap_privacy::noise::tables;
 use progap_privacy::{Error, Event, Unit};
@@ -13,9 +12,10 @@ use super::Failure;
 
 /// A run described by flags, and what it asks with noise as large as the sensitivities.
 pub struct Planned {
-    pub settings: Settings,
-    pub sizes: PublicSizes,
-    pub asked: Queries,
+    run: Decided,
+    asked: Queries,
+    /// Whether nobody said how many number columns there are, on which the run may depend.
+    pub assumes_no_numbers: bool,
 }
 
 /// The meaning of the number called sigma.
@@ -26,16 +26,20 @@ pub struct Sigma {
 }
 
 impl Planned {
-    pub fn new(settings: Settings, sizes: PublicSizes) -> Result<Planned, Failure> {
-        let asked = asked(&settings, sizes)?;
-        Ok(Planned { settings, sizes, asked })
+    pub fn new(run: Decided, assumes_no_numbers: bool) -> Result<Planned, Failure> {
+        let asked = run.asked()?;
+        Ok(Planned { run, asked, assumes_no_numbers })
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.run.settings
     }
 
     /// Nothing where noise is no number to be multiplied, or where nothing is asked.
     pub fn sigma(&self) -> Option<Sigma> {
         let (first, _) = self.asked.iter().next()?;
         self.asked.map(|query| query.event.with_noise_times(1.0))?;
-        let (per_multiplier, means) = match (self.settings.level, &first.event) {
+        let (per_multiplier, means) = match (self.settings().level, &first.event) {
             (Level::Edge, Event::Gaussian { sigma, .. }) => {
                 (*sigma, "standard deviation of the noise on sums of messages of norm 1")
             }
@@ -55,7 +59,7 @@ impl Planned {
         let Some(unit) = self.sigma() else {
             return Err(format!(
                 "the noise of the method {} is not one number: give --epsilon instead of --sigma",
-                self.settings.method
+                self.settings().method
             )
             .into());
         };
@@ -136,7 +140,7 @@ impl Question {
                 Some(Given { sigma: Some(sigma), event: queries.event()?, queries: Some(queries) })
             }
         };
-        let delta = planned.settings.delta;
+        let delta = planned.settings().delta;
         Ok(Question { unit: Some(unit), delta, target, planned: Some(planned), given })
     }
 
@@ -146,8 +150,17 @@ impl Question {
         if self.planned.is_some() && delta > 0.0 { tables::provable(delta) } else { delta }
     }
 
-    /// Asks every accountant; where delta is zero there is one way to account.
-    pub fn ask(&self) -> Result<Answers, Failure> {
+    /// The accountant whose answer counts where nobody says so: that of the settings.
+    pub fn accountant(&self) -> Result<&'static str, Failure> {
+        Ok(match &self.planned {
+            _ if self.delta.is_none() => PURE,
+            Some(planned) => planned.run.accountant()?.name(),
+            None => Best.name(),
+        })
+    }
+
+    /// Asks every accountant, and for the best of them what training asks; where delta is zero there is one way to account.
+    pub fn ask(&self, accountant: &str) -> Result<Answers, Failure> {
         if self.delta.is_none() {
             let answer = match self.noise(&Best)? {
                 Ok(found) => self.answer(found, &mut |event| Ok(event.pure_epsilon()))?,
@@ -159,8 +172,8 @@ impl Question {
         }
         // What training would choose comes first, and stands for the accountant that it asks.
         let mut best = match self.target {
-            Some(_) => self.ask_one(&Best)?.ok(),
-            None => None,
+            Some(_) if accountant == Best.name() => self.ask_one(&Best)?.ok(),
+            _ => None,
         };
         let tightest = best.as_ref().map(|(name, _)| *name);
         let mut opinions = Vec::new();
@@ -202,11 +215,7 @@ impl Question {
                 let gradient_multiplier = queries.as_ref().and_then(gradient_multiplier);
                 Ok(Ok(Asked { sigma: *sigma, queries, event, gradient_multiplier }))
             }
-            (None, Some(planned)) => match planned
-                .settings
-                .checked()
-                .and_then(|settings| Plan::by(accountant, &settings, planned.sizes))
-            {
+            (None, Some(planned)) => match planned.run.plan_by(accountant) {
                 Ok(plan) => {
                     let sigma = planned.sigma().map(|sigma| plan.multiplier * sigma.per_multiplier);
                     let gradient = plan.gradient_multiplier;
@@ -244,7 +253,7 @@ impl Question {
         };
         let mut of = |event: Option<Event>| event.map_or(Ok(None), |event| cost(&event));
         let other = |unit: Unit| match (&queries, &self.planned) {
-            (Some(queries), Some(planned)) => in_unit(queries, &planned.settings, unit),
+            (Some(queries), Some(planned)) => in_unit(queries, planned.settings(), unit),
             _ => Ok(None),
         };
         let (friendship, directed) = match (self.unit, &queries) {
@@ -280,14 +289,14 @@ struct Asked {
 fn gradient_multiplier(queries: &Queries) -> Option<f64> {
     let sampled =
         queries.iter().filter_map(|(query, _)| query.noise()).find(|noise| noise.sampling_rate < 1.0);
-    sampled.map(|noise| noise.sigma / noise.sensitivity)
+    sampled.map(|noise| noise.multiplier())
 }
 
 impl Answers {
     /// The opinion that counts.
     pub fn choose(&self, accountant: &str) -> Result<Chosen<'_>, Failure> {
         let answered = self.opinions.iter().filter_map(|o| Some((o.name, o.answer.as_ref().ok()?)));
-        if accountant != "best" {
+        if accountant != Best.name() {
             let asked = self.opinions.iter().find(|o| o.name == accountant);
             return match asked.map(|o| (o.name, &o.answer)) {
                 Some((name, Ok(answer))) => Ok((name, answer)),

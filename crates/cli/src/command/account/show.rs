@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use progap::delta;
 use progap_privacy::Unit;
 use progap_privacy::accountant::all;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use super::Failure;
 use super::question::{Answers, Chosen, Opinion, Question};
 use crate::plot::{self, Picture};
 use crate::report::{Axis, Lines, Plot, Point, Series};
-use crate::ui;
+use crate::ui::{self, noise_in_words, up};
 
 /// The result as JSON.
 #[derive(Serialize)]
@@ -52,8 +53,11 @@ struct Query<'a> {
     name: &'a str,
     purpose: &'a str,
     count: u64,
+    /// Of gradients, before their sums are rounded: rounding is charged, and raises noise and sensitivity by the same factor.
     sigma: f64,
     sensitivity: f64,
+    /// Their ratio, which is that of the run's statement.
+    noise_multiplier: f64,
     sampling_rate: f64,
 }
 
@@ -115,6 +119,7 @@ fn row((query, count): (&progap::query::Query, u64)) -> Option<Query<'_>> {
         count,
         sigma: noise.sigma,
         sensitivity: noise.sensitivity,
+        noise_multiplier: noise.multiplier(),
         sampling_rate: noise.sampling_rate,
     })
 }
@@ -128,15 +133,9 @@ pub fn show(question: &Question, answers: &Answers, chosen: Chosen<'_>, report: 
         facts.push(("protects", "what the sensitivities in the tree refer to (it names no unit)".to_owned()));
     }
     for query in &report.queries {
-        let sampled = match query.sampling_rate {
-            1.0 => String::new(),
-            rate => format!(", sampling rate {}", short(rate)),
-        };
-        let (noise, sensitivity) = (up(query.sigma), short(query.sensitivity));
-        let text = format!(
-            "{} x {}: noise {noise} for sensitivity {sensitivity}{sampled}",
-            query.count, query.purpose
-        );
+        let noise =
+            noise_in_words((query.sigma, query.sensitivity), query.noise_multiplier, query.sampling_rate);
+        let text = format!("{} x {}: {noise}", query.count, query.purpose);
         facts.push(("query", text));
     }
     if question.planned.is_some() && report.queries.is_empty() {
@@ -145,7 +144,12 @@ pub fn show(question: &Question, answers: &Answers, chosen: Chosen<'_>, report: 
     if let (Some(sigma), Some(_)) = (report.sigma, &question.planned) {
         facts.push(("sigma", format!("{} ({})", up(sigma), report.sigma_means)));
     }
-    let delta = question.delta.map_or("0".to_owned(), |delta| format!("{delta:e}"));
+    if question.planned.as_ref().is_some_and(|planned| planned.assumes_no_numbers) {
+        let assumed =
+            "no number columns without declared bounds; say how many with --number-columns and --nodes";
+        facts.push(("assumes", assumed.to_owned()));
+    }
+    let delta = delta::written(question.delta.unwrap_or(0.0));
     facts.push(("epsilon", format!("{} at delta {delta}, by {}", up(report.epsilon), report.accountant)));
     if let Some(epsilon) = report.epsilon_friendship.filter(|_| question.unit == Some(Unit::Edge)) {
         let how = if question.planned.is_some() {
@@ -217,28 +221,4 @@ pub fn draw(question: &Question, (name, answer): Chosen<'_>) -> Result<Picture, 
         borders: vec![],
     };
     Ok(plot::draw(&Plot::Lines(lines), &format!("Privacy cost{unit}{noise}"), plot::WIDE))
-}
-
-/// A bound to four decimals (four digits where it is small), never rounded down.
-fn up(value: f64) -> String {
-    if !value.is_finite() {
-        return "infinite".into();
-    }
-    let (text, last_digit) = if value != 0.0 && value < 1e-2 {
-        (format!("{value:.3e}"), 10f64.powf(value.log10().floor() - 3.0))
-    } else {
-        (format!("{value:.4}"), 1e-4)
-    };
-    if text.parse::<f64>().is_ok_and(|shown| shown < value) { up_from(value + last_digit) } else { text }
-}
-
-/// A bound that has been raised by a unit of its last digit, cut there.
-fn up_from(raised: f64) -> String {
-    if raised < 1e-2 { format!("{raised:.3e}") } else { format!("{raised:.4}") }
-}
-
-/// A public constant to a few digits.
-fn short(value: f64) -> String {
-    let text = format!("{value:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

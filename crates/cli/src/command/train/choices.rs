@@ -1,12 +1,12 @@
 //! Data and settings: shared by all commands that train.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use progap::release::Config;
-use progap::settings::{Checked, Request};
+use progap::settings::Checked;
 use progap::{Error, Level};
 
+use super::settings_file::SettingsFile;
 use crate::flags::{Given, Preset};
 use crate::source::DataSource;
 
@@ -35,9 +35,9 @@ impl Choices {
         let mut source = self.source.clone();
         let mut request = match &self.config {
             Some(file) => {
-                let config = read(file)?;
-                source = source.or_published(DataSource::kept(&config.source)?);
-                self.given.over(Request::from(config.settings))
+                let read = SettingsFile::read(file)?;
+                source = source.or_published(read.source);
+                self.given.over(read.request)
             }
             None => self.given.request(self.preset),
         };
@@ -63,28 +63,22 @@ impl Choices {
         Ok((settings, source))
     }
 
+    /// The first flag that was given and says something of settings.
+    pub fn first_flag(&self) -> Option<String> {
+        let switches = [
+            ("preset", self.preset.is_some()),
+            ("config", self.config.is_some()),
+            ("directed", self.directed),
+        ];
+        let given = self.given.names().into_iter();
+        given
+            .chain(switches.into_iter().filter_map(|(name, given)| given.then_some(name)))
+            .map(|name| name.replace('_', "-"))
+            .next()
+    }
+
     /// The settings that were asked for by a flag, by their names in config.toml.
     pub fn given(&self) -> Vec<&'static str> {
         self.given.names()
-    }
-}
-
-/// Reads a file of settings. What a release wrote is taken as it is; in a file of one's own, a setting that was chosen though it
-/// decides nothing is refused, as a flag is.
-fn read(file: &Path) -> Result<Config, String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let config: Config = toml::from_str(&text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        let line = 1 + before.matches('\n').count();
-        format!("{}: line {line}: {}; correct it and try again", file.display(), error.message())
-    })?;
-    let of_a_release = file.parent().is_some_and(|folder| folder.join("manifest.json").is_file());
-    match config.settings.chosen_in_vain().filter(|_| !of_a_release) {
-        None => Ok(config),
-        Some((setting, why)) => {
-            let value = setting.get(&config.settings);
-            let place = file.display();
-            Err(format!("{place}: {} = {value} has no effect: {why}; leave it as it was", setting.name))
-        }
     }
 }

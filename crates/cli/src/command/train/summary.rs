@@ -266,9 +266,7 @@ fn labels(run: &RunReport) -> String {
 /// The guarantee for the unit of an edge that is not the stated one.
 pub fn other_unit(statement: &release::Statement) -> Option<(&'static str, String)> {
     let row = |name, epsilon: f64, what: &str| {
-        // Rounded up, as every epsilon is that is shown.
-        let shown = (epsilon * 1e4 - 1e-6).ceil() / 1e4;
-        (name, format!("epsilon {shown:.4} for {what}, at the same delta"))
+        (name, format!("epsilon {} for {what}, at the same delta", progap::units::written(epsilon)))
     };
     match (statement.unit?, statement.epsilon_friendship?, statement.epsilon_directed?) {
         (Unit::EdgeUndirected, _, directed) => {

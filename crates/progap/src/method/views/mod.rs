@@ -32,7 +32,7 @@ use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
 use crate::rows::Rows;
-use crate::settings::{Level, Messages, Settings};
+use crate::settings::{Level, Messages, Settings, Size};
 use crate::vault::{Aggregates, Maker, Message};
 use crate::views::{Block, Views, ViewsShape};
 use crate::{Error, Result};
@@ -105,6 +105,10 @@ impl Recipe for TwoViews {
 
     fn depth_for(&self, settings: &Settings, sizes: PublicSizes) -> Option<usize> {
         Some(depth::by_sizes(settings.level, settings.epsilon, sizes))
+    }
+
+    fn depth_follows_from(&self) -> &'static [Size] {
+        &[Size::Nodes, Size::TrainNodes]
     }
 
     /// Every fit goes to its optimum at once.

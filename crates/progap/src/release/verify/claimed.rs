@@ -32,9 +32,16 @@ pub(super) fn public(release: &Release) -> Vec<Finding> {
             most.map_or("unknown".into(), |most| format!("at most {most} {what}, as the delta says"));
         claimed.push(Finding::claimed("number of records", detail, ["the number of edges"]));
     }
-    let fields = settings_without_trace(release);
-    let names: Vec<&str> = fields.iter().filter_map(|field| field.rsplit('.').next()).collect();
-    claimed.push(Finding::claimed("training", names.join(", "), fields.iter().map(String::as_str)));
+    // What decides nothing in this run leaves no trace either, whatever it says.
+    let decides = |name: &&str| settings.without_effect(name).is_none();
+    let (training, without_effect): (Vec<&str>, Vec<&str>) =
+        settings_without_trace(release).into_iter().partition(decides);
+    for (what, names) in [("training", training), ("settings without effect", without_effect)] {
+        let fields: Vec<String> = names.iter().map(|name| format!("config.toml: settings.{name}")).collect();
+        if !names.is_empty() {
+            claimed.push(Finding::claimed(what, names.join(", "), fields.iter().map(String::as_str)));
+        }
+    }
     if settings.level != Level::Node {
         claimed.push(Finding::claimed(
             "course of training",
@@ -70,52 +77,42 @@ pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
 }
 
 /// Settings that leave no trace in this release, or that have no effect in it.
-fn settings_without_trace(release: &Release) -> Vec<String> {
+fn settings_without_trace(release: &Release) -> Vec<&'static str> {
     let settings = &release.config.settings;
-    let mut fields: Vec<String> = [
-        "config.toml: settings.learning_rate",
-        "config.toml: settings.weight_decay",
-        "config.toml: settings.class_weights",
-        "config.toml: settings.direction",
-        "config.toml: settings.patience",
+    let mut fields = vec![
+        "learning_rate",
+        "weight_decay",
+        "class_weights",
+        "direction",
+        "patience",
         // Compared with the shape beside the parameters, which is as easily changed. Other functions of the same parameters predict
         // otherwise, which accuracies show only where labels are there, and not surely.
-        "config.toml: settings.dropout",
-        "config.toml: settings.activation",
-        "config.toml: settings.jk",
-    ]
-    .map(String::from)
-    .to_vec();
+        "dropout",
+        "activation",
+        "jk",
+    ];
     let recipe = settings.method.recipe();
     let own = recipe.own_settings();
     let of_others = Method::ALL.iter().flat_map(|method| method.recipe().own_settings());
-    for name in of_others.filter(|name| !own.contains(name)) {
-        fields.push(format!("config.toml: settings.{name}"));
-    }
-    let untraced = recipe.without_trace(settings, release.nodes().classes());
-    fields.extend(untraced.iter().map(|name| format!("config.toml: settings.{name}")));
-    let mut add = |without_trace: bool, field: &str| fields.extend(without_trace.then(|| field.to_string()));
+    fields.extend(of_others.filter(|name| !own.contains(name)));
+    fields.extend(recipe.without_trace(settings, release.nodes().classes()));
+    let mut add = |without_trace: bool, field| fields.extend(without_trace.then_some(field));
     let node = settings.level == Level::Node;
-    for field in [
-        "config.toml: settings.batch_size",
-        "config.toml: settings.clip",
-        "config.toml: settings.bounding",
-        "config.toml: settings.max_degree",
-    ] {
+    for field in ["batch_size", "clip", "bounding", "max_degree"] {
         add(!node, field);
     }
     let both = node && method::aggregations(settings) > 0;
-    add(!both, "config.toml: settings.gradient_noise_ratio");
-    add(!delta::matters(settings), "config.toml: settings.accounting");
-    add(!delta::matters(settings) || settings.delta.is_some(), "config.toml: settings.delta_rule");
-    add(asks_nothing(settings), "config.toml: settings.epsilon");
+    add(!both, "gradient_noise_ratio");
+    add(!delta::matters(settings), "accounting");
+    add(!delta::matters(settings) || settings.delta.is_some(), "delta_rule");
+    add(asks_nothing(settings), "epsilon");
     // Without validation nodes, or with few of them, nothing is calibrated whatever is asked for; without labels nobody can tell.
     let told = release.predictor.temperature.is_some() && release.has_labels();
-    add(!told && !node, "config.toml: settings.calibration");
-    add(asks_nothing(settings), "config.toml: settings.unit_from_data");
+    add(!told && !node, "calibration");
+    add(asks_nothing(settings), "unit_from_data");
     // A setting can belong to several methods.
     let mut seen = HashSet::new();
-    fields.retain(|field| seen.insert(field.clone()));
+    fields.retain(|field| seen.insert(*field));
     fields
 }
 

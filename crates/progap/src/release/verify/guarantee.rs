@@ -6,7 +6,7 @@ use super::Finding;
 use crate::plan::{Plan, PublicSizes};
 use crate::query::Queries;
 use crate::release::Statement;
-use crate::release::statement::public;
+use crate::release::statement::{is_public_list, public};
 use crate::settings::{Level, Settings};
 use crate::{Result, delta};
 
@@ -32,11 +32,12 @@ pub(super) fn bounded_delta(statement: &Statement, settings: &Settings, sizes: P
         settings.delta.is_some() || !delta::matters(settings) || delta::implied(delta, settings).is_some();
     let given = settings.delta.is_none_or(|given| given == delta);
     let ok = settings.level != Level::None && rule && given && least <= delta && delta <= most;
+    let shown = delta::written(delta);
     let detail = match (settings.level, delta::matters(settings)) {
-        (_, false) => format!("{delta:e}; nothing is asked that has one"),
-        (Level::Node, _) => format!("{delta:e} for {} records, at most {most:e}", sizes.nodes),
+        (_, false) => format!("{shown}; nothing is asked that has one"),
+        (Level::Node, _) => format!("{shown} for {} records, at most {most:e}", sizes.nodes),
         _ => format!(
-            "{delta:e}, at most {most:e} for a graph of {} nodes; the number of {records} is private",
+            "{shown}, at most {most:e} for a graph of {} nodes; the number of {records} is private",
             sizes.nodes
         ),
     };
@@ -51,7 +52,8 @@ pub(super) fn public_list(
     sizes: PublicSizes,
     labelled: usize,
 ) -> Finding {
-    let ok = statement.public == public(settings, plan, sizes, labelled);
+    let expected = public(settings, plan, sizes, labelled);
+    let ok = is_public_list(&statement.public, &expected, settings);
     Finding::checked(
         "taken as public",
         format!("{} assumptions, those of the settings", statement.public.len()),

@@ -183,9 +183,11 @@ pub(super) fn history<'h>(metrics: &'h Metrics, settings: &Settings, released: u
         && metrics.features_only_accuracy == first
         && metrics.unprotected == (settings.level == Level::Node);
     let most = if settings.patience > 0 { "at most " } else { "" };
-    let detail = format!(
-        "{most}{epochs} epoch{} in each of {stages} stages, and the accuracies are those of stage {released}",
-        if epochs == 1 { "" } else { "s" }
-    );
+    let course = match (settings.without_effect("epochs").is_some(), epochs) {
+        (true, _) => format!("{stages} fits, one in each stage"),
+        (false, 1) => format!("{most}1 epoch in each of {stages} stages"),
+        (false, _) => format!("{most}{epochs} epochs in each of {stages} stages"),
+    };
+    let detail = format!("{course}, and the accuracies are those of stage {released}");
     Finding::checked("history", detail, whole && in_range && fits)
 }
