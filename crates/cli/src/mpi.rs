@@ -5,13 +5,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use mpi::collective::SystemOperation;
 use mpi::datatype::{Partition, PartitionMut};
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use progap::ranks::{Ranks, Transport};
 
 use crate::command::Outcome;
-use crate::{explained, flags, print_error};
+use crate::{explained, flags, launch, print_error};
 
 /// Bytes that travel at a time: MPI counts in 32 bits, and buffers cost memory.
 const AT_ONCE: usize = 64 << 20;
@@ -84,7 +83,15 @@ pub fn run(work: impl FnOnce(Option<&Ranks>) -> Outcome + Send) -> Outcome {
     let world = universe.world();
     let (rank, size) = (world.rank() as usize, world.size() as usize);
     if size == 1 {
-        return work(None);
+        return match launch::ranks() {
+            // Each of them would train the whole, and charge a budget.
+            Some(started) if started > 1 => Err(format!(
+                "this is one of {started} ranks, and MPI finds no other: start them with the mpirun of the MPI that progap was built \
+                 with, or with the `srun --mpi` that it knows (`srun --mpi=list`)"
+            )
+            .into()),
+            _ => work(None),
+        };
     }
     let failed = match patience() {
         Ok(patience) => talk(&world, patience, work).err(),
@@ -124,9 +131,10 @@ fn talk(
     std::thread::scope(|scope| {
         let run = scope
             .spawn(move || work(Some(&ranks)).map_err(|error| flags::in_flags(&explained(error.as_ref()))));
+        let mut pace = Pace::default();
         for request in asked {
             let bytes = match request {
-                Request::AllGather(own) => all_gather(world, &own),
+                Request::AllGather(own) => all_gather(world, &own, &mut pace),
                 Request::Exchange(to) => exchange(world, &to),
             };
             if reply.send(bytes).is_err() {
@@ -168,12 +176,48 @@ fn left(length: u64, turn: usize, size: usize) -> i32 {
     (length.saturating_sub((turn * turn_size(size)) as u64)).min(turn_size(size) as u64) as i32
 }
 
-fn all_gather(world: &impl CommunicatorCollectives, own: &[u8]) -> Bytes {
-    let size = world.size() as usize;
-    let mut lengths = vec![0u64; size];
-    world.all_gather_into(&(own.len() as u64), &mut lengths[..]);
+/// How long the longest part of the last gatherings was, and how many in a row were as long: the same on all ranks.
+#[derive(Default)]
+struct Pace {
+    longest: usize,
+    times: usize,
+}
+
+impl Pace {
+    /// Bytes that travel beside the lengths. Where gatherings are of one size again and again, as sums over batches are, one call does.
+    fn room(&self) -> usize {
+        const STEADY: usize = 4;
+        const MOST: usize = 1 << 20;
+        if self.times >= STEADY && self.longest <= MOST { self.longest } else { 0 }
+    }
+
+    fn note(&mut self, longest: usize) {
+        self.times = if longest == self.longest { self.times + 1 } else { 1 };
+        self.longest = longest;
+    }
+}
+
+fn all_gather(world: &impl CommunicatorCollectives, own: &[u8], pace: &mut Pace) -> Bytes {
+    const LENGTH: usize = size_of::<u64>();
+    let (size, room_beside) = (world.size() as usize, pace.room());
+    let (start, own) = own.split_at(own.len().min(room_beside));
+    let mut told = vec![0u8; LENGTH + room_beside];
+    told[..LENGTH].copy_from_slice(&((start.len() + own.len()) as u64).to_le_bytes());
+    told[LENGTH..][..start.len()].copy_from_slice(start);
+    let mut heard = vec![0u8; size * told.len()];
+    world.all_gather_into(&told[..], &mut heard[..]);
+    let (mut all, mut lengths): (Bytes, Vec<u64>) = (vec![], vec![]);
+    for heard in heard.chunks_exact(told.len()) {
+        let (length, start) = heard.split_at(LENGTH);
+        let length = u64::from_le_bytes(std::array::from_fn(|at| length[at]));
+        let mut bytes = Vec::with_capacity(length as usize);
+        bytes.extend_from_slice(&start[..room_beside.min(length as usize)]);
+        all.push(bytes);
+        lengths.push(length);
+    }
+    pace.note(lengths.iter().copied().max().unwrap_or(0) as usize);
+    lengths.iter_mut().for_each(|length| *length = length.saturating_sub(room_beside as u64));
     let most = lengths.iter().copied().max().unwrap_or(0) as usize;
-    let mut all: Bytes = lengths.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
     for turn in 0..most.div_ceil(turn_size(size)) {
         let counts: Vec<i32> = lengths.iter().map(|&length| left(length, turn, size)).collect();
         let start = own.len().min(turn * turn_size(size));
@@ -193,10 +237,13 @@ fn all_gather(world: &impl CommunicatorCollectives, own: &[u8]) -> Bytes {
 fn exchange(world: &impl CommunicatorCollectives, to: &Bytes) -> Bytes {
     let size = world.size() as usize;
     let outgoing: Vec<u64> = to.iter().map(|bytes| bytes.len() as u64).collect();
-    let mut incoming = vec![0u64; size];
-    world.all_to_all_into(&outgoing[..], &mut incoming[..]);
-    let (own, mut most) = (outgoing.iter().copied().max().unwrap_or(0), 0u64);
-    world.all_reduce_into(&own, &mut most, SystemOperation::max());
+    // Each rank tells how much it sends to this one, and the most that it sends to any: so all know how many turns it takes.
+    let longest = outgoing.iter().copied().max().unwrap_or(0);
+    let told: Vec<u64> = outgoing.iter().flat_map(|&length| [length, longest]).collect();
+    let mut heard = vec![0u64; 2 * size];
+    world.all_to_all_into(&told[..], &mut heard[..]);
+    let incoming: Vec<u64> = heard.iter().copied().step_by(2).collect();
+    let most = heard.iter().copied().skip(1).step_by(2).max().unwrap_or(0);
     let mut all: Bytes = incoming.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
     for turn in 0..(most as usize).div_ceil(turn_size(size)) {
         let of =

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::scale::{self, NumberColumn, Preparation};
 use crate::{
-    Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Split, Undeclared, room,
+    Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Scaled, Split, Undeclared, room,
 };
 
 /// The label of a node whose class is not known. It is no class: whatever takes it for one goes out of range.
@@ -169,12 +169,8 @@ impl Dataset {
     }
 
     /// The same data with every number as 32 bits hold it: none has an origin any more, which all rows have a say in.
-    pub fn rounded(mut self) -> Result<Dataset> {
-        if self.0.numbers.iter().any(|number| number.origin.is_some()) {
-            self.0.features = scale::round(self.0.features, self.0.graph.nodes(), &self.0.numbers)?;
-            self.0.numbers.iter_mut().for_each(|number| number.origin = None);
-        }
-        Ok(self)
+    pub fn rounded(self) -> Result<Dataset> {
+        Scaled::from(self).rounded().held()
     }
 
     /// As [`Dataset::rounded`], copied only where there is an origin.
@@ -195,30 +191,13 @@ impl Dataset {
     }
 
     /// The same data with the number columns mapped as those of another data set were, whose columns are the same.
-    pub fn prepared_as(mut self, other: &[NumberColumn]) -> Result<Dataset> {
-        if self.0.numbers.iter().all(|number| number.map.is_some()) {
-            return Ok(self);
-        }
-        scale::check(other, self.0.features.columns())?;
-        // What was mapped by what is declared stays.
-        let mapped = |column: u32| {
-            let found = self.0.numbers.binary_search_by_key(&column, |number| number.column);
-            found.is_ok_and(|at| self.0.numbers[at].map.is_some())
-        };
-        let of = |list: &[NumberColumn], column: u32| {
-            list.binary_search_by_key(&column, |number| number.column).ok().map(|at| list[at].clone())
-        };
-        let own = |number: &NumberColumn| NumberColumn {
-            origin: of(&self.0.numbers, number.column).and_then(|own| own.origin),
-            ..number.clone()
-        };
-        let open: Vec<NumberColumn> = other.iter().filter(|number| !mapped(number.column)).map(own).collect();
-        let rest = |number: &&NumberColumn| of(other, number.column).is_none_or(|other| other.map.is_none());
-        let rest: Vec<NumberColumn> = self.0.numbers.iter().filter(rest).cloned().collect();
-        let rows = self.0.graph.nodes();
-        self.0.features = scale::round(scale::apply(self.0.features, rows, &open)?, rows, &rest)?;
-        self.0.numbers = other.to_vec();
-        Ok(self)
+    pub fn prepared_as(self, other: &[NumberColumn]) -> Result<Dataset> {
+        Scaled::from(self).mapped_as(other)?.held()
+    }
+
+    /// The parts, for whoever sees to it that they go on fitting together.
+    pub(crate) fn parts_mut(&mut self) -> &mut DatasetParts {
+        &mut self.0
     }
 
     /// The same data, whose numbers are used as they are.

@@ -1,7 +1,10 @@
 //! Fingerprints of data sets: by them runs, stores and ledgers know their data again, so that their bytes never change.
 
+use twox_hash::XxHash3_128;
+
 use crate::scale::{Curve, Map};
-use crate::{Dataset, Features, NumberColumn, Split};
+use crate::scaled::Source;
+use crate::{Dataset, NumberColumn, Result, Scaled, Split};
 
 impl Dataset {
     /// A fingerprint of the content (edges, features, labels, split; not the name): 32 hexadecimal digits that
@@ -16,39 +19,84 @@ impl Dataset {
     }
 
     fn hash(&self, split: &[u8]) -> String {
-        let mut hash = twox_hash::XxHash3_128::new();
-        let mut add = |bytes: &[u8]| {
-            hash.write(&(bytes.len() as u64).to_le_bytes());
-            for piece in bytes.chunks(1 << 22) {
-                hash.write(piece);
-                crate::store::note_read(piece.len());
-            }
-        };
-        add(bytemuck::cast_slice(self.graph().offsets()));
-        add(bytemuck::cast_slice(self.graph().senders()));
-        add(bytemuck::cast_slice(self.labels()));
-        add(&(self.classes() as u64).to_le_bytes());
-        add(&(self.features().columns() as u64).to_le_bytes());
-        match self.features() {
-            Features::Dense { values, .. } => add(bytemuck::cast_slice(values)),
-            Features::Half { values, .. } => add(bytemuck::cast_slice(values)),
-            Features::Sparse { offsets, indices, values, .. } => {
-                add(bytemuck::cast_slice(offsets));
-                add(bytemuck::cast_slice(indices));
-                add(values.as_ref().map_or(&[], |values| bytemuck::cast_slice(values)));
+        let mut content = Content::before_features(self);
+        for section in self.features().sections() {
+            if let Source::There(bytes) = section.source {
+                content.add(bytes);
             }
         }
-        add(split);
+        if self.features().are_ones() {
+            content.add(&[]);
+        }
+        content.after_features(self, split)
+    }
+}
+
+impl Scaled {
+    /// As [`Dataset::fingerprint`], of the features as they become; no more than a block of rows is held.
+    ///
+    /// # Errors
+    /// More than memory holds.
+    pub fn fingerprint(&self) -> Result<String> {
+        let dataset = self.rest();
+        if !self.is_changed() {
+            return Ok(dataset.fingerprint());
+        }
+        let mut content = Content::before_features(dataset);
+        for section in self.sections()? {
+            match section.source {
+                Source::There(bytes) => content.add(bytes),
+                Source::Starts(starts) => content.add(bytemuck::cast_slice(&starts)),
+                Source::Blocks(of) => {
+                    content.announce(section.bytes);
+                    for block in self.blocks() {
+                        content.0.write(of(&block?));
+                    }
+                }
+            }
+        }
+        Ok(content.after_features(dataset, dataset.split().map_or(&[], Split::codes)))
+    }
+}
+
+/// What is hashed, piece by piece.
+struct Content(XxHash3_128);
+
+impl Content {
+    fn announce(&mut self, bytes: usize) {
+        self.0.write(&(bytes as u64).to_le_bytes());
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.announce(bytes.len());
+        for piece in bytes.chunks(1 << 22) {
+            self.0.write(piece);
+            crate::store::note_read(piece.len());
+        }
+    }
+
+    fn before_features(dataset: &Dataset) -> Content {
+        let mut content = Content(XxHash3_128::new());
+        content.add(bytemuck::cast_slice(dataset.graph().offsets()));
+        content.add(bytemuck::cast_slice(dataset.graph().senders()));
+        content.add(bytemuck::cast_slice(dataset.labels()));
+        content.add(&(dataset.classes() as u64).to_le_bytes());
+        content.add(&(dataset.features().columns() as u64).to_le_bytes());
+        content
+    }
+
+    fn after_features(mut self, dataset: &Dataset, split: &[u8]) -> String {
+        self.add(split);
         // Parts that a data set does not have leave no trace, so that it has the fingerprint of formats without them.
-        if !self.numbers().is_empty() {
-            let numbers: Vec<String> = self.numbers().iter().map(number_text).collect();
-            add(format!("[{}]", numbers.join(", ")).as_bytes());
+        if !dataset.numbers().is_empty() {
+            let numbers: Vec<String> = dataset.numbers().iter().map(number_text).collect();
+            self.add(format!("[{}]", numbers.join(", ")).as_bytes());
         }
-        if let Some(weights) = self.graph().weights() {
-            add(b"weights");
-            add(bytemuck::cast_slice(weights));
+        if let Some(weights) = dataset.graph().weights() {
+            self.add(b"weights");
+            self.add(bytemuck::cast_slice(weights));
         }
-        format!("{:032x}", hash.finish_128())
+        format!("{:032x}", self.0.finish_128())
     }
 }
 
@@ -94,7 +142,7 @@ fn some(text: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DatasetParts, Graph, NodeIds};
+    use crate::{DatasetParts, Features, Graph, NodeIds};
 
     fn columns() -> Vec<NumberColumn> {
         let standard = |curve, bounds| Some(Map::Standard { curve, mean: 1e-7, deviation: 2.5, bounds });

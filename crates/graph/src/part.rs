@@ -18,9 +18,41 @@ const AT_ONCE: usize = if cfg!(test) { 64 } else { 1 << 21 };
 pub struct PartGraph {
     graph: Graph,
     rows: Range<usize>,
+    /// Which edges stay, a bit each in the order in which they are read; nothing where all do.
+    stay: Option<Vec<u64>>,
     edges: usize,
     longest: usize,
     senders: Vec<u32>,
+}
+
+/// Which edges of each sender stay in a part: all, or those at some places among its edges in the part, by ascending receivers.
+#[derive(Debug, Clone, Default)]
+pub struct Staying {
+    /// Of each sender, where its places begin; nothing where all edges stay.
+    starts: Vec<Option<usize>>,
+    places: Vec<u32>,
+}
+
+impl Staying {
+    /// The next sender keeps all of its edges.
+    pub fn all(&mut self) {
+        self.starts.push(None);
+    }
+
+    /// The next sender keeps those at these places, which ascend.
+    pub fn only(&mut self, places: &[u32]) {
+        self.starts.push(Some(self.places.len()));
+        self.places.extend_from_slice(places);
+    }
+
+    /// Where the places of each sender are: nothing where all edges stay.
+    fn ranges(&self) -> Vec<Option<Range<usize>>> {
+        let mut end = self.places.len();
+        let mut range = |start: &Option<usize>| start.map(|start| start..std::mem::replace(&mut end, start));
+        let mut ranges: Vec<_> = self.starts.iter().rev().map(&mut range).collect();
+        ranges.reverse();
+        ranges
+    }
 }
 
 /// The edges into the nodes of a block of rows.
@@ -35,25 +67,79 @@ struct Block<'a> {
 impl PartGraph {
     /// The edges into the nodes of a range. No other edge is looked at.
     pub fn new(graph: &Graph, rows: Range<usize>) -> PartGraph {
-        let mut occurs = Occurring::none(graph.nodes());
-        let mut part = PartGraph { graph: graph.clone(), rows, edges: 0, longest: 0, senders: vec![] };
+        PartGraph { graph: graph.clone(), rows, stay: None, edges: 0, longest: 0, senders: vec![] }
+            .looked_at()
+    }
+
+    /// Finds out what follows from all edges of the part.
+    fn looked_at(mut self) -> PartGraph {
+        let mut occurs = Occurring::none(self.graph.nodes());
         let (mut edges, mut longest) = (0, 0);
-        part.read(|block| {
+        self.read(|block| {
             block.senders.iter().for_each(|&sender| occurs.insert(sender));
             edges += block.senders.len();
             longest = longest.max(aggregate::longest_row(block.offsets));
         });
-        (part.edges, part.longest, part.senders) = (edges, longest, occurs.nodes().collect());
-        part
+        (self.edges, self.longest, self.senders) = (edges, longest, occurs.nodes().collect());
+        self
+    }
+
+    /// The part with the edges that stay, which are told for each of [`PartGraph::senders`].
+    ///
+    /// # Errors
+    /// Places that no edge has; edges that have changed.
+    pub fn keeping(self, staying: &Staying) -> Result<PartGraph> {
+        if staying.starts.len() != self.senders.len() {
+            return Err(changed());
+        }
+        let mut left = staying.ranges();
+        let (mut seen, mut edge, mut found) = (vec![0u32; self.senders.len()], 0, 0);
+        let mut stay = vec![0u64; self.edges.div_ceil(64)];
+        self.read_places(|block| {
+            for &sender in &*block.senders {
+                let place = seen[sender as usize];
+                seen[sender as usize] += 1;
+                let stays = match &mut left[sender as usize] {
+                    None => true,
+                    // Receivers ascend, and so do the places.
+                    Some(left) => {
+                        let here = left.start < left.end && staying.places[left.start] == place;
+                        left.start += usize::from(here);
+                        found += usize::from(here);
+                        here
+                    }
+                };
+                stay[edge / 64] |= u64::from(stays) << (edge % 64);
+                edge += 1;
+            }
+            Ok(())
+        })?;
+        if found != staying.places.len() {
+            return Err(changed());
+        }
+        Ok(PartGraph { stay: Some(stay), ..self }.looked_at())
+    }
+
+    fn stays(&self, edge: usize) -> bool {
+        let is_set = |stay: &Vec<u64>| stay.get(edge / 64).is_some_and(|word| word >> (edge % 64) & 1 == 1);
+        self.stay.as_ref().is_none_or(is_set)
     }
 
     /// Reads all edges of the part, a block of rows after the other.
     fn read(&self, mut each: impl FnMut(Block<'_>)) {
         let (mut offsets, mut senders, mut first) = (vec![0u64], vec![], self.rows.start);
+        let mut edge = 0;
         for row in self.rows.clone() {
             let (of_row, mut before) = (self.graph.in_neighbours(row), None);
             let new = |sender: &&u32| **sender as usize != row && before.replace(**sender) != Some(**sender);
-            senders.extend(of_row.iter().filter(new));
+            let new = of_row.iter().filter(new);
+            match self.stay {
+                None => senders.extend(new),
+                Some(_) => senders.extend(new.filter(|_| {
+                    edge += 1;
+                    self.stays(edge - 1)
+                })),
+            }
             offsets.push(senders.len() as u64);
             crate::store::note_read(size_of_val(of_row));
             if senders.len() >= AT_ONCE || row + 1 == self.rows.end {
@@ -362,6 +448,28 @@ mod tests {
             }
             prop_assert_eq!(found, whole);
             prop_assert_eq!(sent, clean.out_degrees());
+            // Of every third sender the edges at odd places among those of the part.
+            for rows in [0..cut, cut..nodes] {
+                let part = PartGraph::new(&graph, rows.clone());
+                let (mut staying, mut expected) = (Staying::default(), vec![0i32; rows.len() * 3]);
+                for &sender in part.senders() {
+                    let receivers: Vec<usize> =
+                        rows.clone().filter(|&row| clean.in_neighbours(row).contains(&sender)).collect();
+                    let odd: Vec<u32> = (0..receivers.len() as u32).filter(|place| place % 2 == 1).collect();
+                    if sender % 3 == 0 { staying.only(&odd) } else { staying.all() }
+                    for (place, receiver) in receivers.into_iter().enumerate() {
+                        if sender % 3 != 0 || place % 2 == 1 {
+                            let to = &mut expected[(receiver - rows.start) * 3..][..3];
+                            to.iter_mut().zip(&messages[sender as usize * 3..]).for_each(|(s, &m)| *s += i32::from(m));
+                        }
+                    }
+                }
+                let kept = part.keeping(&staying).expect("places of edges");
+                let own: Vec<i8> = kept.senders().iter().flat_map(|&s| messages[s as usize * 3..][..3].to_vec()).collect();
+                let mut sums = vec![0i32; rows.len() * 3];
+                kept.sum(3, &own, &mut sums).expect("sums");
+                prop_assert_eq!(sums, expected);
+            }
             let pairs = |rows| graph.pairs(rows, [12345, 67890]).expect("few nodes");
             let all = Pairs::from_numbers(pairs(0..cut).and(pairs(cut..nodes)).to_numbers());
             prop_assert_eq!(all.distinct as usize, graph.distinct_edges());

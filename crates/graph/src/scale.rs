@@ -280,9 +280,9 @@ pub(crate) fn prepare(
         Preparation::Standardise => standard::maps(&features, rows, &numbers)?,
         Preparation::RowByRow | Preparation::Declared => declared_maps(&numbers, how),
     };
-    let new: Vec<(&NumberColumn, Option<Map>)> =
-        numbers.iter().zip(&maps).filter_map(|(number, map)| Some((number, Some((*map)?)))).collect();
-    let features = map_columns(features, rows, &new)?;
+    let found = numbers.iter().zip(&maps).filter(|(_, map)| map.is_some());
+    let new: Vec<Change> = found.map(|(number, map)| Change { number: number.clone(), map: *map }).collect();
+    let features = change(features, rows, &new)?;
     Ok((features, with_maps(&numbers, &maps, how)))
 }
 
@@ -307,11 +307,23 @@ pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparatio
     mapped.filter(|number| number.map.is_some() || how == Preparation::Declared).collect()
 }
 
-/// The features with these columns as 32 bits hold them, without an origin: what was read of a row, whatever stands in all others.
-pub(crate) fn round(features: Features, rows: usize, numbers: &[NumberColumn]) -> Result<Features> {
-    let columns: Vec<(&NumberColumn, Option<Map>)> =
-        numbers.iter().filter(|number| number.origin.is_some()).map(|number| (number, None)).collect();
-    map_columns(features, rows, &columns)
+/// What becomes of the values of a column: they go through a map or, without one, stay as 32 bits hold them, without an origin.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    number: NumberColumn,
+    map: Option<Map>,
+}
+
+/// What makes columns as 32 bits hold them, without an origin: what was read of a row, whatever stands in all others.
+pub(crate) fn rounding(numbers: &[NumberColumn]) -> Vec<Change> {
+    let with_origin = numbers.iter().filter(|number| number.origin.is_some());
+    with_origin.map(|number| Change { number: number.clone(), map: None }).collect()
+}
+
+/// What applies the maps of columns.
+pub(crate) fn mapping(numbers: &[NumberColumn]) -> Vec<Change> {
+    let mapped = numbers.iter().filter(|number| number.map.is_some());
+    mapped.map(|number| Change { number: number.clone(), map: number.map }).collect()
 }
 
 /// The features with the maps of these columns applied, which were not before.
@@ -319,9 +331,7 @@ pub(crate) fn round(features: Features, rows: usize, numbers: &[NumberColumn]) -
 /// # Errors
 /// More features than fit into memory.
 pub fn apply(features: Features, rows: usize, numbers: &[NumberColumn]) -> Result<Features> {
-    let maps: Vec<(&NumberColumn, Option<Map>)> =
-        numbers.iter().filter_map(|number| Some((number, Some(number.map?)))).collect();
-    map_columns(features, rows, &maps)
+    change(features, rows, &mapping(numbers))
 }
 
 /// What becomes of a value of a column as it lies in the matrix: the map of what was read, or without a map that itself.
@@ -330,13 +340,14 @@ fn image(number: &NumberColumn, map: Option<Map>, value: f32) -> f32 {
     map.map_or(value as f32, |map| map.apply(value))
 }
 
-fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Option<Map>)]) -> Result<Features> {
-    if maps.is_empty() {
+/// The features with their columns changed, row by row.
+pub(crate) fn change(features: Features, rows: usize, changes: &[Change]) -> Result<Features> {
+    if changes.is_empty() {
         return Ok(features);
     }
-    let mut by_column: Vec<Option<(&NumberColumn, Option<Map>)>> = vec![None; features.columns()];
-    for &(number, map) in maps {
-        by_column[number.column as usize] = Some((number, map));
+    let mut by_column: Vec<Option<&Change>> = vec![None; features.columns()];
+    for change in changes {
+        by_column[change.number.column as usize] = Some(change);
     }
     match features.widened() {
         half @ Features::Half { .. } => Ok(half),
@@ -344,10 +355,10 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Option<M
             let mut values = room::copy(&values)?;
             values.par_chunks_exact_mut(columns).for_each(|row| {
                 // Indicators are no number columns: they are as they were, whatever the order.
-                for &(number, map) in maps {
+                for Change { number, map } in changes {
                     let missing = number.missing.is_some_and(|missing| row[missing as usize] != 0.0);
                     let value = &mut row[number.column as usize];
-                    *value = if missing { 0.0 } else { image(number, map, *value) };
+                    *value = if missing { 0.0 } else { image(number, *map, *value) };
                 }
             });
             Features::dense(rows, columns, values)
@@ -355,9 +366,11 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Option<M
         features @ Features::Sparse { .. } => {
             let columns = features.columns();
             // Zeros that become something else must be there: in every row, but where the value is missing.
-            let filled: Vec<(usize, Option<u32>, f32)> = maps
+            let filled: Vec<(usize, Option<u32>, f32)> = changes
                 .iter()
-                .map(|&(number, map)| (number.column as usize, number.missing, image(number, map, 0.0)))
+                .map(|Change { number, map }| {
+                    (number.column as usize, number.missing, image(number, *map, 0.0))
+                })
                 .filter(|(.., zero)| *zero != 0.0)
                 .collect();
             let (mut offsets, mut indices, mut values) = (room::with_room(rows + 1)?, vec![], vec![]);
@@ -375,8 +388,8 @@ fn map_columns(features: Features, rows: usize, maps: &[(&NumberColumn, Option<M
                 for &(column, value) in &dense {
                     match by_column[column] {
                         None => put.push((column, value)),
-                        Some((number, _)) if number.missing.is_some_and(has) => {}
-                        Some((number, map)) => put.push((column, image(number, map, value))),
+                        Some(Change { number, .. }) if number.missing.is_some_and(has) => {}
+                        Some(Change { number, map }) => put.push((column, image(number, *map, value))),
                     }
                 }
                 for &(column, missing, zero) in &filled {

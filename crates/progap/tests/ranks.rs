@@ -118,6 +118,16 @@ fn progap_at_node_level() {
     assert_same(&data(6000), &[&settings[..], &large[..]].concat(), &[2, 5]);
 }
 
+/// Senders choose some of their edges, the same ones wherever the receivers lie.
+#[test]
+fn senders_keep_the_same_edges() {
+    let settings = [("method", "progap"), ("level", "node"), ("bounding", "sample"), ("epsilon", "8")];
+    let more = [("max_degree", "5"), ("seed", "3"), ("epochs", "2"), ("depth", "2")];
+    assert_same(&data(4000), &[&settings[..], &more].concat(), &EVERY);
+    let gap = [("method", "gap"), ("level", "node"), ("bounding", "sample"), ("max_degree", "3")];
+    assert_same(&data(2000), &[&gap[..], &[("seed", "3"), ("epochs", "2")]].concat(), &[3]);
+}
+
 #[test]
 fn gap_and_mlp_at_all_levels() {
     let data = data(3000);
@@ -161,7 +171,7 @@ fn table(nodes: usize, sparse: bool) -> Dataset {
     };
     let number = NumberColumn::new;
     parts.numbers = vec![
-        number(0),
+        NumberColumn { origin: Some(1e7), ..number(0) },
         number(1),
         NumberColumn { missing: Some(3), ..number(2) },
         number(4),
@@ -229,8 +239,10 @@ fn rows_that_stay_where_they_are() {
 #[test]
 fn a_run_goes_on_with_other_ranks() {
     let (data, place) = (data(3000), tempfile::tempdir().expect("a folder"));
-    for level in ["edge", "node"] {
-        let settings = [("method", "progap"), ("level", level), ("seed", "9"), ("epochs", "4")];
+    for (level, bounding) in [("edge", None), ("node", None), ("node", Some("sample"))] {
+        let mut settings = vec![("method", "progap"), ("level", level), ("seed", "9"), ("epochs", "4")];
+        settings.extend(bounding.map(|bounding| ("bounding", bounding)));
+        let level = format!("{level}-{}", bounding.unwrap_or("usual"));
         let expected = alone(&data, &settings, &place.path().join(format!("{level}-alone")));
         for (before, after) in [(3, 2), (2, 1), (1, 4)] {
             let folder = place.path().join(format!("{level}-{before}-{after}"));
@@ -276,10 +288,7 @@ fn what_is_not_for_several_ranks_is_refused_in_words() {
     };
     refused(&[("level", "edge")], "the method views runs on one machine");
     refused(&[("method", "sage"), ("level", "none")], "the method sage runs on one machine");
-    refused(
-        &[("method", "progap"), ("level", "node"), ("bounding", "sample"), ("epsilon", "8")],
-        "`bounding weight`",
-    );
+    refused(&[("method", "progap"), ("level", "edge"), ("direction", "out")], "turn the edges round");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! docs/scale.md, "What is sent": the bytes of every rank are those of the formulas.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use progap::ranks::{Moment, Ranks, Sent, on_threads};
@@ -245,7 +246,6 @@ fn node_level() {
     for ranks in [2, 3, 4] {
         let ranked = run(&data, &request, ranks);
         let formula = Formula::new(&data, &ranked.settings, ranks);
-        let rank_of = |node: u32| formula.borders.partition_point(|&border| border <= node as usize) - 1;
         let train = formula.train.len();
         let (steps, rate) = (2 * train / size, size as f64 / train as f64);
         compare(&formula, &ranked, |rank| {
@@ -255,7 +255,8 @@ fn node_level() {
             {
                 let batch = batch(&formula.train, rate, stage, step);
                 let chunk = sample_chunk_rows(batch.len());
-                let works = |at: usize| rank_of(batch[at / chunk * chunk]);
+                let chunks = batch.len().div_ceil(chunk);
+                let works = |at: usize| at / chunk * ranks / chunks;
                 rows += formula.rows(rank, stage, &batch, works);
                 let own_chunks = (0..batch.len()).step_by(chunk).filter(|&at| works(at) == rank).count();
                 let (branches, columns, hidden) = (stage + 1, COLUMNS + stage * CLASSES, 20);
@@ -264,6 +265,83 @@ fn node_level() {
             }
             [(Sent::Rows, rows), (Sent::Sums, sums)]
         });
+    }
+}
+
+/// Which ranks have receivers of a sender, and how many: of each edge its receiver, by ascending receivers.
+fn receivers(data: &Dataset) -> Vec<Vec<u32>> {
+    let mut receivers = vec![BTreeSet::new(); data.nodes()];
+    for (source, target) in data.graph().iter_edges().filter(|(source, target)| source != target) {
+        receivers[source as usize].insert(target);
+    }
+    receivers.into_iter().map(|receivers| receivers.into_iter().collect()).collect()
+}
+
+/// Senders with too many edges draw them without replacement, one sender after the other.
+fn sample(receivers: &[Vec<u32>], most: usize) -> Vec<Vec<u32>> {
+    let mut randomness = Randomness::from_seed(3);
+    let mut stream = randomness.lasting_purpose("sample of out-edges").expect("a new label").stream();
+    let mut keep = |receivers: &Vec<u32>| {
+        let mut left = receivers.clone();
+        for at in 0..most.min(receivers.len()) {
+            if receivers.len() > most {
+                let others = NonZeroU64::new((receivers.len() - at) as u64).expect("some are left");
+                left.swap(at, at + stream.below(others) as usize);
+            }
+        }
+        left.truncate(most);
+        left
+    };
+    receivers.iter().map(&mut keep).collect()
+}
+
+/// What it takes to agree on the edges that stay, and the messages along them.
+#[test]
+fn a_sample_of_edges() {
+    let (data, most) = (data(), 4);
+    let request = Request::default()
+        .with("method", "progap")
+        .with("level", "node")
+        .with("bounding", "sample")
+        .with("max_degree", most as u64)
+        .with("epsilon", 8.0)
+        .with("seed", 3u64)
+        .with("epochs", 1u64)
+        .with("depth", 1u64);
+    let before = receivers(&data);
+    let after = sample(&before, most);
+    assert!(before.iter().any(|receivers| receivers.len() > most));
+    for ranks in [2, 3] {
+        let ranked = run(&data, &request, ranks);
+        let formula = Formula::new(&data, &ranked.settings, ranks);
+        let rank_of = |node: u32| formula.borders.partition_point(|&border| border <= node as usize) - 1;
+        // Of each sender, the other ranks that have a receiver of it.
+        let elsewhere = |receivers: &[u32], sender: usize| -> BTreeSet<usize> {
+            let own = rank_of(sender as u32);
+            receivers.iter().map(|&node| rank_of(node)).filter(|&rank| rank != own).collect()
+        };
+        let mut expected = vec![0; ranks];
+        let mut messages = vec![0; ranks];
+        for (sender, (before, after)) in before.iter().zip(&after).enumerate() {
+            let own = rank_of(sender as u32);
+            for rank in elsewhere(before, sender) {
+                // Asked for, and counted, by whoever has receivers; answered by whoever has the sender.
+                expected[rank] += 8;
+                expected[own] += 4;
+            }
+            if before.len() > most {
+                expected[own] += 4 * (ranks - 1);
+                expected[own] += 4 * after.iter().filter(|&&node| rank_of(node) != own).count();
+            }
+            messages[own] += elsewhere(after, sender).len();
+        }
+        for rank in 0..ranks {
+            let found = sent(&ranked, rank);
+            assert_eq!(found["sample"], expected[rank], "rank {rank} of {ranks}");
+            let bytes = found["messages"] / (messages[rank] * CLASSES);
+            assert_eq!(found["messages"], messages[rank] * CLASSES * bytes, "rank {rank} of {ranks}");
+            assert_eq!(ranked.sent[rank].at(Moment::Start, Sent::Sample) as usize, expected[rank]);
+        }
     }
 }
 

@@ -54,16 +54,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic::AtomicFile;
 use crate::error::InFile;
+use crate::scaled::{FeatureSection, Source};
 use crate::{
-    Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Split,
-    UNLABELLED, Undeclared,
+    Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Scaled,
+    Split, UNLABELLED, Undeclared,
 };
 use layout::{FileBytes, Section, Sections};
 
 /// The ending of our files.
 pub const EXTENSION: &str = "progap";
 /// The section of features in half precision.
-const HALF_ROWS: &str = "x_half";
+pub(crate) const HALF_ROWS: &str = "x_half";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,17 +85,38 @@ pub fn write(dataset: &Dataset, path: &Path) -> Result<()> {
     write_with(dataset, dataset.features().columns(), feature_sections(dataset.features()), path)
 }
 
+/// As [`write()`], of the features as they become; no more than a block of rows is held.
+pub fn write_scaled(scaled: &Scaled, path: &Path) -> Result<()> {
+    let (dataset, sections) = (scaled.rest(), scaled.sections().in_file(path)?);
+    let blocks: Vec<_> = sections
+        .iter()
+        .map(|section| {
+            let of = match section.source {
+                Source::Blocks(of) => of,
+                Source::There(_) | Source::Starts(_) => |_: &Features| &[][..],
+            };
+            move |take: &mut layout::Take<'_>| {
+                scaled.blocks().try_for_each(|block| take(of(&block.map_err(std::io::Error::other)?)))
+            }
+        })
+        .collect();
+    let features = sections.iter().zip(&blocks).map(|(section, blocks)| match &section.source {
+        Source::There(content) => Section::new(section.name, content),
+        Source::Starts(starts) => Section::new(section.name, bytes(starts)),
+        Source::Blocks(_) => Section::made(section.name, section.bytes, blocks),
+    });
+    write_with(dataset, dataset.features().columns(), features.collect(), path)
+}
+
+/// Sections of features that are there.
 fn feature_sections(features: &Features) -> Vec<Section<'_>> {
-    match features {
-        Features::Dense { values, .. } => vec![Section::new("x_dense", bytes(values))],
-        Features::Half { values, .. } => vec![Section::new(HALF_ROWS, bytes(values))],
-        Features::Sparse { offsets, indices, values, .. } => {
-            let mut sections =
-                vec![Section::new("x_offsets", bytes(offsets)), Section::new("x_columns", bytes(indices))];
-            sections.extend(values.iter().map(|values| Section::new("x_values", bytes(values))));
-            sections
+    fn there(section: FeatureSection<'_>) -> Option<Section<'_>> {
+        match section.source {
+            Source::There(content) => Some(Section::new(section.name, content)),
+            Source::Starts(_) | Source::Blocks(_) => None,
         }
     }
+    features.sections().into_iter().filter_map(there).collect()
 }
 
 /// Rows of features in half precision that are made while they are written: there may be more of them than memory holds.

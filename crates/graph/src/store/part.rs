@@ -140,7 +140,9 @@ pub(super) fn bytes_before(dataset: &Dataset, name: &str, node: usize) -> Option
 fn unverified(sections: &Sections) -> Result<Dataset> {
     let meta: Meta = super::meta(sections)?;
     if sections.bytes("weights").is_ok() {
-        let message = "edges with weights are read on one machine: leave the weights out".into();
+        let message =
+            "edges with weights run on one machine: train there, or convert the data again without weights"
+                .into();
         return Err(Problem::Unsupported(message).into());
     }
     let (offsets, senders) = (sections.required::<u64>("offsets")?, sections.required::<u32>("senders")?);

@@ -76,7 +76,8 @@ pub(super) fn take_u64(from: &mut &[u8]) -> Option<u64> {
 }
 
 pub(super) fn write_f32(values: &[f32], out: &mut Vec<u8>) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    out.reserve(4 * values.len());
+    values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
 }
 
 pub(super) fn read_f32(values: &mut [f32], from: &mut &[u8]) -> Option<()> {
@@ -89,7 +90,8 @@ pub(super) fn read_f32(values: &mut [f32], from: &mut &[u8]) -> Option<()> {
 }
 
 pub(crate) fn write_f64(values: &[f64], out: &mut Vec<u8>) {
-    out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    out.reserve(8 * values.len());
+    values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
 }
 
 pub(crate) fn read_f64(values: &mut [f64], from: &mut &[u8]) -> Option<()> {

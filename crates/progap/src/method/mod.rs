@@ -25,7 +25,7 @@ pub(crate) mod trainer;
 
 use std::ops::ControlFlow;
 
-use progap_graph::{Dataset, NumberColumn};
+use progap_graph::{Dataset, NumberColumn, Scaled};
 
 pub use self::progap::Choice;
 use history::EpochRecord;
@@ -124,16 +124,16 @@ impl Fitted {
     }
 
     /// The data set with its columns as they were trained on.
-    pub fn scaled(&self, dataset: Dataset) -> Result<Dataset> {
+    pub fn scaled(&self, dataset: Scaled) -> Result<Scaled> {
         if self.scaled.is_empty() {
             return Ok(dataset);
         }
-        let mut numbers = dataset.numbers().to_vec();
+        let mut numbers = dataset.rest().numbers().to_vec();
         for number in &mut numbers {
             let found = self.scaled.iter().find(|scaled| scaled.column == number.column);
             number.map = number.map.or(found.and_then(|found| found.map));
         }
-        Ok(dataset.prepared_as(&numbers)?)
+        Ok(dataset.mapped_as(&numbers)?)
     }
 
     /// The same with probabilities that can be believed, where the settings ask for it.

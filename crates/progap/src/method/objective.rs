@@ -206,8 +206,10 @@ impl Objective for RowObjective<'_> {
             return Ok((Some(stats.loss), Some(stats.accuracy)));
         }
         let grid = context.take_grid(|vault, parameters| vault.gradient_grid(parameters, plan))?;
+        let name = |step: u64| format!("gradient {stage}/{step}");
+        context.vault.expect_gradients(context.steps(done).map(name));
         for step in context.steps(done) {
-            let query = format!("gradient {stage}/{step}");
+            let query = name(step);
             let gradient = context.vault.gradient(&query, network, self.aggregates, &grid, plan)?;
             apply(network, optimiser, &gradient)?;
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use progap_graph::scale::{self, Map, NumberColumn};
 use progap_graph::standard::Known;
-use progap_graph::{Dataset, Features, Preparation, Split, part};
+use progap_graph::{Dataset, Features, Preparation, Scaled, Split, part};
 use progap_nn::{Packed, chunk_rows};
 
 use super::{Ranks, Sent};
@@ -16,8 +16,8 @@ use crate::{Error, Result};
 pub(crate) struct RankData {
     /// As it lies in the file: every column in its unit.
     pub dataset: Dataset,
-    /// The number columns with their maps, as those of a data set that was prepared.
-    pub numbers: Vec<NumberColumn>,
+    /// The same with its columns as they become. No rank holds all of them: they are read a block of rows at a time.
+    pub scaled: Scaled,
     /// Where the nodes of each rank begin, and where the last end.
     pub borders: Vec<usize>,
     /// The nodes of this rank.
@@ -31,30 +31,28 @@ pub(crate) struct RankData {
 impl RankData {
     /// Finds the maps together with the other ranks, and applies them to the own rows.
     pub fn new(ranks: &Ranks, dataset: &Dataset, settings: &Settings) -> Result<RankData> {
-        let dataset = dataset.clone().never_bare()?;
+        let (dataset, how) = (dataset.clone().never_bare()?, settings.preparation());
+        let read = Scaled::from(dataset.clone());
         // Where whole columns are not looked at, no number in their midst is either.
-        let standardise = settings.preparation() == Preparation::Standardise;
-        let dataset = if standardise { dataset } else { dataset.rounded()? };
-        let split = split_of(&dataset)?;
-        let even = part::borders(dataset.graph(), split, ranks.size(), None);
-        let maps = maps(ranks, &dataset, settings.preparation(), even[ranks.rank()]..even[ranks.rank() + 1])?;
-        let numbers = scale::with_maps(dataset.numbers(), &maps, settings.preparation());
-        let scaled = |rows: Range<usize>| {
-            scale::apply(dataset.features().part(rows.clone()), rows.len(), &new_maps(&dataset, &maps))
-        };
+        let read = if how == Preparation::Standardise { read } else { read.rounded() };
+        let even = part::borders(dataset.graph(), split_of(&dataset)?, ranks.size(), None);
+        let even = even[ranks.rank()]..even[ranks.rank() + 1];
+        let maps = maps(ranks, read.rest(), how, even.clone())?;
+        let numbers = scale::with_maps(read.rest().numbers(), &maps, how);
+        let scaled = read.mapped_as(&numbers)?;
         let entries = match dataset.features() {
             Features::Dense { .. } | Features::Half { .. } => 0,
-            Features::Sparse { indices, .. } if new_maps(&dataset, &maps).is_empty() => indices.len(),
+            Features::Sparse { indices, .. } if !scaled.is_changed() => indices.len(),
             // Zeros that a map makes something else of become entries.
             Features::Sparse { .. } => {
-                let own = scaled(even[ranks.rank()]..even[ranks.rank() + 1])?.all_entries() as u64;
+                let own = scaled.rows(even)?.all_entries() as u64;
                 ranks.numbers(Sent::Agreement, &[own])?.iter().flatten().sum::<u64>() as usize
             }
         };
         let borders = borders(&dataset, settings, entries, ranks.size())?;
         let own = borders[ranks.rank()]..borders[ranks.rank() + 1];
-        let features = scaled(own.clone())?;
-        Ok(RankData { dataset, numbers, borders, own, features, entries })
+        let features = scaled.rows(own.clone())?;
+        Ok(RankData { dataset, scaled, borders, own, features, entries })
     }
 
     /// The rows of the own nodes.
@@ -70,23 +68,12 @@ impl RankData {
 
     /// Number columns that no map was found for yet.
     pub fn open_numbers(&self) -> impl Iterator<Item = &NumberColumn> {
-        self.numbers.iter().filter(|number| number.is_open())
-    }
-
-    /// All rows as one process would hold them, for what the first rank writes.
-    pub fn whole(&self) -> Result<Dataset> {
-        Ok(self.dataset.clone().prepared_as(&self.numbers)?)
+        self.scaled.rest().numbers().iter().filter(|number| number.is_open())
     }
 }
 
 fn split_of(dataset: &Dataset) -> Result<&Split> {
     dataset.split().ok_or_else(|| Error::Unsuitable("the data set has no split".into()))
-}
-
-/// The columns that these maps are applied to.
-fn new_maps(dataset: &Dataset, maps: &[Option<Map>]) -> Vec<NumberColumn> {
-    let new = dataset.numbers().iter().zip(maps).filter(|(_, map)| map.is_some());
-    new.map(|(number, map)| NumberColumn { map: *map, ..number.clone() }).collect()
 }
 
 /// The map of each number column, the same on all ranks. Where whole columns are looked at, each goes to one rank, which does with it what

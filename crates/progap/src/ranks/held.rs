@@ -6,8 +6,9 @@ use bytemuck::Pod;
 use progap_graph::part::{Pairs, PartGraph};
 use progap_graph::{Features, Graph, Part, Split};
 use progap_nn::{Input, Inputs, Packed};
-use progap_privacy::noise::{Held, NotOneQuery};
+use progap_privacy::noise::{AnySource, Held, NotOneQuery, Stream};
 
+use super::sample::sampled;
 use super::{RankData, Ranks, Sent};
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
@@ -20,8 +21,7 @@ pub(crate) struct HeldPart {
     pub graph: PartGraph,
     /// The largest number of edges into a node of any rank.
     pub max_in_degree: usize,
-    /// For each rank, the own nodes whose messages it needs.
-    serves: Vec<Vec<u32>>,
+    serving: Serving,
     /// The nodes of each part of the split, of all ranks.
     counts: [usize; 4],
     /// The training nodes of all ranks.
@@ -57,10 +57,19 @@ pub(crate) fn look_at_edges(graph: &Graph, ranks: &Ranks, own: Range<usize>) -> 
 const PARTS: [Part; 4] = [Part::Train, Part::Val, Part::Test, Part::Unused];
 
 impl HeldPart {
-    /// The part of this rank.
-    pub fn new(data: &RankData, settings: &Settings, ranks: &Ranks) -> Result<HeldPart> {
-        let (dataset, borders, own) = (&data.dataset, data.borders.clone(), data.own.clone());
-        let graph = PartGraph::new(dataset.graph(), own.clone());
+    /// The part of this rank; with a sample, in which senders keep so many edges, chosen by these bits.
+    pub fn new(
+        data: &RankData,
+        settings: &Settings,
+        ranks: &Ranks,
+        sample: Option<(usize, Stream<AnySource>)>,
+    ) -> Result<HeldPart> {
+        let (dataset, borders) = (&data.dataset, data.borders.clone());
+        let graph = PartGraph::new(dataset.graph(), data.own.clone());
+        let graph = match sample {
+            None => graph,
+            Some((most, mut stream)) => sampled(graph, (ranks, &borders), most, &mut stream)?,
+        };
         let split = dataset.split().cloned().unwrap_or_else(|| Split::from_parts(std::iter::empty()));
         let train: Vec<u32> = split.nodes(Part::Train).map(|node| node as u32).collect();
         let counts = PARTS.map(|part| split.count(part));
@@ -68,17 +77,7 @@ impl HeldPart {
         if settings.level != Level::Node {
             train.iter().for_each(|&node| train_classes[dataset.labels()[node as usize] as usize] += 1);
         }
-        let of_rank = |rank: usize| senders_of(&graph, &borders, rank);
-        let needs = |rank: usize| -> Vec<u8> {
-            let local: Vec<u32> =
-                graph.senders()[of_rank(rank)].iter().map(|&node| node - borders[rank] as u32).collect();
-            bytemuck::cast_slice(&local).to_vec()
-        };
-        let asked = ranks.exchange(Sent::Agreement, (0..ranks.size()).map(needs).collect())?;
-        let serves: Vec<Vec<u32>> = asked.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
-        if serves.iter().flatten().any(|&node| node as usize >= own.len()) {
-            return Err(NotOneQuery.into());
-        }
+        let serving = Serving::new(&graph, ranks, &borders, Sent::Agreement)?;
         let degrees = ranks.numbers(Sent::Agreement, &[graph.max_in_degree() as u64])?;
         let max_in_degree = degrees.iter().flatten().copied().max().unwrap_or(0) as usize;
         Ok(HeldPart {
@@ -86,7 +85,7 @@ impl HeldPart {
             borders,
             graph,
             max_in_degree,
-            serves,
+            serving,
             counts,
             train,
             train_classes,
@@ -147,7 +146,7 @@ impl HeldPart {
             }
             bytes
         };
-        let come = self.ranks.exchange(Sent::Messages, self.serves.iter().map(serve).collect())?;
+        let come = self.ranks.exchange(Sent::Messages, self.serving.nodes.iter().map(serve).collect())?;
         let expected =
             |rank: usize| senders_of(&self.graph, &self.borders, rank).len() * width * size_of::<T>();
         if come.iter().enumerate().any(|(rank, bytes)| bytes.len() != expected(rank)) {
@@ -166,16 +165,8 @@ impl HeldPart {
 
     /// The edges out of each own node, of all ranks together.
     pub fn out_degrees(&self) -> Result<Vec<u32>> {
-        let sent = self.graph.sent()?;
-        let of =
-            |rank: usize| bytemuck::cast_slice(&sent[senders_of(&self.graph, &self.borders, rank)]).to_vec();
-        let come = self.ranks.exchange(Sent::Agreement, (0..self.ranks.size()).map(of).collect())?;
-        let mut degrees = vec![0u32; self.own().len()];
-        for (nodes, counts) in self.serves.iter().zip(come) {
-            let counts: Vec<u32> = bytemuck::pod_collect_to_vec(&counts);
-            nodes.iter().zip(counts).for_each(|(&node, count)| degrees[node as usize] += count);
-        }
-        Ok(degrees)
+        let counts = self.serving.counts(&self.graph, &self.ranks, &self.borders, Sent::Agreement)?;
+        Ok(self.serving.added_up(&counts))
     }
 
     /// Counts of all ranks, added up.
@@ -191,8 +182,58 @@ impl HeldPart {
     }
 }
 
+/// Whom a rank serves.
+pub(super) struct Serving {
+    /// For each rank, the own nodes that have a receiver there.
+    pub nodes: Vec<Vec<u32>>,
+    own: usize,
+}
+
+impl Serving {
+    /// Asks all ranks for what this one needs, and hears what they need.
+    pub fn new(graph: &PartGraph, ranks: &Ranks, borders: &[usize], what: Sent) -> Result<Serving> {
+        let needs = |rank: usize| -> Vec<u8> {
+            let senders = &graph.senders()[senders_of(graph, borders, rank)];
+            let local: Vec<u32> = senders.iter().map(|&node| node - borders[rank] as u32).collect();
+            bytemuck::cast_slice(&local).to_vec()
+        };
+        let asked = ranks.exchange(what, (0..ranks.size()).map(needs).collect())?;
+        let nodes: Vec<Vec<u32>> = asked.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
+        let own = borders[ranks.rank() + 1] - borders[ranks.rank()];
+        if nodes.iter().flatten().any(|&node| node as usize >= own) {
+            return Err(NotOneQuery.into());
+        }
+        Ok(Serving { nodes, own })
+    }
+
+    /// For each rank, how many edges into its nodes each of [`Serving::nodes`] has.
+    pub fn counts(
+        &self,
+        graph: &PartGraph,
+        ranks: &Ranks,
+        borders: &[usize],
+        what: Sent,
+    ) -> Result<Vec<Vec<u32>>> {
+        let sent = graph.sent()?;
+        let of = |rank: usize| bytemuck::cast_slice(&sent[senders_of(graph, borders, rank)]).to_vec();
+        let come = ranks.exchange(what, (0..ranks.size()).map(of).collect())?;
+        let counts: Vec<Vec<u32>> = come.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
+        let fit = counts.iter().zip(&self.nodes).all(|(counts, nodes)| counts.len() == nodes.len());
+        if fit { Ok(counts) } else { Err(NotOneQuery.into()) }
+    }
+
+    /// The counts of each own node, added up.
+    pub fn added_up(&self, counts: &[Vec<u32>]) -> Vec<u32> {
+        let mut sums = vec![0u32; self.own];
+        for (&node, count) in self.nodes.iter().flatten().zip(counts.iter().flatten()) {
+            sums[node as usize] += count;
+        }
+        sums
+    }
+}
+
 /// The senders that a rank holds, by their places.
-fn senders_of(graph: &PartGraph, borders: &[usize], rank: usize) -> Range<usize> {
+pub(super) fn senders_of(graph: &PartGraph, borders: &[usize], rank: usize) -> Range<usize> {
     let before = |node: usize| graph.senders().partition_point(|&sender| (sender as usize) < node);
     before(borders[rank])..before(borders[rank + 1])
 }

@@ -7,16 +7,20 @@
 //! | `open.rs` | a file of which each rank reads its part |
 //! | `data.rs` | the rows of a rank, brought to scale by maps that all rows give |
 //! | `held.rs` | what a rank holds: its rows, the edges into them, and whom it serves |
+//! | `ahead.rs` | steps that are drawn before they are made, so that their rows travel at once |
 //! | `rows.rs` | rows that travel, so that each chunk of a batch lies in one rank |
+//! | `sample.rs` | which edges stay where each sender keeps some of its own |
 //! | `traffic.rs` | what was sent, in which part of the run |
 //! | `store.rs` | a run's files, which the first rank keeps for all |
 //!
 //! Every rank runs the same lines. What they decide by is the same on all of them: settings, public sizes, and what left the vault.
 
+mod ahead;
 mod data;
 mod held;
 mod open;
 mod rows;
+mod sample;
 mod store;
 mod threads;
 mod traffic;
@@ -24,9 +28,11 @@ mod traffic;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub(crate) use ahead::Ahead;
 pub(crate) use data::RankData;
 pub(crate) use held::{HeldPart, look_at_edges};
 pub use open::open;
+use rows::Arrived;
 pub(crate) use rows::{Cut, Travelled, packed_order};
 pub(crate) use store::{PieceStore, SharedObserver, SharedStore};
 pub use threads::on_threads;

@@ -50,6 +50,31 @@ impl Column {
         }
     }
 
+    /// Copies a row of an input.
+    fn copy(&mut self, input: &Input<'_>, row: usize) {
+        match (self, *input) {
+            (Column::Dense { values, .. }, Input::Dense { columns, values: from }) => {
+                values.extend_from_slice(&from[row * columns..(row + 1) * columns]);
+            }
+            (Column::Dense { values, .. }, Input::Half { columns, values: from }) => {
+                values.extend(from[row * columns..(row + 1) * columns].iter().map(|value| value.to_f32()));
+            }
+            (
+                Column::Sparse { offsets, indices, values, .. },
+                Input::Sparse { offsets: starts, indices: from, values: stored, .. },
+            ) => {
+                let entries = starts[row] as usize..starts[row + 1] as usize;
+                indices.extend_from_slice(&from[entries.clone()]);
+                if let (Some(values), Some(stored)) = (values, stored) {
+                    values.extend_from_slice(&stored[entries]);
+                }
+                offsets.push(indices.len() as u64);
+            }
+            // A column is made like its input.
+            _ => {}
+        }
+    }
+
     /// Takes a row over, as [`write_row`] wrote it.
     fn take(&mut self, from: &mut &[u32]) -> Option<()> {
         match self {
@@ -103,9 +128,9 @@ fn write_row(input: &Input<'_>, row: usize, out: &mut Vec<u32>) {
 /// Which rank works on which rows of a batch: whole chunks, in the order of the ranks.
 pub(crate) struct Cut {
     /// The rows of each chunk but the last.
-    pub chunk: usize,
+    chunk: usize,
     /// The rank of each chunk; none is smaller than the one before it.
-    pub ranks: Vec<usize>,
+    ranks: Vec<usize>,
 }
 
 impl Cut {
@@ -115,15 +140,46 @@ impl Cut {
         Cut { chunk, ranks: (0..chunks).map(|at| at * ranks / chunks).collect() }
     }
 
-    /// Each chunk where its first row lies.
-    pub fn near(part: &HeldPart, batch: &[u32], chunk: usize) -> Cut {
-        Cut { chunk, ranks: batch.chunks(chunk).map(|rows| part.rank_of(rows[0])).collect() }
-    }
-
     /// The places in the batch of a rank's rows.
-    fn of(&self, rank: usize, rows: usize) -> Range<usize> {
+    pub fn of(&self, rank: usize, rows: usize) -> Range<usize> {
         let before = |rank: usize| rows.min(self.chunk * self.ranks.partition_point(|&at| at < rank));
         before(rank)..before(rank + 1)
+    }
+}
+
+/// Rows of other ranks that came to this one, in the order in which they are taken.
+#[derive(Default)]
+pub(crate) struct Arrived {
+    /// From each rank, and how many words of it were taken.
+    words: Vec<(Vec<u32>, usize)>,
+}
+
+impl Arrived {
+    /// Brings rows together: each rank works on those that `wanted` lists for it. Its own it has.
+    pub fn new<'b>(
+        part: &HeldPart,
+        inputs: &Inputs<'_>,
+        labels: &[u32],
+        wanted: impl Fn(usize) -> Vec<&'b [u32]>,
+    ) -> Result<Arrived> {
+        let (own, ranks) = (part.own(), &part.ranks);
+        let words_for = |rank: usize| {
+            let mut words: Vec<u32> = vec![];
+            let others = wanted(rank).into_iter().flatten().filter(|_| rank != ranks.rank());
+            for &node in others.filter(|&&node| own.contains(&(node as usize))) {
+                let row = node as usize - own.start;
+                words.push(labels[row]);
+                inputs.as_slice().iter().for_each(|input| write_row(input, row, &mut words));
+            }
+            bytemuck::cast_slice(&words).to_vec()
+        };
+        let come = ranks.exchange(Sent::Rows, (0..ranks.size()).map(words_for).collect())?;
+        Ok(Arrived { words: come.iter().map(|bytes| (bytemuck::pod_collect_to_vec(bytes), 0)).collect() })
+    }
+
+    /// What is left of a rank's words.
+    fn left(&self, rank: usize) -> &[u32] {
+        self.words.get(rank).map_or(&[], |(words, taken)| &words[*taken..])
     }
 }
 
@@ -136,14 +192,7 @@ impl Travelled {
         batch: &[u32],
         cut: &Cut,
     ) -> Result<Travelled> {
-        let places = cut.of(part.ranks.rank(), batch.len());
-        let mut travelled = Travelled {
-            inputs: inputs.as_slice().iter().map(Column::like).collect(),
-            labels: Vec::with_capacity(places.len()),
-            rows: (0..places.len() as u32).collect(),
-            first: places.start,
-            of: batch.len(),
-        };
+        let mut travelled = Travelled::none(part, inputs, batch, cut);
         let at_once = VALUES_AT_ONCE.div_ceil(part.values_of_a_row(inputs));
         let most = (0..part.ranks.size()).map(|rank| cut.of(rank, batch.len()).len()).max().unwrap_or(0);
         for start in (0..most).step_by(at_once) {
@@ -151,37 +200,61 @@ impl Travelled {
                 let places = cut.of(rank, batch.len());
                 &batch[places.end.min(places.start + start)..places.end.min(places.start + start + at_once)]
             };
-            travelled.receive(part, inputs, labels, round)?;
+            let mut arrived = Arrived::new(part, inputs, labels, |rank| vec![round(rank)])?;
+            travelled.add(part, inputs, labels, round(part.ranks.rank()), &mut arrived)?;
         }
         Ok(travelled)
     }
 
-    /// Brings some rows of the batch to each rank, after those that came before.
-    fn receive<'b>(
+    /// The rows of a batch that this rank works on, where those of others have arrived.
+    pub fn of_arrived(
+        part: &HeldPart,
+        (inputs, labels): (&Inputs<'_>, &[u32]),
+        batch: &[u32],
+        cut: &Cut,
+        arrived: &mut Arrived,
+    ) -> Result<Travelled> {
+        let mut travelled = Travelled::none(part, inputs, batch, cut);
+        let own = &batch[cut.of(part.ranks.rank(), batch.len())];
+        travelled.add(part, inputs, labels, own, arrived)?;
+        Ok(travelled)
+    }
+
+    fn none(part: &HeldPart, inputs: &Inputs<'_>, batch: &[u32], cut: &Cut) -> Travelled {
+        let places = cut.of(part.ranks.rank(), batch.len());
+        Travelled {
+            inputs: inputs.as_slice().iter().map(Column::like).collect(),
+            labels: Vec::with_capacity(places.len()),
+            rows: (0..places.len() as u32).collect(),
+            first: places.start,
+            of: batch.len(),
+        }
+    }
+
+    /// Adds some rows of the batch: the own ones, and those that arrived.
+    fn add(
         &mut self,
         part: &HeldPart,
         inputs: &Inputs<'_>,
         labels: &[u32],
-        round: impl Fn(usize) -> &'b [u32],
+        nodes: &[u32],
+        arrived: &mut Arrived,
     ) -> Result<()> {
-        let (own, ranks) = (part.own(), &part.ranks);
-        let words_for = |rank: usize| {
-            let mut words: Vec<u32> = vec![];
-            for &node in round(rank) {
-                if own.contains(&(node as usize)) {
-                    let row = node as usize - own.start;
-                    words.push(labels[row]);
-                    inputs.as_slice().iter().for_each(|input| write_row(input, row, &mut words));
-                }
+        let own = part.own();
+        for &node in nodes {
+            if own.contains(&(node as usize)) {
+                let row = node as usize - own.start;
+                self.labels.push(labels[row]);
+                let columns = self.inputs.iter_mut().zip(inputs.as_slice());
+                columns.for_each(|(column, input)| column.copy(input, row));
+                continue;
             }
-            bytemuck::cast_slice(&words).to_vec()
-        };
-        let come = ranks.exchange(Sent::Rows, (0..ranks.size()).map(words_for).collect())?;
-        let come: Vec<Vec<u32>> = come.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
-        let mut from: Vec<&[u32]> = come.iter().map(|words| &words[..]).collect();
-        for &node in round(ranks.rank()) {
-            let from = &mut from[part.rank_of(node)];
-            self.take(from).ok_or_else(|| Error::Rank("a rank sent rows that do not fit".into()))?;
+            let rank = part.rank_of(node);
+            let mut left = arrived.left(rank);
+            let before = left.len();
+            self.take(&mut left).ok_or_else(|| Error::Rank("a rank sent rows that do not fit".into()))?;
+            let taken = before - left.len();
+            arrived.words[rank].1 += taken;
         }
         Ok(())
     }

@@ -20,11 +20,21 @@ pub enum Sent {
     Kept,
     /// Columns in units of their own, to be brought to scale.
     Columns,
+    /// Edges of senders that keep some of their own.
+    Sample,
 }
 
 impl Sent {
-    const ALL: [Sent; 7] =
-        [Sent::Agreement, Sent::Messages, Sent::Noise, Sent::Rows, Sent::Sums, Sent::Kept, Sent::Columns];
+    const ALL: [Sent; 8] = [
+        Sent::Agreement,
+        Sent::Messages,
+        Sent::Noise,
+        Sent::Rows,
+        Sent::Sums,
+        Sent::Kept,
+        Sent::Columns,
+        Sent::Sample,
+    ];
 
     /// What a number stands for.
     fn from_number(number: u64) -> Option<Sent> {
@@ -41,6 +51,7 @@ impl Sent {
             Sent::Sums => "sums",
             Sent::Kept => "kept",
             Sent::Columns => "columns",
+            Sent::Sample => "sample",
         }
     }
 }

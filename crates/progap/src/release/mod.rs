@@ -32,7 +32,9 @@ mod verify;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use progap_graph::{Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, UNLABELLED, store};
+use progap_graph::{
+    Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, Scaled, UNLABELLED, store,
+};
 use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
@@ -139,7 +141,7 @@ pub struct Predictions {
 pub(crate) struct Content<'a> {
     pub config: Config,
     /// The data set, prepared; its edges are not written.
-    pub dataset: &'a Dataset,
+    pub dataset: &'a Scaled,
     pub statement: &'a Statement,
     pub metrics: &'a Metrics,
     pub predictor: &'a Predictor,
@@ -156,18 +158,25 @@ impl Config {
 pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
     let Content { config, dataset, statement, metrics, predictor } = content;
     let node_level = config.settings.level == Level::Node;
-    let mut parts = (*dataset).clone().into_parts();
-    parts.graph = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
-    parts.undeclared = vec![];
+    let no_edges = Graph::from_rows(vec![0u64; dataset.rest().nodes() + 1], Vec::<u32>::new())?;
+    let rows = dataset.beside(|parts| {
+        parts.graph = no_edges;
+        parts.undeclared = vec![];
+        if node_level {
+            parts.labels = no_classes(dataset.rest());
+        }
+    })?;
     if node_level {
         files::make_folder(&folder.join("private"))?;
-        parts.labels = no_classes(dataset);
-        store::write(&Dataset::new(parts.clone())?, &folder.join(OWN_ROWS))?;
+        store::write_scaled(&rows, &folder.join(OWN_ROWS))?;
+        let mut parts = rows.rest().clone().into_parts();
         parts.features = Features::none();
         parts.feature_names = vec![];
         parts.numbers = vec![];
+        store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
+    } else {
+        store::write_scaled(&rows, &folder.join(NODES))?;
     }
-    store::write(&Dataset::new(parts)?, &folder.join(NODES))?;
     let mut names = predictor.write(folder, &config.settings)?;
     let text = toml::to_string(config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;

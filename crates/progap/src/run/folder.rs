@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use progap_graph::{AtomicFile, Buffer, Dataset, Graph, store};
+use progap_graph::{AtomicFile, Buffer, Graph, Scaled, store};
 use progap_privacy::noise::RunKey;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ pub struct RunFile {
 
 impl RunFile {
     pub(super) fn new(
-        dataset: &Dataset,
+        dataset: &Scaled,
         settings: &Settings,
         account: Option<&Account>,
         source: serde_json::Value,
@@ -74,11 +74,11 @@ impl RunFile {
         let mut run = RunFile {
             version: VERSION,
             run_id: hex(&random),
-            dataset: dataset.name().into(),
-            fingerprint: dataset.fingerprint(),
+            dataset: dataset.rest().name().into(),
+            fingerprint: dataset.fingerprint()?,
             settings: settings.clone(),
             model_seed: settings.seed.unwrap_or(seed),
-            nodes: dataset.nodes(),
+            nodes: dataset.rest().nodes(),
             key_commitment: key.map(|key| hex(&key.commitment())),
             ledger: account.map(Account::absolute),
             source,

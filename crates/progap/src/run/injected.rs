@@ -93,8 +93,11 @@ fn train_given(
     meddle: impl FnOnce(&mut Vault),
 ) -> Result<Release> {
     let plan = prepare(dataset, &settings.checked()?)?;
-    let mut folder =
-        RunFolder::create(path, RunFile::new(dataset, settings, None, Value::Null, None)?, None)?;
+    let mut folder = RunFolder::create(
+        path,
+        RunFile::new(&dataset.clone().into(), settings, None, Value::Null, None)?,
+        None,
+    )?;
     let stopwatch = Stopwatch::start(false);
     let vault = Vault::new(dataset.clone(), settings, randomness(settings))?;
     let seed = folder.run.model_seed;
@@ -110,7 +113,7 @@ fn train_given(
     let mut fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     meddle(&mut fitted.vault);
     let metrics = metrics(&fitted, settings);
-    write_release(&folder, dataset, &plan, &fitted, &metrics)?;
+    write_release(&folder, &dataset.clone().into(), &plan, &fitted, &metrics)?;
     stopwatch.stop(Laps::start()).write(&folder.path)?;
     folder.finish()?;
     Release::open(&folder.path)

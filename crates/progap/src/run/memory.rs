@@ -130,7 +130,7 @@ fn fit(
     let state = std::mem::take(&mut store.begun);
     let trainer = Trainer::new(vault, spec, state, &mut store, observer);
     let fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
-    let dataset = &fitted.scaled(dataset.clone())?;
+    let dataset = &fitted.scaled(dataset.clone().into())?.held()?;
     let found = release::assessed(&fitted.predictor, dataset, dataset, Part::Test)?;
     Ok(Measured { metrics: metrics(&fitted, settings), scores: found.and_then(|found| found.scores()) })
 }

@@ -25,7 +25,7 @@ mod training;
 
 use std::path::Path;
 
-use progap_graph::{Dataset, Features, Part, ReadOff, Split, Undeclared};
+use progap_graph::{Dataset, Features, Part, ReadOff, Scaled, Split, Undeclared};
 use progap_privacy::noise::{AnySource, Randomness};
 
 pub use account::{Account, chargeable, check_budget};
@@ -80,7 +80,7 @@ fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
 pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> Result<Release> {
     let folder = RunFolder::open(folder)?;
     let dataset = dataset.prepared(folder.run.settings.preparation())?;
-    same_data(&dataset, &folder)?;
+    same_data(&dataset.clone().into(), &folder)?;
     if folder.path.join(release::MANIFEST).exists() {
         // Everything was written; the crash came while the run's own files were being removed.
         folder.finish()?;
@@ -93,8 +93,8 @@ pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> R
 }
 
 /// Refuses to go on with other data than a run began with.
-fn same_data(dataset: &Dataset, folder: &RunFolder) -> Result<()> {
-    let found = dataset.fingerprint();
+fn same_data(dataset: &Scaled, folder: &RunFolder) -> Result<()> {
+    let found = dataset.fingerprint()?;
     if found == folder.run.fingerprint {
         return Ok(());
     }
@@ -268,7 +268,7 @@ fn run_with(
     let trainer =
         Trainer::new(vault, RunSpec { settings: &settings, plan: &plan, seed }, state, &mut folder, observer);
     let mut fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
-    let dataset = fitted.scaled(dataset)?;
+    let dataset = fitted.scaled(dataset.into())?;
     laps.lap_with(std::mem::take(&mut fitted.stages), "evaluation");
     let metrics = metrics(&fitted, &settings);
     write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
@@ -284,7 +284,7 @@ fn run_with(
 /// Writes the release beside the aggregates that lie in the folder of its run.
 fn write_release(
     folder: &RunFolder,
-    dataset: &Dataset,
+    dataset: &Scaled,
     plan: &Plan,
     fitted: &Fitted,
     metrics: &Metrics,
@@ -293,7 +293,7 @@ fn write_release(
     let content = release::Content {
         config: release::Config::published(name, settings, source.clone()),
         dataset,
-        statement: &release::stated(settings, plan, fitted, dataset)?,
+        statement: &release::stated(settings, plan, fitted, dataset.rest())?,
         metrics,
         predictor: &fitted.predictor,
     };

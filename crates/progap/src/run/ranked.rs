@@ -16,7 +16,7 @@ use crate::method::{self, Observer};
 use crate::plan::Plan;
 use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, Traffic, look_at_edges};
 use crate::release::{self, Metrics, Statement};
-use crate::settings::{Bounding, Checked, Direction, Level, Settings};
+use crate::settings::{Checked, Direction, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, memory};
 
@@ -80,7 +80,7 @@ impl Training<'_> {
             super::chargeable(&settings)?;
         }
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
-        let run = RunFile::new(&data.whole()?, &settings, account.as_ref(), self.source, key.as_ref())?;
+        let run = RunFile::new(&data.scaled, &settings, account.as_ref(), self.source, key.as_ref())?;
         let run = RunFolder::create(folder, run, key)?;
         charge_new(&run, &plan)?;
         go_on(ranks, data, Some(run), plan, observer)
@@ -118,7 +118,7 @@ pub fn resume_over(
     let data = RankData::new(ranks, dataset, &settings)?;
     let plan = prepare_part(&data, &settings)?;
     if let Some(run) = &run {
-        super::same_data(&data.whole()?, run)?;
+        super::same_data(&data.scaled, run)?;
         super::charge(run, &plan)?;
     }
     go_on(ranks, data, run, plan, observer)
@@ -133,9 +133,6 @@ fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
             settings.method
         ));
     }
-    if settings.level == Level::Node && settings.bounding == Bounding::Sample && settings.touches_edges() {
-        return alone("`bounding sample` runs on one machine; on several ranks use `bounding weight`".into());
-    }
     if memory::bound().is_some() {
         return alone(
             "`memory` bounds one process on one machine: leave it out, and start more ranks".into(),
@@ -143,11 +140,16 @@ fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
     }
     if settings.direction != Direction::In {
         return alone(
-            "`direction` runs on one machine: turn the edges round before they are converted".into(),
+            "`direction` other than `in` runs on one machine: turn the edges round in the file (sources become \
+             targets), and leave it out"
+                .into(),
         );
     }
     if settings.touches_edges() && dataset.graph().weights().is_some() {
-        return alone("edges with weights run on one machine: leave the weights out".into());
+        return alone(
+            "edges with weights run on one machine: train there, or convert the data again without weights"
+                .into(),
+        );
     }
     Ok(())
 }
@@ -275,8 +277,8 @@ fn train(
         ranks.broadcast(Sent::Agreement, None)?;
         return Ok(None);
     };
-    let (metrics, dataset) = (metrics(&fitted, &settings), fitted.scaled(data.whole()?)?);
-    let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
+    let (metrics, dataset) = (metrics(&fitted, &settings), fitted.scaled(data.scaled.clone())?);
+    let statement = release::stated(&settings, &plan, &fitted, dataset.rest())?;
     write_release(&folder, &dataset, &plan, &fitted, &metrics)?;
     laps.lap("writing");
     let cost = stopwatch.stop(laps);

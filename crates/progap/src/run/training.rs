@@ -120,7 +120,7 @@ impl<'t> Training<'t> {
                 observer,
             );
             let fitted = method::fit(trainer)?.calibrated(&dataset, &settings)?;
-            let dataset = fitted.scaled(dataset)?;
+            let dataset = fitted.scaled(dataset.into())?.held()?;
             let metrics = metrics(&fitted, &settings);
             let statement = release::stated(&settings, &plan, &fitted, &dataset)?;
             let no_edges = Graph::from_rows(vec![0u64; dataset.nodes() + 1], Vec::<u32>::new())?;
@@ -166,7 +166,8 @@ impl<'t> Training<'t> {
         let plan = prepare(&dataset, &settings)?;
         crate::memory::check_run(&dataset, &settings, &plan)?;
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
-        let run = RunFile::new(&dataset, &settings, account.as_ref(), self.source, key.as_ref())?;
+        let run =
+            RunFile::new(&dataset.clone().into(), &settings, account.as_ref(), self.source, key.as_ref())?;
         Ok(Asked { dataset, settings, plan, key, run, observer })
     }
 }
@@ -276,7 +277,7 @@ impl Trained {
         }
         let content = release::Content {
             config: self.config.clone(),
-            dataset: &self.nodes,
+            dataset: &self.nodes.clone().into(),
             statement: &self.statement,
             metrics: &self.metrics,
             predictor: &self.predictor,

@@ -1,16 +1,15 @@
 //! Sums of clipped gradients over Poisson-sampled batches of records, with Gaussian noise.
 
 use progap_graph::Part;
-use progap_nn::{Batch, Network, clipped_sum, sample_chunk_rows};
+use progap_nn::{Batch, Network, clipped_sum};
 use progap_privacy::Event;
 use progap_privacy::noise::{GradientGrid, PoissonSample, Summation};
 
 use super::{Vault, batch_of};
-use crate::Result;
 use crate::plan::Plan;
 use crate::query::Query;
-use crate::ranks::{Cut, Travelled};
 use crate::rows::Aggregates;
+use crate::{Error, Result};
 
 /// The query, for its event.
 pub(crate) fn gradient_sum(event: Event) -> Query {
@@ -33,23 +32,24 @@ impl Vault {
         grid: &GradientGrid,
         plan: &Plan,
     ) -> Result<Vec<f32>> {
+        if self.sample.as_ref().is_none_or(|sample| sample.rate() != plan.rate) {
+            self.sample = Some(PoissonSample::new(plan.rate)?);
+        }
+        let sample = self.sample.as_ref().ok_or(Error::Contradiction("there is a sample"))?;
+        let (randomness, train) = (&mut self.randomness, &self.train);
         // Which records join must be known before the sum is; the noise is drawn for the sum.
-        let mut stream = self.randomness.purpose(&batch_of(query))?.stream();
-        let sample = match self.sample.take().filter(|sample| sample.rate() == plan.rate) {
-            Some(sample) => sample,
-            None => PoissonSample::new(plan.rate)?,
+        let mut draw = |query: &str| -> Result<Vec<u32>> {
+            Ok(sample.choose(&mut randomness.purpose(&batch_of(query))?.stream(), train))
         };
-        let batch = sample.choose(&mut stream, &self.train);
-        self.sample = Some(sample);
         let inputs = self.rows.inputs(aggregates)?;
         let sum = match &self.part {
             None => {
+                let batch = draw(query)?;
                 let rows = Batch::new(&inputs, &self.rows.labels, &batch, self.rows.classes)?;
                 clipped_sum(network, rows, self.settings.clip)?
             }
             Some(part) => {
-                let cut = Cut::near(part, &batch, sample_chunk_rows(batch.len()));
-                let rows = Travelled::new(part, &inputs, &self.rows.labels, &batch, &cut)?;
+                let rows = self.ahead.next(part, (&inputs, &self.rows.labels), query, draw)?;
                 let inputs = rows.inputs()?;
                 clipped_sum(network, rows.batch(part, &inputs, self.rows.classes)?, self.settings.clip)?
             }
@@ -59,6 +59,14 @@ impl Vault {
         self.record(gradient_sum(grid.event().poisson_sampled(plan.rate)?));
         let expected = self.settings.batch_size as f64;
         Ok(noisy.value().iter().map(|g| (g / expected) as f32).collect())
+    }
+
+    /// Says which gradients are asked for next, in this order and with the same aggregates, before anything is forgotten. Where rows lie in
+    /// several ranks, those of many steps then travel at once.
+    pub(crate) fn expect_gradients(&mut self, queries: impl IntoIterator<Item = String>) {
+        if self.part.is_some() {
+            self.ahead.expect(queries);
+        }
     }
 
     /// The grid for [`Vault::gradient`] with up to this many parameters.

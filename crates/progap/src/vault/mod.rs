@@ -38,6 +38,7 @@ mod columns;
 mod counts;
 mod gradient;
 mod response;
+mod sample;
 mod streamed;
 mod subgraph;
 #[cfg(test)]
@@ -46,8 +47,6 @@ mod unprotected;
 mod votes;
 #[cfg(test)]
 mod weight_tests;
-
-use std::num::NonZeroU64;
 
 pub(crate) use aggregate::aggregation;
 pub(crate) use columns::{
@@ -62,12 +61,14 @@ use progap_privacy::noise::{
     AnySource, PoissonSample, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
 };
 pub(crate) use response::{edge_count, edge_response};
+pub(crate) use sample::{choose, pass_over};
+use sample::{sample_out_edges, sample_stream};
 pub(crate) use subgraph::subgraph_sum;
 pub(crate) use votes::{vote_count, vote_sensitivity};
 
 use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
-use crate::ranks::{HeldPart, RankData, Ranks};
+use crate::ranks::{Ahead, HeldPart, RankData, Ranks};
 pub use crate::rows::{Aggregate, Aggregates, Maker, Message, Rows};
 use crate::settings::{Bounding, ClassWeights, Direction, Level, Settings};
 use crate::{Error, Result};
@@ -96,6 +97,8 @@ pub struct Vault {
     sample: Option<PoissonSample>,
     /// The noise of the last aggregation: most often that of the next, too.
     table: Option<RoundedGaussian>,
+    /// Where nodes lie in several ranks, the steps whose batches were drawn.
+    ahead: Ahead,
     /// Where nodes lie in several ranks, the part of this one; then the graph above has no edges, and rows are those of its own nodes.
     part: Option<HeldPart>,
 }
@@ -122,12 +125,7 @@ impl Vault {
             (Direction::Both, _) => Some(graph.transpose()),
             _ => None,
         };
-        let bound = match (settings.level, settings.bounding) {
-            (Level::None | Level::Edge, _) => SenderBound::Edge,
-            (Level::Node, Bounding::Weight) => SenderBound::Weight { bound: influence(settings) },
-            (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
-            (Level::Node, Bounding::Sample) => SenderBound::Sample { max_edges: settings.max_degree },
-        };
+        let bound = sender_bound(settings);
         let every_edge = settings.method.recipe().reads_senders().then(|| graph.clone());
         let graph = match bound {
             SenderBound::Sample { max_edges } => sample_out_edges(&graph, max_edges, &mut randomness)?,
@@ -158,6 +156,7 @@ impl Vault {
             drawn: 0,
             sample: None,
             table: None,
+            ahead: Ahead::default(),
             part: None,
         })
     }
@@ -168,23 +167,20 @@ impl Vault {
         ranks: &Ranks,
         data: &RankData,
         settings: &Settings,
-        randomness: Randomness<AnySource>,
+        mut randomness: Randomness<AnySource>,
     ) -> Result<Self> {
-        let bound = match (settings.level, settings.bounding) {
-            (Level::None | Level::Edge, _) => SenderBound::Edge,
-            (Level::Node, Bounding::Weight) => SenderBound::Weight { bound: influence(settings) },
-            (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
-            (Level::Node, Bounding::Sample) => {
-                return Err(Error::Rank(
-                    "`bounding sample` runs on one machine: give `bounding weight`".into(),
-                ));
+        let bound = sender_bound(settings);
+        let sample = match bound {
+            SenderBound::Sample { max_edges } if settings.touches_edges() => {
+                Some((max_edges as usize, sample_stream(&mut randomness)?))
             }
+            _ => None,
         };
-        let (part, rows) = (HeldPart::new(data, settings, ranks)?, data.rows()?);
-        // Where no sender is bounded, nobody asks how many edges each has.
+        let (part, rows) = (HeldPart::new(data, settings, ranks, sample)?, data.rows()?);
+        // Where no message has a weight, nobody asks how many edges a sender has.
         let out_degrees = match bound {
-            SenderBound::Edge => vec![0; rows.labels.len()],
-            _ => part.out_degrees()?,
+            SenderBound::Edge | SenderBound::Sample { .. } => vec![],
+            SenderBound::Weight { .. } | SenderBound::Cap { .. } => part.out_degrees()?,
         };
         Ok(Vault {
             settings: settings.clone(),
@@ -201,6 +197,7 @@ impl Vault {
             drawn: 0,
             sample: None,
             table: None,
+            ahead: Ahead::default(),
             part: Some(part),
         })
     }
@@ -323,6 +320,16 @@ impl Vault {
     }
 }
 
+/// How much of a sum a sender can be.
+fn sender_bound(settings: &Settings) -> SenderBound {
+    match (settings.level, settings.bounding) {
+        (Level::None | Level::Edge, _) => SenderBound::Edge,
+        (Level::Node, Bounding::Weight) => SenderBound::Weight { bound: influence(settings) },
+        (Level::Node, Bounding::Cap) => SenderBound::Cap { bound: influence(settings) },
+        (Level::Node, Bounding::Sample) => SenderBound::Sample { max_edges: settings.max_degree },
+    }
+}
+
 /// A weight for each class with which all count the same: n / (C n_c), with n_c of the n labels in the class.
 pub(crate) fn balanced_weights(labels: &[u32], classes: usize) -> Vec<f32> {
     let mut counts = vec![0usize; classes];
@@ -349,37 +356,4 @@ pub(crate) fn weightless(settings: &Settings) -> Error {
 /// The name under which the batch of a query is drawn.
 fn batch_of(query: &str) -> String {
     format!("batch of {query}")
-}
-
-/// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone. The choice is the same in every process
-/// of a run, and no secret: the bound holds whichever edges are kept.
-fn sample_out_edges(graph: &Graph, max_edges: u32, randomness: &mut Randomness<AnySource>) -> Result<Graph> {
-    let mut stream = randomness.lasting_purpose("sample of out-edges")?.stream();
-    let by_sender = graph.transpose();
-    let (mut offsets, mut kept, mut weights) = (vec![0u64], vec![], vec![]);
-    for sender in 0..by_sender.nodes() {
-        let first = by_sender.offsets()[sender] as usize;
-        let weight = |at: usize| by_sender.weights().map_or(1.0, |weights| weights[first + at]);
-        let edges = by_sender.in_neighbours(sender).iter().enumerate();
-        let mut receivers: Vec<(u32, f32)> = edges.map(|(at, &receiver)| (receiver, weight(at))).collect();
-        let keep = receivers.len().min(max_edges as usize);
-        for at in 0..keep {
-            let left = NonZeroU64::new((receivers.len() - at) as u64).expect("at is below the length");
-            let other = at + if keep < receivers.len() { stream.below(left) as usize } else { 0 };
-            receivers.swap(at, other);
-        }
-        kept.extend(receivers[..keep].iter().map(|edge| edge.0));
-        offsets.push(kept.len() as u64);
-        if graph.weights().is_some() {
-            weights.extend(receivers[..keep].iter().map(|edge| edge.1));
-        }
-    }
-    drop(by_sender);
-    if graph.weights().is_none() {
-        return Ok(Graph::from_rows(offsets, kept)?.transpose());
-    }
-    let repeated =
-        |(sender, row): (usize, &[u64])| std::iter::repeat_n(sender as u32, (row[1] - row[0]) as usize);
-    let sources: Vec<u32> = offsets.windows(2).enumerate().flat_map(repeated).collect();
-    Ok(Graph::from_weighted_edges(graph.nodes(), &sources, &kept, &weights)?)
 }
