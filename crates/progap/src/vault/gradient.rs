@@ -35,7 +35,7 @@ impl Vault {
         if self.sample.as_ref().is_none_or(|sample| sample.rate() != plan.rate) {
             self.sample = Some(PoissonSample::new(plan.rate)?);
         }
-        let sample = self.sample.as_ref().ok_or(Error::Contradiction("there is a sample"))?;
+        let sample = self.sample.as_ref().ok_or(Error::Internal("there is a sample"))?;
         let (randomness, train) = (&mut self.randomness, &self.train);
         // Which records join must be known before the sum is; the noise is drawn for the sum.
         let mut draw = |query: &str| -> Result<Vec<u32>> {

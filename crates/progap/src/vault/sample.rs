@@ -39,7 +39,9 @@ fn below(stream: &mut Stream<AnySource>, left: usize) -> usize {
 }
 
 /// Keeps at most `max_edges` of each sender's edges, chosen at random by the sender alone. The choice is the same in every process
-/// of a run, and no secret: the bound holds whichever edges are kept.
+/// of a run. All senders draw from one stream, one after the other, so that their choices are independent whatever the numbers of their
+/// edges: without a record the others choose by the same law. The stream is secret, as that of noise is: with its bits known, a record
+/// would move the choices of those who draw after it.
 pub(super) fn sample_out_edges(
     graph: &Graph,
     max_edges: u32,
