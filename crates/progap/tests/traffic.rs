@@ -335,12 +335,16 @@ fn a_sample_of_edges() {
             }
             messages[own] += elsewhere(after, sender).len();
         }
-        for rank in 0..ranks {
+        for (rank, (&expected, &messages)) in expected.iter().zip(&messages).enumerate() {
             let found = sent(&ranked, rank);
-            assert_eq!(found["sample"], expected[rank], "rank {rank} of {ranks}");
-            let bytes = found["messages"] / (messages[rank] * CLASSES);
-            assert_eq!(found["messages"], messages[rank] * CLASSES * bytes, "rank {rank} of {ranks}");
-            assert_eq!(ranked.sent[rank].at(Moment::Start, Sent::Sample) as usize, expected[rank]);
+            assert_eq!(found["sample"], expected, "rank {rank} of {ranks}");
+            // One byte or two a value, by the noise.
+            let once = messages * CLASSES;
+            assert!(
+                [once, 2 * once].contains(&found["messages"]),
+                "rank {rank} of {ranks}: {once} {found:?}"
+            );
+            assert_eq!(ranked.sent[rank].at(Moment::Start, Sent::Sample) as usize, expected);
         }
     }
 }
