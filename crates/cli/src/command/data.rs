@@ -364,7 +364,7 @@ impl Output {
 Examples:
   progap data synth small.progap --nodes 5000 --edges 200000
   progap data synth large.progap --nodes 1100000 --edges 85000000 --communities 100
-  progap data synth papers.progap --nodes 27750000 --edges 400000000 --dense 128 --labelled 0.014
+  progap data synth big.progap --nodes 27750000 --edges 400000000 --dense 128 --labelled 0.014
 
 It takes about five bytes of memory for an edge and forty for a node; dense columns are written as they are made.")]
 pub struct Synth {
