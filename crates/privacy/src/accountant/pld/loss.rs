@@ -263,13 +263,14 @@ impl Loss<'_> {
         self.discretise(points.len(), |i| at[i])
     }
 
-    /// A discretisation on multiples of `step`, with the index of the first point; what lies below `low` moves up.
-    pub fn on_grid(&self, sketch: &Masses, low: f64, step: f64) -> (Masses, i64) {
+    /// A discretisation on multiples of `step`; what lies below `low` moves up.
+    pub fn on_grid(&self, sketch: &Masses, low: f64, step: f64) -> Grid {
         let high = sketch.points[sketch.points.len() - 1];
         // An atom at the very end must not fall off the grid by rounding.
         let first = (low / step).floor() as i64;
         let last = (high / step).ceil() as i64 + 1;
-        (self.discretise((last - first + 1) as usize, |i| (first + i as i64) as f64 * step), first)
+        let masses = self.discretise((last - first + 1) as usize, |i| (first + i as i64) as f64 * step);
+        Grid { masses, first, step }
     }
 
     /// Connects the dots: the mass in each cell is shared between the two ends so that both probabilities of the cell,
@@ -317,32 +318,29 @@ pub(super) struct Masses {
 impl Masses {
     /// `ln E[e^(lambda loss)]` over the finite losses.
     pub fn log_moment(&self, lambda: f64) -> f64 {
+        self.cumulants(lambda).value
+    }
+
+    /// The same with its derivatives.
+    pub fn cumulants(&self, lambda: f64) -> Cumulants {
+        let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
+        if (lambda * first).max(lambda * last) < 600.0 {
+            let tilted = self.points.iter().zip(&self.masses).map(|(&l, &m)| (l, m * (lambda * l).exp()));
+            let found = Cumulants::of(tilted, 0.0);
+            if found.value > LOG_SMALL {
+                return found;
+            }
+        }
         // Losses are sorted, but masses matter too: find the largest exponent first.
-        let mut top = f64::NEG_INFINITY;
-        let ends = [self.points[0], self.points[self.points.len() - 1]];
-        let bound = ends.iter().fold(f64::NEG_INFINITY, |a: f64, &l| a.max(lambda * l));
-        if bound < 600.0 {
-            let sum: f64 = self.points.iter().zip(&self.masses).map(|(&l, &m)| m * (lambda * l).exp()).sum();
-            if sum > 1e-250 {
-                return sum.ln();
-            }
-        }
-        for (&l, &m) in self.points.iter().zip(&self.masses) {
-            if m > 0.0 {
-                top = top.max(lambda * l + m.ln());
-            }
-        }
+        let logs = || {
+            let finite = self.points.iter().zip(&self.masses).filter(|(_, m)| **m > 0.0);
+            finite.map(|(&l, &m)| (l, lambda * l + m.ln()))
+        };
+        let top = logs().fold(f64::NEG_INFINITY, |top, (_, log)| top.max(log));
         if top == f64::NEG_INFINITY {
-            return top;
+            return Cumulants::constant(top);
         }
-        let sum: f64 = self
-            .points
-            .iter()
-            .zip(&self.masses)
-            .filter(|(_, m)| **m > 0.0)
-            .map(|(&l, &m)| (lambda * l + m.ln() - top).exp())
-            .sum();
-        top + sum.ln()
+        Cumulants::of(logs().map(|(l, log)| (l, (log - top).exp())), top)
     }
 
     /// Mean and variance over the finite losses.
@@ -352,5 +350,86 @@ impl Masses {
         let variance =
             self.points.iter().zip(&self.masses).map(|(l, m)| (l - mean).powi(2) * m).sum::<f64>() / total;
         (mean, variance)
+    }
+}
+
+/// Sums below `e^LOG_SMALL` may have lost terms to underflow.
+const LOG_SMALL: f64 = -575.0;
+
+/// A logarithm of moments, `ln E[e^(lambda loss)]`, with its first two derivatives: mean and variance of the tilted loss.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cumulants {
+    pub value: f64,
+    pub slope: f64,
+    pub curvature: f64,
+}
+
+impl Cumulants {
+    pub fn constant(value: f64) -> Cumulants {
+        Cumulants { value, slope: 0.0, curvature: 0.0 }
+    }
+
+    /// Of losses with their tilted masses, which are divided by `e^log_scale`.
+    fn of(tilted: impl Iterator<Item = (f64, f64)>, log_scale: f64) -> Cumulants {
+        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (loss, mass) in tilted {
+            sum += mass;
+            first += mass * loss;
+            second += mass * loss * loss;
+        }
+        let slope = first / sum;
+        Cumulants { value: log_scale + f64::ln(sum), slope, curvature: second / sum - slope * slope }
+    }
+
+    pub fn plus(self, other: Cumulants) -> Cumulants {
+        Cumulants {
+            value: self.value + other.value,
+            slope: self.slope + other.slope,
+            curvature: self.curvature + other.curvature,
+        }
+    }
+
+    pub fn times(self, count: f64) -> Cumulants {
+        Cumulants { value: count * self.value, slope: count * self.slope, curvature: count * self.curvature }
+    }
+
+    /// The same as a function of the negative argument.
+    pub fn mirrored(self) -> Cumulants {
+        Cumulants { slope: -self.slope, ..self }
+    }
+}
+
+/// A discrete loss on consecutive multiples of a step.
+#[derive(Debug, Clone)]
+pub(super) struct Grid {
+    pub masses: Masses,
+    /// The multiple at which it begins.
+    pub first: i64,
+    step: f64,
+}
+
+impl Grid {
+    /// Points that share an exponential.
+    const RUN: usize = 64;
+
+    /// The masses times `e^(lambda loss)`, divided by their sum, and the logarithm of that sum, which is about `log_scale`.
+    pub fn tilted(&self, lambda: f64, log_scale: f64) -> (Vec<f64>, f64) {
+        let Masses { points, masses, .. } = &self.masses;
+        let reach = points[0].abs().max(points[points.len() - 1].abs());
+        let mut weights = Vec::with_capacity(masses.len());
+        if (lambda * reach).abs() + log_scale.abs() < 600.0 {
+            let ratios: [f64; Self::RUN] = std::array::from_fn(|k| (lambda * self.step * k as f64).exp());
+            for (points, masses) in points.chunks(Self::RUN).zip(masses.chunks(Self::RUN)) {
+                let base = (lambda * points[0] - log_scale).exp();
+                weights.extend(masses.iter().zip(&ratios).map(|(mass, ratio)| mass * (base * ratio)));
+            }
+        } else {
+            let weight =
+                |(&l, &m): (&f64, &f64)| if m > 0.0 { (m.ln() + lambda * l - log_scale).exp() } else { 0.0 };
+            weights.extend(points.iter().zip(masses).map(weight));
+        }
+        let sum: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|weight| *weight /= sum);
+        (weights, log_scale + sum.ln())
     }
 }
