@@ -2,7 +2,7 @@
 
 use realfft::num_complex::Complex;
 
-use super::loss::{Cumulants, Direction, Loss, Masses, Mechanism};
+use super::loss::{Direction, Loss, Masses, Mechanism};
 use super::saddle::Saddle;
 use super::transform::{transform_size, transforms};
 
@@ -72,9 +72,8 @@ impl Composition<'_> {
             // A mechanism whose outcome does not depend on the record costs nothing.
             .filter(|part| part.sketch.points.iter().any(|&l| l != 0.0) || part.sketch.lost > 0.0)
             .collect();
-        let cumulants = |lambda: f64| {
-            let parts = sketches.iter().map(|part| part.sketch.cumulants(lambda).times(part.count));
-            parts.fold(Cumulants::constant(0.0), Cumulants::plus)
+        let log_moment = |lambda: f64| {
+            sketches.iter().map(|part| part.count * part.sketch.log_moment(lambda)).sum::<f64>()
         };
         let (mean, variance) = sketches.iter().fold((0.0, 0.0), |(mean, variance), part| {
             let (m, v) = part.sketch.mean_variance();
@@ -91,7 +90,7 @@ impl Composition<'_> {
             Given::Delta(_) => return Some((f64::INFINITY, 0.0, Some(DISCLOSED))),
             Given::Epsilon(epsilon) => Given::Epsilon(epsilon),
         };
-        let saddle = Saddle::find(target, &cumulants, (mean, spread));
+        let saddle = Saddle::find(target, &log_moment, spread);
         // Two bounds that need no grid: the moments' own, and the largest loss there is.
         let doubt = total * MASS_DOUBT / saddle.lambda;
         let largest: f64 =

@@ -318,29 +318,32 @@ pub(super) struct Masses {
 impl Masses {
     /// `ln E[e^(lambda loss)]` over the finite losses.
     pub fn log_moment(&self, lambda: f64) -> f64 {
-        self.cumulants(lambda).value
-    }
-
-    /// The same with its derivatives.
-    pub fn cumulants(&self, lambda: f64) -> Cumulants {
-        let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
-        if (lambda * first).max(lambda * last) < 600.0 {
-            let tilted = self.points.iter().zip(&self.masses).map(|(&l, &m)| (l, m * (lambda * l).exp()));
-            let found = Cumulants::of(tilted, 0.0);
-            if found.value > LOG_SMALL {
-                return found;
+        // Losses are sorted, but masses matter too: find the largest exponent first.
+        let mut top = f64::NEG_INFINITY;
+        let ends = [self.points[0], self.points[self.points.len() - 1]];
+        let bound = ends.iter().fold(f64::NEG_INFINITY, |a: f64, &l| a.max(lambda * l));
+        if bound < 600.0 {
+            let sum: f64 = self.points.iter().zip(&self.masses).map(|(&l, &m)| m * (lambda * l).exp()).sum();
+            if sum > 1e-250 {
+                return sum.ln();
             }
         }
-        // Losses are sorted, but masses matter too: find the largest exponent first.
-        let logs = || {
-            let finite = self.points.iter().zip(&self.masses).filter(|(_, m)| **m > 0.0);
-            finite.map(|(&l, &m)| (l, lambda * l + m.ln()))
-        };
-        let top = logs().fold(f64::NEG_INFINITY, |top, (_, log)| top.max(log));
-        if top == f64::NEG_INFINITY {
-            return Cumulants::constant(top);
+        for (&l, &m) in self.points.iter().zip(&self.masses) {
+            if m > 0.0 {
+                top = top.max(lambda * l + m.ln());
+            }
         }
-        Cumulants::of(logs().map(|(l, log)| (l, (log - top).exp())), top)
+        if top == f64::NEG_INFINITY {
+            return top;
+        }
+        let sum: f64 = self
+            .points
+            .iter()
+            .zip(&self.masses)
+            .filter(|(_, m)| **m > 0.0)
+            .map(|(&l, &m)| (lambda * l + m.ln() - top).exp())
+            .sum();
+        top + sum.ln()
     }
 
     /// Mean and variance over the finite losses.
@@ -350,52 +353,6 @@ impl Masses {
         let variance =
             self.points.iter().zip(&self.masses).map(|(l, m)| (l - mean).powi(2) * m).sum::<f64>() / total;
         (mean, variance)
-    }
-}
-
-/// Sums below `e^LOG_SMALL` may have lost terms to underflow.
-const LOG_SMALL: f64 = -575.0;
-
-/// A logarithm of moments, `ln E[e^(lambda loss)]`, with its first two derivatives: mean and variance of the tilted loss.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cumulants {
-    pub value: f64,
-    pub slope: f64,
-    pub curvature: f64,
-}
-
-impl Cumulants {
-    pub fn constant(value: f64) -> Cumulants {
-        Cumulants { value, slope: 0.0, curvature: 0.0 }
-    }
-
-    /// Of losses with their tilted masses, which are divided by `e^log_scale`.
-    fn of(tilted: impl Iterator<Item = (f64, f64)>, log_scale: f64) -> Cumulants {
-        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
-        for (loss, mass) in tilted {
-            sum += mass;
-            first += mass * loss;
-            second += mass * loss * loss;
-        }
-        let slope = first / sum;
-        Cumulants { value: log_scale + f64::ln(sum), slope, curvature: second / sum - slope * slope }
-    }
-
-    pub fn plus(self, other: Cumulants) -> Cumulants {
-        Cumulants {
-            value: self.value + other.value,
-            slope: self.slope + other.slope,
-            curvature: self.curvature + other.curvature,
-        }
-    }
-
-    pub fn times(self, count: f64) -> Cumulants {
-        Cumulants { value: count * self.value, slope: count * self.slope, curvature: count * self.curvature }
-    }
-
-    /// The same as a function of the negative argument.
-    pub fn mirrored(self) -> Cumulants {
-        Cumulants { slope: -self.slope, ..self }
     }
 }
 
