@@ -124,7 +124,8 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
             x += step;
             let found = self.ask(x)?;
             let excess = self.excess(found.bound.value);
-            if self.meets(&found) && excess >= slope * WIDTH {
+            // The slope is known to a few percent.
+            if self.meets(&found) && excess >= 0.9 * slope * WIDTH {
                 return Ok(found);
             }
             if let Some(before) = last.replace(excess) {
