@@ -51,6 +51,15 @@ pub(crate) fn push<T>(values: &mut Vec<T>, value: T) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Adds values to a list.
+pub(crate) fn extend<T>(values: &mut Vec<T>, more: impl ExactSizeIterator<Item = T>) -> Result<(), Problem> {
+    if values.capacity() - values.len() < more.len() {
+        grow(values, more.len())?;
+    }
+    values.extend(more);
+    Ok(())
+}
+
 /// Makes room for more values in a list that grows.
 #[cold]
 pub(crate) fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
@@ -81,6 +90,7 @@ mod tests {
         let mut values = vec![1u32];
         assert!(grow(&mut values, usize::MAX / 2).is_err());
         push(&mut values, 2).unwrap();
-        assert_eq!((values, copy(&[1, 2]).unwrap()), (vec![1, 2], vec![1, 2]));
+        extend(&mut values, [3, 4].into_iter()).unwrap();
+        assert_eq!((values, copy(&[1, 2]).unwrap()), (vec![1, 2, 3, 4], vec![1, 2]));
     }
 }

@@ -189,6 +189,27 @@ fn entries_are_a_pattern() {
     assert_eq!(School::parse(&tiny_school(&spare_room, 2006.)[..]).unwrap().graph().edges(), 4);
 }
 
+/// Everyone is a friend of everyone, but for two entries of zero, far into an array that is read in blocks.
+#[test]
+fn zeros_are_left_out_wherever_they_stand() {
+    const PEOPLE: i32 = 200;
+    let zeros = [20_000, 39_999];
+    let entries = PEOPLE * PEOPLE;
+    let sparse = Sparse {
+        rows: PEOPLE,
+        columns: PEOPLE,
+        row_indices: (0..entries).map(|entry| entry % PEOPLE).collect(),
+        starts: (0..=PEOPLE).map(|column| column * PEOPLE).collect(),
+        values: (0..entries).map(|entry| f64::from(u8::from(!zeros.contains(&entry)))).collect(),
+    };
+    let mat = Mat::new(false);
+    let table = mat.full("local_info", &[PEOPLE, 7], &vec![1.0; 7 * PEOPLE as usize], DOUBLE);
+    let school = School::parse(&tiny(mat, true, &sparse, table)[..]).unwrap();
+    let kept = (0..entries).filter(|entry| !zeros.contains(entry));
+    let expected: Vec<_> = kept.map(|entry| ((entry % PEOPLE) as u32, (entry / PEOPLE) as u32)).collect();
+    assert_eq!(school.graph().iter_edges().collect::<Vec<_>>(), expected);
+}
+
 fn names(dataset: &Dataset) -> Vec<&str> {
     dataset.feature_names().iter().map(String::as_str).collect()
 }

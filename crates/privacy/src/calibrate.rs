@@ -70,104 +70,148 @@ pub fn calibrate(
     let probe = event(1.0)?;
     probe.validate()?;
     accountant.supports(&probe)?;
-    // A coarser accountant finds the neighbourhood, where a few exact questions are enough.
-    let (start, stride) = match accountant.coarser(&probe) {
-        Some(coarse) => (search(&event, target, coarse, 0.0, 1.5, 1e-3)?.multiplier.ln(), 2e-3),
-        None => (0.0, 1.5),
-    };
-    search(&event, target, accountant, start, stride, 1e-6)
+    let exact = Question { event: &event, target, accountant };
+    match accountant.coarser(&probe) {
+        Some(coarse) => exact.settle(&Question { accountant: coarse, ..exact }),
+        None => exact.search(0.0, 1.5, WIDTH),
+    }
 }
 
-/// Brackets from `start` in growing strides, then narrows the bracket to a relative `width`.
-fn search(
-    event: &impl Fn(f64) -> Result<Event>,
-    target: Target,
-    accountant: &dyn Accountant,
-    start: f64,
-    mut stride: f64,
-    width: f64,
-) -> Result<Calibration> {
-    let ask = |x: f64| -> Result<Calibration> {
-        let multiplier = x.exp();
-        let event = event(multiplier)?;
-        let bound = accountant.epsilon(&event, target.delta)?;
-        Ok(Calibration { multiplier, event, bound })
-    };
-    let meets = |c: &Calibration| c.bound.value <= target.epsilon;
-    // Distance from the target on a log scale, kept finite for the secants.
-    let excess = |c: &Calibration| (c.bound.value / target.epsilon).ln().clamp(-20.0, 20.0);
+/// How close to the smallest multiplier the answer is, relatively.
+const WIDTH: f64 = 1e-6;
 
-    // `low` misses the target, `high` meets it.
-    let first = ask(start)?;
-    let (mut low, mut high) = ((start, excess(&first)), (start, excess(&first)));
-    let mut best = if meets(&first) { Some(first) } else { None };
-    if best.is_some() {
-        loop {
-            let x = high.0 - stride;
-            if x < RANGE.0.ln() {
+/// Which multiplier `e^x` meets a target, by an accountant.
+struct Question<'a, E> {
+    event: &'a E,
+    target: Target,
+    accountant: &'a dyn Accountant,
+}
+
+impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
+    fn ask(&self, x: f64) -> Result<Calibration> {
+        let multiplier = x.exp();
+        let event = (self.event)(multiplier)?;
+        let bound = self.accountant.epsilon(&event, self.target.delta)?;
+        Ok(Calibration { multiplier, event, bound })
+    }
+
+    fn meets(&self, found: &Calibration) -> bool {
+        found.bound.value <= self.target.epsilon
+    }
+
+    /// Distance of an epsilon from the target on a log scale, kept finite for the secants.
+    fn excess(&self, epsilon: f64) -> f64 {
+        (epsilon / self.target.epsilon).ln().clamp(-20.0, 20.0)
+    }
+
+    /// Goes where a coarser accountant of the same kind points to: from there a few exact questions are enough.
+    fn settle(&self, coarse: &Self) -> Result<Calibration> {
+        const NEAR: f64 = 1e-3;
+        let near = coarse.search(0.0, 1.5, NEAR)?;
+        let start = near.multiplier.ln();
+        let beside = coarse.ask(start + 20.0 * NEAR)?;
+        // What a coarse grid adds can be taken off again, as far as it is known.
+        let [here, there] =
+            [&near, &beside].map(|found| coarse.excess(found.bound.value - found.bound.error));
+        let mut slope = (there - here) / (20.0 * NEAR);
+        let (mut x, mut step) = (start, -here / slope);
+        let mut last = None;
+        for _ in 0..4 {
+            // The coarse answer is hardly off by more.
+            if !(slope < 0.0 && step.abs() < 10.0 * NEAR) {
                 break;
             }
-            let tried = ask(x)?;
-            low = (x, excess(&tried));
-            if !meets(&tried) {
-                break;
+            x += step;
+            let found = self.ask(x)?;
+            let excess = self.excess(found.bound.value);
+            // The slope is known to a few percent.
+            if self.meets(&found) && excess >= 0.9 * slope * WIDTH {
+                return Ok(found);
             }
-            (high, best) = (low, Some(tried));
-            stride = (2.0 * stride).min(1.5);
+            if let Some(before) = last.replace(excess) {
+                slope = (excess - before) / step;
+            }
+            // To the side that meets the target, by less than the answer may be off.
+            step = 0.3 * WIDTH - excess / slope;
         }
-    } else {
-        while best.is_none() {
-            let x = low.0 + stride;
-            if x > RANGE.1.ln() {
-                break;
-            }
-            let tried = ask(x)?;
-            if meets(&tried) {
-                (high, best) = ((x, excess(&tried)), Some(tried));
-            } else {
+        self.search(start, 2.0 * NEAR, WIDTH)
+    }
+
+    /// Brackets from `start` in growing strides, then narrows the bracket to a relative `width`.
+    fn search(&self, start: f64, mut stride: f64, width: f64) -> Result<Calibration> {
+        let excess = |c: &Calibration| self.excess(c.bound.value);
+        // `low` misses the target, `high` meets it.
+        let first = self.ask(start)?;
+        let (mut low, mut high) = ((start, excess(&first)), (start, excess(&first)));
+        let mut best = if self.meets(&first) { Some(first) } else { None };
+        if best.is_some() {
+            loop {
+                let x = high.0 - stride;
+                if x < RANGE.0.ln() {
+                    break;
+                }
+                let tried = self.ask(x)?;
                 low = (x, excess(&tried));
+                if !self.meets(&tried) {
+                    break;
+                }
+                (high, best) = (low, Some(tried));
                 stride = (2.0 * stride).min(1.5);
             }
-        }
-    }
-    let Some(mut best) = best else {
-        let Target { epsilon, delta } = target;
-        let why = "more noise does not bring the cost down far enough";
-        return Err(Error::CannotCalibrate { epsilon, delta, low: RANGE.0, high: RANGE.1, why });
-    };
-    if low.1 <= 0.0 {
-        // Even the least noise meets the target.
-        return Ok(best);
-    }
-
-    // Secants (the Illinois rule), pushed to the far side of the root so that both ends of the bracket move.
-    let mut last_side = 0;
-    for round in 1..200 {
-        if high.0 - low.0 <= width {
-            break;
-        }
-        let secant = high.0 - high.1 * (high.0 - low.0) / (high.1 - low.1);
-        let push = if last_side < 0 { 0.3 * width } else { -0.3 * width };
-        let x = if round % 8 == 0 || !secant.is_finite() {
-            0.5 * (low.0 + high.0)
         } else {
-            (secant + push).clamp(low.0 + 0.3 * width, high.0 - 0.3 * width)
+            while best.is_none() {
+                let x = low.0 + stride;
+                if x > RANGE.1.ln() {
+                    break;
+                }
+                let tried = self.ask(x)?;
+                if self.meets(&tried) {
+                    (high, best) = ((x, excess(&tried)), Some(tried));
+                } else {
+                    low = (x, excess(&tried));
+                    stride = (2.0 * stride).min(1.5);
+                }
+            }
+        }
+        let Some(mut best) = best else {
+            let Target { epsilon, delta } = self.target;
+            let why = "more noise does not bring the cost down far enough";
+            return Err(Error::CannotCalibrate { epsilon, delta, low: RANGE.0, high: RANGE.1, why });
         };
-        let tried = ask(x)?;
-        if meets(&tried) {
-            high = (x, excess(&tried));
-            best = tried;
-            if last_side > 0 {
-                low.1 *= 0.5;
-            }
-            last_side = 1;
-        } else {
-            low = (x, excess(&tried));
-            if last_side < 0 {
-                high.1 *= 0.5;
-            }
-            last_side = -1;
+        if low.1 <= 0.0 {
+            // Even the least noise meets the target.
+            return Ok(best);
         }
+
+        // Secants (the Illinois rule), pushed to the far side of the root so that both ends of the bracket move.
+        let mut last_side = 0;
+        for round in 1..200 {
+            if high.0 - low.0 <= width {
+                break;
+            }
+            let secant = high.0 - high.1 * (high.0 - low.0) / (high.1 - low.1);
+            let push = if last_side < 0 { 0.3 * width } else { -0.3 * width };
+            let x = if round % 8 == 0 || !secant.is_finite() {
+                0.5 * (low.0 + high.0)
+            } else {
+                (secant + push).clamp(low.0 + 0.3 * width, high.0 - 0.3 * width)
+            };
+            let tried = self.ask(x)?;
+            if self.meets(&tried) {
+                high = (x, excess(&tried));
+                best = tried;
+                if last_side > 0 {
+                    low.1 *= 0.5;
+                }
+                last_side = 1;
+            } else {
+                low = (x, excess(&tried));
+                if last_side < 0 {
+                    high.1 *= 0.5;
+                }
+                last_side = -1;
+            }
+        }
+        Ok(best)
     }
-    Ok(best)
 }

@@ -366,3 +366,17 @@ fn every_parameter_counts() {
         assert!((ask(event(2.0, 2.0, 0.01, 1000)) / base - 1.0).abs() < 1e-12);
     }
 }
+
+/// `oracle/claims.json` has the event, the delta and the epsilon of releases that other versions of this accountant made. `progap verify`
+/// accepts a part in 1e9 more than a release claims.
+#[test]
+fn what_earlier_releases_claim_is_still_enough() {
+    let claims: Vec<(Event, f64, f64)> =
+        serde_json::from_str(include_str!("oracle/claims.json")).expect("the file is valid");
+    assert!(claims.len() > 10);
+    for (event, delta, claimed) in claims {
+        let found = Best.epsilon(&event, progap_privacy::noise::tables::provable(delta)).unwrap().value;
+        let change = relative(found, claimed);
+        assert!(change.abs() < 1e-9, "{} at {delta:e}: {change:e}", event.to_json());
+    }
+}

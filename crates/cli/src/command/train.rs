@@ -144,7 +144,8 @@ impl Train {
         let mut laps = Laps::start();
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", source.name()));
-            source.load_split()?
+            // On a thread of the pool, as training: memory that loading gives back is the pool's to use again.
+            rayon::scope(|_| source.load_split())?
         };
         laps.lap("loading");
         // The unit is decided here, so that the budget, the findings and the run mean the same one.

@@ -249,8 +249,8 @@ fn read_content(
 fn read_full(elements: &mut Elements<'_>, rows: usize, columns: usize) -> Result<Table> {
     let mut values = Vec::new();
     let expected = rows as u64 * columns as u64;
-    elements.numbers(|value| {
-        room::push(&mut values, value)?;
+    elements.numbers(|more| {
+        room::extend(&mut values, more.iter().copied())?;
         if values.len() as u64 > expected {
             Err(length("array", values.len() as u64, expected))
         } else {
@@ -273,21 +273,22 @@ fn read_sparse(
     max_nonzeros: u32,
 ) -> Result<Pattern> {
     const NO_INDEX: u32 = u32::MAX;
-    let is_index = |value: f64, limit: f64| value >= 0.0 && value < limit && value.fract() == 0.0;
     let mut row_indices: Vec<u32> = Vec::new();
-    elements.numbers(|index| {
+    elements.numbers(|indices| {
         // Room that was set aside and never used may hold anything, so the range is checked further down.
-        let index = if is_index(index, u32::MAX.into()) { index as u32 } else { NO_INDEX };
-        Ok(room::push(&mut row_indices, index)?)
+        let index = |value: f64| if f64::from(value as u32) == value { value as u32 } else { NO_INDEX };
+        Ok(room::extend(&mut row_indices, indices.iter().map(|&value| index(value)))?)
     })?;
     let mut offsets: Vec<u64> = Vec::new();
-    elements.numbers(|offset| {
+    elements.numbers(|starts| {
         let limit = row_indices.len() as u64 + 1;
-        if !is_index(offset, limit as f64) {
-            let place = Place::Element { key: format!("{name}, column starts"), index: offsets.len() as u64 };
-            return Err(Problem::IndexOutOfRange { index: offset.to_string(), limit }.at(place));
+        let is_start = |value: f64| value >= 0.0 && value < limit as f64 && value.fract() == 0.0;
+        if let Some(at) = starts.iter().position(|&start| !is_start(start)) {
+            let index = (offsets.len() + at) as u64;
+            let place = Place::Element { key: format!("{name}, column starts"), index };
+            return Err(Problem::IndexOutOfRange { index: starts[at].to_string(), limit }.at(place));
         }
-        Ok(room::push(&mut offsets, offset as u64)?)
+        Ok(room::extend(&mut offsets, starts.iter().map(|&start| start as u64))?)
     })?;
     if offsets.len() as u64 != columns as u64 + 1 {
         return Err(length("list of column starts", offsets.len() as u64, columns as u64 + 1));
@@ -310,26 +311,36 @@ fn read_sparse(
         return Err(Problem::IndexOutOfRange { index, limit: rows as u64 }.at(place));
     }
     let (mut seen, mut kept, mut column) = (0usize, 0usize, 0usize);
-    elements.numbers(|value| {
-        if seen == nonzeros {
-            return Ok(());
-        }
-        if !value.is_finite() {
+    elements.numbers(|values| {
+        let values = &values[..values.len().min(nonzeros - seen)];
+        if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
             return Err(Problem::NotFinite(value).into());
         }
-        while column < columns && offsets[column] <= seen as u64 {
-            offsets[column] = kept as u64;
-            column += 1;
+        if kept == seen {
+            if values.iter().all(|&value| value != 0.0) {
+                // Nothing has moved so far.
+                (seen, kept) = (seen + values.len(), kept + values.len());
+                return Ok(());
+            }
+            column = offsets.partition_point(|&start| start < seen as u64);
         }
-        row_indices[kept] = row_indices[seen];
-        seen += 1;
-        kept += usize::from(value != 0.0);
+        for &value in values {
+            while column < columns && offsets[column] <= seen as u64 {
+                offsets[column] = kept as u64;
+                column += 1;
+            }
+            row_indices[kept] = row_indices[seen];
+            seen += 1;
+            kept += usize::from(value != 0.0);
+        }
         Ok(())
     })?;
     if seen != nonzeros {
         return Err(length("list of entries", seen as u64, nonzeros as u64));
     }
-    offsets[column..].fill(kept as u64);
+    if kept < seen {
+        offsets[column..].fill(kept as u64);
+    }
     row_indices.truncate(kept);
     row_indices.shrink_to_fit();
     Ok(Pattern { rows, columns, offsets, row_indices })
@@ -369,17 +380,16 @@ impl Elements<'_> {
         Ok(bytes)
     }
 
-    /// Hands over the numbers of an element, whatever type they are stored as.
-    fn numbers(&mut self, mut each: impl FnMut(f64) -> Result<()>) -> Result<()> {
+    /// Hands over the numbers of an element, some thousands at a time, whatever type they are stored as.
+    fn numbers(&mut self, each: impl FnMut(&[f64]) -> Result<()>) -> Result<()> {
         let tag = self.tag()?;
         let little = self.order == Order::Little;
         macro_rules! numbers_of {
             ($type:ty) => {
-                self.values(&tag, |bytes| {
-                    let number =
-                        if little { <$type>::from_le_bytes(bytes) } else { <$type>::from_be_bytes(bytes) };
-                    each(number as f64)
-                })
+                match little {
+                    true => self.values(&tag, |bytes| <$type>::from_le_bytes(bytes) as f64, each),
+                    false => self.values(&tag, |bytes| <$type>::from_be_bytes(bytes) as f64, each),
+                }
             };
         }
         match tag.kind {
@@ -402,21 +412,29 @@ impl Elements<'_> {
     fn values<const SIZE: usize>(
         &mut self,
         tag: &Tag,
-        mut each: impl FnMut([u8; SIZE]) -> Result<()>,
+        number: impl Fn([u8; SIZE]) -> f64,
+        mut each: impl FnMut(&[f64]) -> Result<()>,
     ) -> Result<()> {
+        const AT_ONCE: usize = 1 << 14;
         if !(tag.bytes as usize).is_multiple_of(SIZE) {
             let message = format!("an element of {} bytes for numbers of {SIZE} bytes", tag.bytes);
             return Err(Problem::Corrupt(message).into());
         }
+        let mut numbers = Vec::with_capacity(AT_ONCE.min(tag.bytes as usize / SIZE));
+        let mut hand_over = |bytes: &[u8]| {
+            numbers.clear();
+            numbers.extend(bytes.as_chunks().0.iter().map(|&bytes| number(bytes)));
+            each(&numbers)
+        };
         if let Some(within) = tag.within {
-            return within[..tag.bytes as usize].as_chunks().0.iter().try_for_each(|&bytes| each(bytes));
+            return hand_over(&within[..tag.bytes as usize]);
         }
-        let mut buffer = [0; 1 << 14];
         let mut left = tag.bytes as usize;
+        let mut buffer = vec![0; left.min(AT_ONCE * SIZE).max(8)];
         while left > 0 {
-            let block = &mut buffer[..left.min(1 << 14)];
+            let block = &mut buffer[..left.min(AT_ONCE * SIZE)];
             self.body.read_exact(block)?;
-            block.as_chunks().0.iter().try_for_each(|&bytes| each(bytes))?;
+            hand_over(block)?;
             left -= block.len();
         }
         let padding = (8 - tag.bytes % 8) % 8;

@@ -120,15 +120,47 @@ impl Fixed {
 
     /// The product, truncated; `None` when it reaches 2^64.
     pub(crate) fn checked_mul(self, other: Self) -> Option<Self> {
-        let (a, b) = (self.limbs(), other.limbs());
-        // Most numbers are below one: three limbs then do.
-        let product = if a[3] | b[3] == 0 { product::<3>(a, b) } else { product::<4>(a, b) };
+        let product = product::<4>(self.limbs(), other.limbs());
         (product[7] == 0).then(|| Self::from_limbs([product[3], product[4], product[5], product[6]]))
     }
 
     /// The product, truncated, of numbers known to stay in range.
+    #[inline]
     pub(crate) fn mul(self, other: Self) -> Self {
-        self.checked_mul(other).expect("fixed-point product below 2^64")
+        // Most numbers are below one, or not far above: three limbs then do.
+        match (self.high, other.high) {
+            (0, 0) => self.mul_fraction(other),
+            (0, 1) => self.mul_fraction(other).wrapping_add(self),
+            _ => self.checked_mul(other).expect("fixed-point product below 2^64"),
+        }
+    }
+
+    /// The product of the fractions, truncated.
+    #[inline]
+    fn mul_fraction(self, other: Self) -> Self {
+        let product = product::<3>(self.limbs(), other.limbs());
+        Self::from_limbs([product[3], product[4], product[5], 0])
+    }
+
+    /// The sum modulo 2^64.
+    #[inline]
+    pub(crate) fn wrapping_add(self, other: Self) -> Self {
+        let (a, b) = (self.limbs(), other.limbs());
+        let mut out = [0; 4];
+        let mut carry = false;
+        for j in 0..4 {
+            let (sum, first) = a[j].overflowing_add(b[j]);
+            let (sum, second) = sum.overflowing_add(u64::from(carry));
+            out[j] = sum;
+            carry = first || second;
+        }
+        Self::from_limbs(out)
+    }
+
+    /// The difference modulo 2^64: what is negative is found again by adding to it.
+    pub(crate) fn wrapping_sub(self, other: Self) -> Self {
+        let [a, b, c, d] = other.limbs().map(|limb| !limb);
+        self.wrapping_add(Self::from_limbs([a, b, c, d])).wrapping_add(Self::from_limbs([1, 0, 0, 0]))
     }
 
     pub(crate) fn mul_small(self, factor: u64) -> Self {

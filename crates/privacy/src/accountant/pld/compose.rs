@@ -1,17 +1,15 @@
 //! The composition of losses by a tilted Fourier transform.
 
-use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
 use super::loss::{Direction, Loss, Masses, Mechanism};
-use crate::special::minimise;
+use super::saddle::Saddle;
+use super::transform::{transform_size, transforms};
 
 /// Unit roundoff.
 const U: f64 = f64::EPSILON / 2.0;
 /// Largest transform and largest single discretisation.
 const MAX_POINTS: f64 = (1 << 21) as f64;
-/// Tilted mass, on a log scale, that may lie outside of the transform's window on either side.
-const LOG_OUTSIDE: f64 = -23.0;
 /// Relative doubt about each single mass, from the special functions.
 const MASS_DOUBT: f64 = 1e-14;
 
@@ -48,8 +46,14 @@ struct Sketched<'a> {
 }
 
 impl Composition<'_> {
-    /// The value looked for, how far the grid may have moved it up, and a caveat if it is larger than it had to be.
-    pub fn solve(&self, target: Given, tolerance: f64) -> (f64, f64, Option<&'static str>) {
+    /// The value looked for, how far the grid may have moved it up, and a caveat if it is larger than it had to be; nothing
+    /// as soon as a bound shows that it is at most `known`.
+    pub fn solve(
+        &self,
+        target: Given,
+        tolerance: f64,
+        known: f64,
+    ) -> Option<(f64, f64, Option<&'static str>)> {
         let total: f64 = self.parts.iter().map(|(_, count)| *count as f64).sum();
         // Each truncation counts as lost once per repetition; together they must stay far below delta.
         let log_tail = match target {
@@ -76,14 +80,14 @@ impl Composition<'_> {
             (mean + part.count * m, variance + part.count * v)
         });
         if sketches.is_empty() {
-            return (0.0, 0.0, None);
+            return Some((0.0, 0.0, None));
         }
         let spread = variance.sqrt().max(1e-9 * mean.abs()).max(1e-300);
         // What the sketch leaves out counts as certain disclosure from the start.
         let lost: f64 = sketches.iter().map(|part| part.count * part.sketch.lost).sum();
         let target = match target {
             Given::Delta(delta) if lost < delta => Given::Delta(delta - lost),
-            Given::Delta(_) => return (f64::INFINITY, 0.0, Some(DISCLOSED)),
+            Given::Delta(_) => return Some((f64::INFINITY, 0.0, Some(DISCLOSED))),
             Given::Epsilon(epsilon) => Given::Epsilon(epsilon),
         };
         let saddle = Saddle::find(target, &log_moment, spread);
@@ -92,8 +96,13 @@ impl Composition<'_> {
         let largest: f64 =
             sketches.iter().map(|part| part.count * part.sketch.points[part.sketch.points.len() - 1]).sum();
         let ceiling = (saddle.epsilon + doubt).min(largest).max(0.0) * (1.0 + 1e-12);
-        if let (Given::Delta(_), true) = (target, ceiling == 0.0) {
-            return (0.0, 0.0, None);
+        if let Given::Delta(_) = target {
+            if ceiling == 0.0 {
+                return Some((0.0, 0.0, None));
+            }
+            if ceiling <= known {
+                return None;
+            }
         }
 
         // Each rounding adds about (lambda + 1) step^2 / 12 to epsilon, where lambda is the slope of -ln delta. The
@@ -115,6 +124,9 @@ impl Composition<'_> {
                 }
                 Given::Epsilon(epsilon) => (tilted.delta(epsilon), epsilon, None),
             };
+            if answer <= known {
+                return None;
+            }
             pass += 1;
             if caveat == Some(BELOW) && low > 0.0 && pass < 4 {
                 low = -saddle.spread.min(low);
@@ -139,11 +151,11 @@ impl Composition<'_> {
             }
             let caveat = caveat.or(tilted.is_noisy(found).then_some(NOISY));
             let error = total * (steeper + 1.0) * tilted.step * tilted.step / 8.0;
-            return match target {
+            return Some(match target {
                 Given::Delta(_) if answer >= ceiling => (ceiling, error.min(ceiling), None),
                 Given::Delta(_) => (answer, error.min(answer) + 1e-9 * answer, caveat),
                 Given::Epsilon(_) => (answer, answer * (steeper * error).min(1.0), caveat),
-            };
+            });
         }
     }
 }
@@ -162,75 +174,6 @@ fn floor(part: &Sketched, lambda: f64) -> f64 {
         floor = point;
     }
     floor
-}
-
-/// Where the answer will be, from the moments alone.
-struct Saddle {
-    /// The tilt.
-    lambda: f64,
-    /// The bound that the moments give by themselves (the Rényi bound).
-    epsilon: f64,
-    /// Standard deviation of the tilted loss.
-    spread: f64,
-    /// Ends of a window that holds almost all of the tilted loss.
-    low: f64,
-    high: f64,
-    /// Tilt that bounds what lies above the window.
-    lambda_above: f64,
-}
-
-impl Saddle {
-    fn find(target: Given, log_moment: &impl Fn(f64) -> f64, spread: f64) -> Saddle {
-        // sup over x of (1 - e^-x) e^(-lambda x), the factor between the moment bound and delta.
-        let log_factor = |lambda: f64| lambda * (lambda / (1.0 + lambda)).ln() - lambda.ln_1p();
-        let (low, high) = ((1e-3 / spread).ln(), (1e3 / spread).ln());
-        let (lambda, epsilon) = match target {
-            Given::Delta(delta) => {
-                let (x, epsilon) = minimise(low, high, 28, 12, |x| {
-                    let lambda = x.exp();
-                    (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
-                });
-                // Bounded losses may call for a far larger order than a transform can use.
-                let beyond = |x: f64| {
-                    let lambda = x.exp();
-                    (log_moment(lambda) + log_factor(lambda) - delta.ln()) / lambda
-                };
-                let far =
-                    if x > high - 0.5 { minimise(high, high + 12.0, 12, 20, beyond).1 } else { epsilon };
-                (x.exp(), epsilon.min(far))
-            }
-            Given::Epsilon(epsilon) => {
-                let (x, _) = minimise(low, high, 28, 12, |x| {
-                    let lambda = x.exp();
-                    log_moment(lambda) + log_factor(lambda) - lambda * epsilon
-                });
-                (x.exp(), epsilon)
-            }
-        };
-        let here = log_moment(lambda);
-        let nudge = 1e-3 * lambda.min(1.0 / spread);
-        let (up, down) = (log_moment(lambda + nudge), log_moment(lambda - nudge));
-        let tilted_spread = ((up - 2.0 * here + down).max(0.0) / (nudge * nudge)).sqrt().max(1e-3 * spread);
-        let (s_low, s_high) = ((0.3 / tilted_spread).ln(), (30.0 / tilted_spread).ln());
-        let (x, top) = minimise(s_low, s_high, 12, 4, |x| {
-            let s = x.exp();
-            (log_moment(lambda + s) - here - LOG_OUTSIDE) / s
-        });
-        let (_, bottom) = minimise(s_low, s_high, 12, 4, |x| {
-            let s = x.exp();
-            (log_moment(lambda - s) - here - LOG_OUTSIDE) / s
-        });
-        let margin = 0.5 * tilted_spread;
-        let low = (-bottom).min(epsilon) - margin;
-        Saddle {
-            lambda,
-            epsilon,
-            spread: tilted_spread,
-            low,
-            high: top.max(low + margin) + margin,
-            lambda_above: lambda + x.exp(),
-        }
-    }
 }
 
 /// The composed loss on a grid, tilted.
@@ -260,9 +203,7 @@ impl Tilted {
         let step = step.max(widest / MAX_POINTS);
         let first = (low / step).floor() as i64;
         let size = transform_size((saddle.high / step).ceil() as i64 - first + 2);
-        let mut planner = RealFftPlanner::<f64>::new();
-        let forward = planner.plan_fft_forward(size);
-        let backward = planner.plan_fft_inverse(size);
+        let (forward, backward) = transforms(size);
 
         // Tilts for the Chernoff bound on what lies above the window.
         let tilts = [0.25, 0.5, 1.0].map(|t| lambda + t * (saddle.lambda_above - lambda));
@@ -271,14 +212,12 @@ impl Tilted {
         let mut buffer = forward.make_input_vec();
         let mut single = Vec::new();
         for (part, floor) in sketches.iter().zip(&floors) {
-            let (masses, start) = part.loss.on_grid(&part.sketch, *floor, step);
-            let log_moment = masses.log_moment(lambda);
+            let grid = part.loss.on_grid(&part.sketch, *floor, step);
+            let (weights, log_moment) = grid.tilted(lambda, part.sketch.log_moment(lambda));
             buffer.fill(0.0);
-            let mut slot = start.rem_euclid(size as i64) as usize;
-            for (&l, &m) in masses.points.iter().zip(&masses.masses) {
-                if m > 0.0 {
-                    buffer[slot] += m * (lambda * l - log_moment).exp();
-                }
+            let mut slot = grid.first.rem_euclid(size as i64) as usize;
+            for weight in weights {
+                buffer[slot] += weight;
                 slot = if slot + 1 == size { 0 } else { slot + 1 };
             }
             if sketches.len() == 1 && part.count == 1.0 {
@@ -289,9 +228,10 @@ impl Tilted {
             forward.process(&mut buffer, &mut spectrum).expect("the buffers have the planned size");
             log_total += part.count * (log_moment + MASS_DOUBT);
             for (log_moment, &tilt) in log_above.iter_mut().zip(&tilts) {
-                *log_moment += part.count * (masses.log_moment(tilt) + MASS_DOUBT);
+                let moment = grid.tilted(tilt, part.sketch.log_moment(tilt)).1;
+                *log_moment += part.count * (moment + MASS_DOUBT);
             }
-            lost += part.count * masses.lost;
+            lost += part.count * grid.masses.lost;
             spectra.push((spectrum, part.count, norm));
         }
         if let [part] = sketches
@@ -458,6 +398,7 @@ fn rounding(product: &[Complex<f64>], spectra: &[(Vec<Complex<f64>>, f64, f64)],
     let m = size as f64;
     let per_transform = 6.0 * U * m.log2();
     let product_norm = (2.0 * product.iter().map(Complex::norm_sqr).sum::<f64>()).sqrt();
+    let sizes: f64 = product.iter().map(|s| s.norm_sqr().sqrt()).sum();
     let mut error = per_transform * product_norm / m.sqrt();
     for (which, (spectrum, count, norm)) in spectra.iter().enumerate() {
         let mut quotient = 0.0;
@@ -476,18 +417,7 @@ fn rounding(product: &[Complex<f64>], spectra: &[(Vec<Complex<f64>>, f64, f64)],
         let amplification = count * (2.0 * quotient).sqrt();
         // The error of the transform, and that of the power.
         error += amplification * per_transform * norm / m.sqrt();
-        error += count * 8.0 * U * product.iter().map(|s| s.norm()).sum::<f64>() * 2.0 / m;
+        error += count * 8.0 * U * sizes * 2.0 / m;
     }
     error
-}
-
-/// The next even size with small prime factors.
-fn transform_size(at_least: i64) -> usize {
-    let wanted = at_least.clamp(16, 1 << 24) as usize;
-    let power = wanted.next_power_of_two();
-    [power / 8 * 5, power / 4 * 3, power / 8 * 7]
-        .into_iter()
-        .filter(|&size| size >= wanted)
-        .min()
-        .unwrap_or(power)
 }

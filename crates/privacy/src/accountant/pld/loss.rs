@@ -263,13 +263,14 @@ impl Loss<'_> {
         self.discretise(points.len(), |i| at[i])
     }
 
-    /// A discretisation on multiples of `step`, with the index of the first point; what lies below `low` moves up.
-    pub fn on_grid(&self, sketch: &Masses, low: f64, step: f64) -> (Masses, i64) {
+    /// A discretisation on multiples of `step`; what lies below `low` moves up.
+    pub fn on_grid(&self, sketch: &Masses, low: f64, step: f64) -> Grid {
         let high = sketch.points[sketch.points.len() - 1];
         // An atom at the very end must not fall off the grid by rounding.
         let first = (low / step).floor() as i64;
         let last = (high / step).ceil() as i64 + 1;
-        (self.discretise((last - first + 1) as usize, |i| (first + i as i64) as f64 * step), first)
+        let masses = self.discretise((last - first + 1) as usize, |i| (first + i as i64) as f64 * step);
+        Grid { masses, first, step }
     }
 
     /// Connects the dots: the mass in each cell is shared between the two ends so that both probabilities of the cell,
@@ -352,5 +353,40 @@ impl Masses {
         let variance =
             self.points.iter().zip(&self.masses).map(|(l, m)| (l - mean).powi(2) * m).sum::<f64>() / total;
         (mean, variance)
+    }
+}
+
+/// A discrete loss on consecutive multiples of a step.
+#[derive(Debug, Clone)]
+pub(super) struct Grid {
+    pub masses: Masses,
+    /// The multiple at which it begins.
+    pub first: i64,
+    step: f64,
+}
+
+impl Grid {
+    /// Points that share an exponential.
+    const RUN: usize = 64;
+
+    /// The masses times `e^(lambda loss)`, divided by their sum, and the logarithm of that sum, which is about `log_scale`.
+    pub fn tilted(&self, lambda: f64, log_scale: f64) -> (Vec<f64>, f64) {
+        let Masses { points, masses, .. } = &self.masses;
+        let reach = points[0].abs().max(points[points.len() - 1].abs());
+        let mut weights = Vec::with_capacity(masses.len());
+        if (lambda * reach).abs() + log_scale.abs() < 600.0 {
+            let ratios: [f64; Self::RUN] = std::array::from_fn(|k| (lambda * self.step * k as f64).exp());
+            for (points, masses) in points.chunks(Self::RUN).zip(masses.chunks(Self::RUN)) {
+                let base = (lambda * points[0] - log_scale).exp();
+                weights.extend(masses.iter().zip(&ratios).map(|(mass, ratio)| mass * (base * ratio)));
+            }
+        } else {
+            let weight =
+                |(&l, &m): (&f64, &f64)| if m > 0.0 { (m.ln() + lambda * l - log_scale).exp() } else { 0.0 };
+            weights.extend(points.iter().zip(masses).map(weight));
+        }
+        let sum: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|weight| *weight /= sum);
+        (weights, log_scale + sum.ln())
     }
 }

@@ -13,6 +13,8 @@
 
 mod compose;
 mod loss;
+mod saddle;
+mod transform;
 
 use self::compose::{Composition, Given};
 use self::loss::{Direction, Loss, Mechanism, Pair};
@@ -82,8 +84,12 @@ impl PldAccountant {
             let both = !parts.iter().all(|(mechanism, _)| Loss::is_symmetric(mechanism));
             for direction in [Direction::Remove, Direction::Add] {
                 if direction == Direction::Remove || both {
-                    let (value, error, caveat) =
-                        Composition { parts: &parts, direction }.solve(target, self.tolerance);
+                    let composition = Composition { parts: &parts, direction };
+                    // What costs no more than the worst so far need not be known any better.
+                    let Some((value, error, caveat)) = composition.solve(target, self.tolerance, worst.value)
+                    else {
+                        continue;
+                    };
                     if value.is_nan() {
                         return Bound {
                             caveat: Some("the loss distribution leaves the range of floats"),
