@@ -59,7 +59,7 @@ pub struct Account {
     /// The number of nodes, on which a depth that is not given depends at level edge
     #[arg(long, value_name = "N", conflicts_with = "events")]
     nodes: Option<usize>,
-    /// The number of feature columns, on which a depth that is not given depends at level node
+    /// The number of feature columns, on which a depth and a batch size that are not given depend at level node
     #[arg(long, value_name = "N", conflicts_with = "events")]
     columns: Option<usize>,
     /// The number of classes, on which a depth that is not given depends at level node
@@ -149,6 +149,15 @@ impl Account {
         if follows && node && (self.columns.is_none() || self.classes.is_none()) {
             return Err("give --depth, or --columns and --classes that it follows from".into());
         }
+        // With a depth that is given, batches of few training nodes may still follow from the columns.
+        let train_nodes = self.train_nodes.unwrap_or(0);
+        let batch = |columns: usize| {
+            settings.for_sizes(PublicSizes { train_nodes, columns, ..PublicSizes::default() }).batch_size
+        };
+        let by_columns = node && !follows && batch(0) != batch(usize::MAX);
+        if by_columns && self.columns.is_none() {
+            return Err("give --batch-size, or --columns that it follows from".into());
+        }
         if follows && !node && (self.nodes.is_none() || self.train_nodes.is_none()) {
             return Err("give --depth, or --nodes and --train-nodes that it follows from".into());
         }
@@ -160,7 +169,7 @@ impl Account {
             ("--number-columns", self.number_columns.is_some() && !counted),
             ("--nodes", self.nodes.is_some() && (!follows || node) && !counted),
             ("--train-nodes", self.train_nodes.is_some() && !follows && !node),
-            ("--columns", self.columns.is_some() && !(follows && node)),
+            ("--columns", self.columns.is_some() && !(follows && node) && !by_columns),
             ("--classes", self.classes.is_some() && !(follows && node)),
         ];
         if let Some((flag, _)) = in_vain.iter().find(|(_, in_vain)| *in_vain) {
