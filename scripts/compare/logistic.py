@@ -46,7 +46,7 @@ def logistic_regression(x, y, train, val, test):
 
 
 def ours(progap, file, folder, seed, flags):
-    command = [progap, "train", file, "--directed", "--seed", str(seed), "--json", "-o", folder, *flags]
+    command = [progap, "train", file, "--seed", str(seed), "--json", "-o", folder, *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: {done.stderr}")
@@ -79,7 +79,7 @@ def main():
                     own[name] = np.isin(np.arange(len(y)), nodes)
                 np.savez(file, **own)
                 alone = ours(asked.progap, file, f"{folder}/a", split, ["-m", "views", "--depth", "0"])
-                private = ["--epsilon", asked.epsilon]
+                private = ["--directed", "--epsilon", asked.epsilon]
                 labels = ours(asked.progap, file, f"{folder}/l", split, ["-m", "progap", "--depth", "2", *private])
                 default = ours(asked.progap, file, f"{folder}/d", split, private)
             figures.append((logistic_regression(x, y, train, val, test), labels, alone, default))

@@ -231,6 +231,8 @@ fn bad_flags_are_refused() {
     refused(sizes, "", &["--columns", "--classes"]);
     refused(&format!("{sizes} --columns 9 --classes 3 --nodes 2708"), "", &["--nodes", "nothing"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --columns 9"), "", &["--columns", "nothing"]);
+    refused(&format!("{sizes} --depth 1"), "", &["--batch-size", "--columns"]);
+    refused(&format!("{sizes} --depth 0 --columns 9"), "", &["--columns", "nothing"]);
     let node = "--level node --depth 1 --epsilon 1 --delta 1e-6";
     refused(
         &format!("{node} --train-nodes 10 --batch-size 11 --epochs 1"),
@@ -408,6 +410,18 @@ fn one_flag_says_whose_answer_counts() {
     assert_eq!(json(&format!("{flags} --preset paper --accountant best"), "")["accountant"], "gdp");
     refused(&format!("{flags} --accounting rdp --accountant pld"), "", &["--accounting", "--accountant"]);
     refused("--level edge --depth 2 --epsilon 1 --delta auto", "", &["--delta", "`auto`"]);
+}
+
+/// Batches of few training nodes are larger where features are rich, so a node is in them more often.
+#[test]
+fn batches_follow_from_columns_where_the_depth_is_given() {
+    let rate = |columns: usize| {
+        let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 2000 --depth 1";
+        let answer = json(&format!("{flags} --columns {columns}"), "");
+        let queries = answer["queries"].as_array().cloned().unwrap_or_default();
+        queries.iter().find_map(|query| query["sampling_rate"].as_f64().filter(|rate| *rate < 1.0))
+    };
+    assert_eq!((rate(600), rate(601)), (Some(0.0625), Some(0.25)));
 }
 
 /// What training asks of number columns without bounds is accounted for where their number is told.

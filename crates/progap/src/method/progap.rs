@@ -68,9 +68,9 @@ impl Recipe for ProGap {
         settings.messages != Messages::Embeddings || settings.depth == 0
     }
 
-    /// Features alone gain more by less noise than by more steps.
-    fn batches_of_few(&self, settings: &Settings) -> usize {
-        if settings.depth == 0 { 4 } else { 16 }
+    /// Features alone, and rich ones beside sums, gain more by less noise than by more steps.
+    fn batches_of_few(&self, settings: &Settings, sizes: PublicSizes) -> usize {
+        if settings.depth == 0 || sizes.columns > RICH_FEATURES { 4 } else { 16 }
     }
 
     fn epochs_for(&self, settings: &Settings, train_nodes: usize) -> usize {

@@ -87,7 +87,7 @@ pub(crate) trait Recipe: Sync {
     }
 
     /// How many batches make an epoch of few training nodes at node level. With fewer a stage would have too few steps to learn anything.
-    fn batches_of_few(&self, _settings: &Settings) -> usize {
+    fn batches_of_few(&self, _settings: &Settings, _sizes: PublicSizes) -> usize {
         16
     }
 

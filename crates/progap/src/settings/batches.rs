@@ -1,6 +1,7 @@
-//! Batches and epochs at node level, where they follow from the number of training nodes.
+//! Batches and epochs at node level, where they follow from the number of training nodes and of feature columns.
 
 use super::{FromSizes, Level, Settings};
+use crate::plan::PublicSizes;
 
 /// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
 const MOST_STEPS: usize = 1000;
@@ -16,17 +17,18 @@ const MOST_EPOCHS: usize = 60;
 const LEAST_EPOCHS: usize = 3;
 
 impl Settings {
-    /// The settings with batches and epochs decided for the number of training nodes, which is public, as far as they are open.
+    /// The settings with batches and epochs decided for public sizes, as far as they are open.
     ///
     /// A sixteenth of few training nodes, or the share that the method has, and more epochs of them where the method gains by it. Else as many as the settings say, up to
     /// the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer, both with the square root of
     /// the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size and the
     /// number of steps stays (docs/method.md#batches).
-    pub(super) fn with_batches_for(mut self, open: FromSizes, train_nodes: usize) -> Settings {
+    pub(super) fn with_batches_for(mut self, open: FromSizes, sizes: PublicSizes) -> Settings {
+        let train_nodes = sizes.train_nodes;
         if self.level != Level::Node || !open.batch_size || train_nodes == 0 {
             return self;
         }
-        let few = train_nodes / self.method.recipe().batches_of_few(&self);
+        let few = train_nodes / self.method.recipe().batches_of_few(&self, sizes);
         self.batch_size = small_batch(self.batch_size, few, train_nodes);
         if !open.epochs {
             return self;
@@ -57,7 +59,6 @@ fn small_batch(usual: usize, few: usize, train_nodes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::PublicSizes;
     use crate::settings::Method;
 
     fn decided(settings: Settings, train_nodes: usize) -> Settings {
@@ -102,9 +103,9 @@ mod tests {
         assert_eq!([170, 850, 3400, 12_000].map(batches), [(16, 60), (53, 34), (212, 17), (512, 10)]);
     }
 
-    /// Features alone: a quarter of few training nodes, whether the depth was asked for or follows from sizes.
+    /// Features alone, or rich ones: a quarter of few training nodes, whether the depth was asked for or follows from sizes.
     #[test]
-    fn where_no_aggregation_is_asked_for_batches_are_a_quarter_of_few_nodes() {
+    fn where_features_say_most_batches_are_a_quarter_of_few_nodes() {
         use crate::settings::Request;
         let node = || Request::default().with("level", "node").with("epsilon", 2.0);
         let batches = |request: Request, columns: usize, train_nodes: usize| {
@@ -116,6 +117,10 @@ mod tests {
         assert_eq!(batches(node(), 1433, 5738), (0, 512, 13));
         assert_eq!(batches(node().with("depth", 0), 200, 1200), (0, 300, 29));
         assert_eq!(batches(node(), 200, 1200), (1, 75, 29), "one aggregation");
+        let ample = || node().with("epsilon", 8.0);
+        assert_eq!(batches(ample(), 1433, 2000), (1, 500, 22), "one aggregation beside rich features");
+        assert_eq!(batches(ample(), 600, 2000).1, 125, "few columns");
+        assert_eq!(batches(node().with("batch_size", 75), 1433, 1200).1, 75, "as asked for");
         let mlp = node().with("method", "mlp");
         assert_eq!(batches(mlp, 1433, 1200).1, 75, "another method");
     }

@@ -82,6 +82,14 @@ impl Settings {
         if self.level == Level::Node {
             add(None, &[Size::TrainNodes]);
         }
+        // With a depth that is given, batches of few training nodes may still follow from the columns.
+        let share = |columns| {
+            self.method.recipe().batches_of_few(self, PublicSizes { columns, ..PublicSizes::default() })
+        };
+        let by_columns = self.from_sizes.batch_size && !self.from_sizes.depth && share(0) != share(usize::MAX);
+        if self.level == Level::Node && by_columns {
+            add(Some("batch_size"), &[Size::Columns]);
+        }
         if self.delta.is_none() && delta::matters(self) {
             add(
                 Some("delta"),

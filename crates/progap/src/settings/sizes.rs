@@ -1,6 +1,6 @@
 //! Defaults that follow from public sizes: how wide, how fast and in which batches a model is trained where nobody says so.
 //!
-//! Only the numbers of training nodes and classes decide, which are public at every level. On data of the size for which the usual
+//! Only the numbers of nodes, classes and feature columns decide, which are public at every level. On data of the size for which the usual
 //! defaults were found (docs/method.md) they stay as they are.
 
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ impl Settings {
         if open.scaling && noise_leaves_something(self.epsilon, sizes) {
             settings.scaling = Scaling::Noisy;
         }
-        settings.with_batches_for(open, sizes.train_nodes)
+        settings.with_batches_for(open, sizes)
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Account {
     /// The number of nodes, on which a depth that is not given depends at level edge
     #[arg(long, value_name = "N", conflicts_with = "events")]
     nodes: Option<usize>,
-    /// The number of feature columns, on which a depth that is not given depends at level node
+    /// The number of feature columns, on which a depth and a batch size that are not given depend at level node
     #[arg(long, value_name = "N", conflicts_with = "events")]
     columns: Option<usize>,
     /// The number of classes, on which a depth that is not given depends at level node
