@@ -181,7 +181,7 @@ fn every_division_and_every_kind_of_row_is_worked_with() {
     let split = |train: usize| {
         with(Split::from_parts((0..2000).map(|node| if node < train { Part::Train } else { Part::Test })))
     };
-    for train in [1, 2, 4, 5, 7] {
+    for train in [2, 4, 5, 7] {
         check(&split(train), &format!("{train} training nodes"));
     }
     let one_judge = |node: usize| match node {
@@ -203,7 +203,7 @@ fn every_division_and_every_kind_of_row_is_worked_with() {
 /// Whoever has a handful of labels cannot tell whether the graph says more than the features.
 #[test]
 fn next_to_no_judges_leave_the_features() {
-    for train in 1..5 {
+    for train in 2..5 {
         let split =
             Split::from_parts((0..2000).map(|node| if node < train { Part::Train } else { Part::Test }));
         let data = Dataset::new(DatasetParts { split: Some(split), ..network().into_parts() }).expect("data");
