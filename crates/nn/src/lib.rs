@@ -49,6 +49,7 @@ pub use sage::{
 };
 pub use softmax::{
     Design, Evidence, RowScaling, Softmax, SoftmaxShape, Start, Task, best_temperature, cross_entropy,
+    log_losses, shrunk_temperature,
 };
 pub use train::clipped::{clipped_sum, sample_norms};
 pub use train::collective::{Collective, DistributedBatch};

@@ -43,6 +43,19 @@ impl ViewsShape {
         SoftmaxShape { inputs, hidden: 0, classes: self.classes, scaling: RowScaling::None }
     }
 
+    /// A combination that weighs both views, made one that gives the sums themselves no weight.
+    pub(crate) fn blind_to_sums(&self, views: &Softmax) -> Result<Softmax> {
+        let shape = self.combination();
+        let mut state: Vec<(&str, Vec<usize>, Vec<f32>)> =
+            views.state().into_iter().map(|(name, shape, values)| (name, shape, values.to_vec())).collect();
+        for (_, size, values) in state.iter_mut().filter(|(name, ..)| *name == "weight") {
+            *size = vec![shape.inputs.iter().sum(), self.classes];
+            values.resize(size.iter().product(), 0.0);
+        }
+        let tensors = state.iter().map(|(name, shape, values)| Tensor { name: *name, shape, values });
+        Ok(Softmax::from_state(shape, tensors)?)
+    }
+
     /// The number of parameters.
     ///
     /// # Errors
@@ -351,6 +364,13 @@ impl<'v> Joined<'v> {
         Joined { known, seen, sums, classes: shape.classes, width: shape.width() }
     }
 
+    /// Both views alone.
+    pub fn views(&self) -> Result<Inputs<'_>> {
+        let dense = |values| Input::Dense { columns: self.classes, values };
+        Ok(Inputs::checked_before(vec![dense(&self.known[..]), dense(&self.seen[..])])?)
+    }
+
+    /// Both views, and the sums.
     pub fn inputs(&self) -> Result<Inputs<'_>> {
         let dense = |columns: usize, values| Input::Dense { columns, values };
         Ok(Inputs::checked_before(vec![

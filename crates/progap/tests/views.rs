@@ -181,8 +181,15 @@ fn every_division_and_every_kind_of_row_is_worked_with() {
     let split = |train: usize| {
         with(Split::from_parts((0..2000).map(|node| if node < train { Part::Train } else { Part::Test })))
     };
-    check(&split(2), "two training nodes");
-    check(&split(7), "seven training nodes");
+    for train in [2, 4, 5, 7] {
+        check(&split(train), &format!("{train} training nodes"));
+    }
+    let one_judge = |node: usize| match node {
+        0..8 => Part::Train,
+        8 => Part::Val,
+        _ => Part::Test,
+    };
+    check(&with(Split::from_parts((0..2000).map(one_judge))), "one validation node");
     let labels = parts.labels.clone();
     let untaught =
         |node: usize| if labels[node] == 0 { Part::Test } else { [Part::Train, Part::Val][node % 2] };
@@ -191,6 +198,72 @@ fn every_division_and_every_kind_of_row_is_worked_with() {
     let features = Features::dense(2000, 3, rows.collect::<Vec<_>>()).expect("features");
     let dense = DatasetParts { features, feature_names: vec![], ..network().into_parts() };
     check(&Dataset::new(dense).expect("data"), "rows in full");
+}
+
+/// Whoever has a handful of labels cannot tell whether the graph says more than the features.
+#[test]
+fn next_to_no_judges_leave_the_features() {
+    for train in 2..5 {
+        let split =
+            Split::from_parts((0..2000).map(|node| if node < train { Part::Train } else { Part::Test }));
+        let data = Dataset::new(DatasetParts { split: Some(split), ..network().into_parts() }).expect("data");
+        for level in [Level::None, Level::Edge] {
+            let release = trained(&data, &Settings { depth: 2, ..settings(level) });
+            assert_eq!(release.statement.choice.expect("a choice").stage, 0, "{train} at level {level}");
+        }
+    }
+}
+
+/// The statement names the rule that chose, and neither epochs nor validation nodes that are not there.
+#[test]
+fn the_statement_says_how_the_stage_was_chosen() {
+    use progap::release::SelectionRule::{StageByTraining, StageByValidation};
+    for (val, rule) in [(0.1, StageByValidation), (0.0, StageByTraining)] {
+        let (_keep, folder) = folder();
+        let release = train_on(
+            &divided(Ratios { val, test: 0.5 }),
+            &Settings { depth: 1, ..settings(Level::Edge) },
+            &folder,
+        );
+        assert_eq!(release.expect("trained").statement.selection, rule);
+        assert_verified(&folder);
+        let older =
+            if val > 0.0 { ["best-validation", "last-epoch"] } else { ["last-epoch", "best-validation"] };
+        assert!(survives(&folder, &|s| s["selection"] = older[0].into()), "as statements used to say");
+        assert!(!survives(&folder, &|s| s["selection"] = older[1].into()), "another rule");
+        let other = if val > 0.0 { "stage-by-training" } else { "stage-by-validation" };
+        assert!(!survives(&folder, &|s| s["selection"] = other.into()), "other judges");
+    }
+}
+
+/// Features that tell nothing leave it open how true messages are: then nothing is said of neighbours.
+#[test]
+fn how_alike_neighbours_are_is_on_its_scale_or_not_said() {
+    let alike = |data: &Dataset| {
+        let release = trained(data, &Settings { depth: 1, ..settings(Level::None) });
+        release.metrics.history[1].stage_score.expect("a score").alike
+    };
+    let alike_friends = alike(&network()).expect("the features know the classes");
+    assert!((0.15..=1.0).contains(&alike_friends), "{alike_friends}");
+    let chance = (0..2000u32).map(|node| (node.wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0);
+    let features = Features::dense(2000, 1, chance.collect::<Vec<_>>()).expect("features");
+    let parts = DatasetParts { features, feature_names: vec![], ..few_labels().into_parts() };
+    assert_eq!(alike(&Dataset::new(parts).expect("data")), None);
+}
+
+/// With many classes less is tried, and what is released is whole all the same.
+#[test]
+fn many_classes_are_worked_with() {
+    let network = SocialNetwork::new(2000).edges(60_000).classes(20).seed(1).generate().expect("a network");
+    let data = network.or_random_split(Ratios { val: 0.1, test: 0.4 }, 1).expect("a split");
+    for level in [Level::None, Level::Edge] {
+        let (_keep, folder) = folder();
+        let release = train_on(&data, &Settings { depth: 2, ..settings(level) }, &folder).expect("trained");
+        assert_verified(&folder);
+        assert_predicts_as_measured_on(&data, &release);
+        let features = release.metrics.features_only_accuracy.expect("a features stage");
+        assert!(level == Level::Edge || release.metrics.test_accuracy > features + 0.02, "{features}");
+    }
 }
 
 #[test]

@@ -34,4 +34,4 @@ mod temperature;
 pub use design::{Design, RowScaling};
 pub use fit::{Evidence, Start, Task};
 pub use model::{Softmax, SoftmaxShape};
-pub use temperature::{best_temperature, cross_entropy};
+pub use temperature::{best_temperature, cross_entropy, log_losses, shrunk_temperature};

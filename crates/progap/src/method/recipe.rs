@@ -195,6 +195,11 @@ pub(crate) trait Recipe: Sync {
         None
     }
 
+    /// Whether it is stages that are selected, each of which is fitted at once, and not epochs.
+    fn selects_stages(&self) -> bool {
+        false
+    }
+
     /// Whether the settings leave a choice to the run.
     fn leaves_a_choice(&self, _settings: &Settings) -> bool {
         false

@@ -5,10 +5,11 @@ use progap_privacy::noise::Provenance;
 use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
+use super::selection::SelectionRule;
 use crate::method::{Choice, Fitted};
 use crate::plan::{Plan, PublicSizes};
 use crate::query::{Noise, Queries, Query};
-use crate::settings::{Bounding, DeltaRule, Level, Scaling, Selection, Settings};
+use crate::settings::{Bounding, DeltaRule, Level, Scaling, Settings};
 use crate::units::Epsilons;
 use crate::{Error, Result, delta, units};
 
@@ -60,8 +61,8 @@ pub struct Statement {
     pub event: Event,
     /// Where the noise came from.
     pub randomness: Provenance,
-    /// How the epoch of each stage was chosen.
-    pub selection: Selection,
+    /// By which rule epochs or stages were chosen.
+    pub selection: SelectionRule,
     /// The run's decision by validation accuracies, where the settings leave it to the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
@@ -109,7 +110,7 @@ impl Statement {
             mechanisms: asked.iter().filter_map(|(query, count)| mechanism(query, count)).collect(),
             event,
             randomness: vault.provenance(),
-            selection: settings.selection,
+            selection: SelectionRule::of(settings),
             choice: fitted.choice.clone(),
             public: public(settings, plan, sizes, dataset.labelled()),
             not_covered: not_covered(settings),

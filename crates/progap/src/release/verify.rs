@@ -243,7 +243,7 @@ fn exported(release: &Release) -> Result<Option<Finding>> {
 fn words(statement: &Statement, settings: &Settings) -> Finding {
     let unit = unit(settings);
     let ok = statement.unit == unit
-        && statement.selection == settings.selection
+        && statement.selection.fits(settings)
         && statement.not_covered == not_covered(settings)
         && statement.in_words == statement.words(settings)
         && settings.delta.is_none_or(|delta| unit.is_none() || statement.delta == Some(delta));

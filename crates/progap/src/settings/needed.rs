@@ -86,7 +86,8 @@ impl Settings {
         let share = |columns| {
             self.method.recipe().batches_of_few(self, PublicSizes { columns, ..PublicSizes::default() })
         };
-        let by_columns = self.from_sizes.batch_size && !self.from_sizes.depth && share(0) != share(usize::MAX);
+        let by_columns =
+            self.from_sizes.batch_size && !self.from_sizes.depth && share(0) != share(usize::MAX);
         if self.level == Level::Node && by_columns {
             add(Some("batch_size"), &[Size::Columns]);
         }

@@ -3,7 +3,6 @@
 use progap_nn::Inputs;
 
 use super::Roles;
-use super::features::Features;
 use crate::Result;
 use crate::assessment::{Assessment, Metric};
 use crate::rows::Rows;
@@ -25,27 +24,39 @@ pub(super) fn score(
     Ok(scores.map(|scores| scores.get(metric)).filter(|score| score.is_finite()))
 }
 
+/// Nodes that can tell one model from another; fewer would tell anything.
+const LEAST_JUDGES: usize = 5;
+
 /// One standard error of the mean difference between the log losses of a model and of the features: a smaller gain than that may be
-/// chance, as it often is where few nodes validate.
-pub(super) fn doubt(
-    model: &Views,
-    inputs: &Inputs<'_>,
-    (rows, roles): (&Rows, &Roles),
-    features: &Features,
-) -> Result<f64> {
-    let classes = rows.classes();
-    let seen = model.probabilities(inputs, &roles.held_out)?;
-    let known = features.known(rows, &roles.held_out)?;
-    let truth = Roles::labels(rows, &roles.held_out);
-    let differences: Vec<f64> = truth
-        .iter()
-        .zip(seen.chunks_exact(classes).zip(known.chunks_exact(classes)))
-        .map(|(&label, (seen, known))| {
-            f64::from(seen[label as usize].max(f32::EPSILON).ln()) - f64::from(known[label as usize])
-        })
-        .collect();
-    let count = differences.len().max(1) as f64;
-    let mean = differences.iter().sum::<f64>() / count;
-    let square = differences.iter().map(|difference| (difference - mean).powi(2)).sum::<f64>() / count;
-    Ok((square / count).sqrt())
+/// chance, as it often is where few nodes judge. Of next to none of them it is all that there is to gain.
+pub(super) fn doubt(log_losses: &[f64], of_features: &[f64]) -> f64 {
+    if log_losses.len() < LEAST_JUDGES {
+        return mean(of_features);
+    }
+    let differences: Vec<f64> = of_features.iter().zip(log_losses).map(|(a, b)| a - b).collect();
+    let (count, centre) = (differences.len() as f64, mean(&differences));
+    let square = differences.iter().map(|difference| (difference - centre).powi(2)).sum::<f64>();
+    (square / (count - 1.0) / count).sqrt()
+}
+
+/// The mean; of nothing it is zero.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_on_a_handful_of_nodes_is_doubted_as_a_whole() {
+        for judges in 0..LEAST_JUDGES {
+            let (gone, before) = (vec![0.0; judges], vec![0.7; judges]);
+            assert!(mean(&before) - mean(&gone) <= doubt(&gone, &before), "{judges}");
+        }
+        let differences = [0.1, 0.3, 0.2, 0.6, 0.3];
+        let doubt = doubt(&[0.0; 5], &differences);
+        // The standard deviation of a sample, over the root of five.
+        assert!((doubt - 0.083_666_002_653_407_55).abs() < 1e-12, "{doubt}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use progap_nn::{
-    Design, Evidence, Input, Inputs, RowScaling, Softmax, Task, best_temperature, cross_entropy,
+    Design, Evidence, Input, Inputs, RowScaling, Softmax, Task, cross_entropy, log_losses, shrunk_temperature,
 };
 use rayon::prelude::*;
 
@@ -35,10 +35,12 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// The mean log loss on nodes held out, with the best temperature, as stages are evaluated.
-    pub fn log_loss(&self, rows: &Rows, roles: &Roles) -> Result<f64> {
-        let known = self.known(rows, &roles.held_out)?;
-        Ok(best_temperature(&known, &Roles::labels(rows, &roles.held_out), rows.classes()).1)
+    /// The log loss of each node that judges, with the best temperature, as stages are judged.
+    pub fn log_losses(&self, rows: &Rows, roles: &Roles) -> Result<Vec<f64>> {
+        let (judges, classes) = (roles.judges(), rows.classes());
+        let (known, labels) = (self.known(rows, &judges)?, Roles::labels(rows, &judges));
+        let temperature = shrunk_temperature(&known, &labels, classes).0;
+        Ok(log_losses(&known, &labels, classes, f64::from(temperature)))
     }
 
     /// The logarithms of the probabilities of some nodes' classes: of a training node by a model that did not see it.
@@ -103,7 +105,7 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
         let mut patience = PATIENCE;
         for strength in STRENGTHS {
             let logits = fitted(&teach, &way, strength)?.logits(inputs, &validate)?;
-            let loss = best_temperature(&logits, &truth, classes).1;
+            let loss = shrunk_temperature(&logits, &truth, classes).1;
             if least.is_none_or(|(least, _)| loss < least) {
                 (least, patience) = (Some((loss, strength)), PATIENCE);
             } else {
@@ -136,7 +138,7 @@ pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
         }
     }
     let labels = Roles::labels(rows, &roles.train);
-    let (mut temperature, loss) = best_temperature(&out_of_fold, &labels, classes);
+    let (mut temperature, loss) = shrunk_temperature(&out_of_fold, &labels, classes);
     // Of very few rows no temperature can be told.
     match loss < cross_entropy(&out_of_fold, &labels, classes, 1.0) {
         true => model.scale_logits(temperature),

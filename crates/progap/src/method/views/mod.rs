@@ -5,16 +5,20 @@
 //! | file | what it does |
 //! |---|---|
 //! | `features.rs` | the features alone: regularised, out of fold on training nodes |
-//! | `stage.rs` | the view of the sums, and the combination |
+//! | `stage.rs` | the view of the sums, and its combination with the features |
+//! | `combination.rs` | weights on what is said of a class, and how free they are |
 //! | `messages.rs` | what nodes send, and whether labels tell anything |
+//! | `roles.rs` | who teaches, who judges |
 //! | `evaluate.rs` | how good a stage is, and whether that may be chance |
 //! | `depth.rs` | how often, by public sizes |
 
+mod combination;
 mod depth;
 mod evaluate;
 mod features;
 mod messages;
 mod near;
+mod roles;
 mod stage;
 mod taught;
 
@@ -22,12 +26,14 @@ use std::ops::Range;
 
 use progap_graph::{Dataset, Features, Part};
 
+use self::messages::Speaker;
+use self::roles::{Folds, Roles};
+use self::stage::Stage;
 use super::catalogue::Entry;
 use super::history::{EpochRecord, StageScore};
 use super::trainer::{FittedStage, Trainer};
 use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
 use crate::assessment::Metric;
-use crate::mixing::mixed;
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
@@ -169,6 +175,10 @@ impl Recipe for TwoViews {
         true
     }
 
+    fn selects_stages(&self) -> bool {
+        true
+    }
+
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         let predictor = release.predictor();
         let choice = release.statement.choice.as_ref();
@@ -213,12 +223,13 @@ impl Recipe for TwoViews {
         let weights = trainer.vault.class_weights();
         let odds: Option<Vec<f32>> = weights.map(|weights| weights.into_iter().map(f32::ln).collect());
         let mut aggregates = Aggregates::new();
-        let mut best: Option<(f64, usize)> = None;
+        let mut speaker: Option<Speaker> = None;
         // Along the edges, and perhaps against them: each way is a query of its own.
         let ways = settings.direction.ways();
         for at in 0..=settings.depth {
             for way in (0..ways).filter(|_| at > 0) {
-                let (_, knows) = best.ok_or(Error::Internal("no stage knows anything yet"))?;
+                let Speaker { stage: knows, .. } =
+                    speaker.ok_or(Error::Internal("no stage knows anything yet"))?;
                 let width = rows.classes() + 1;
                 let so_far = aggregates.clone();
                 let structure = sent(settings, trainer.choice().as_ref(), at - 1) == Messages::Structure;
@@ -247,30 +258,35 @@ impl Recipe for TwoViews {
                 0 => {
                     let model = Views::new(shape, features.model.clone(), None).with_odds(odds.as_deref());
                     let score = evaluate::score(settings.metric, &model, &rows.inputs(&[])?, (rows, &roles))?;
-                    let log_loss = features.log_loss(rows, &roles)?;
+                    let log_loss = evaluate::mean(&features.log_losses(rows, &roles)?);
                     let stage_score = StageScore { log_loss, score, doubt: None, alike: None };
                     Ok(FittedStage { model: Model::Views(model), stage_score })
                 }
                 _ => {
                     let seed = trainer.stage_seed(at);
-                    let (graph, log_loss) = stage::fit(&shape, rows, &roles, &features, &aggregates, seed)?;
+                    let (roles, features) = (&roles, &features);
+                    let stage = Stage { shape: &shape, rows, roles, features, aggregates: &aggregates, seed };
+                    let (graph, log_losses) = stage.fit()?;
                     let noise = trainer.plan.aggregate_multiplier * trainer.plan.sensitivity;
-                    let alike = |sums| messages::alike(sums, rows, &roles, &features, noise);
-                    let most = |most: f64, sums| Ok::<_, Error>(most.max(alike(sums)?));
-                    let alike = (at == 1).then(|| aggregates.iter().try_fold(0.0, most)).transpose()?;
+                    let alike = match at {
+                        1 => messages::most_alike(&aggregates, rows, (roles, features), noise)?,
+                        _ => None,
+                    };
                     let model = Views::new(shape, features.model.clone(), Some(graph));
                     let inputs = rows.inputs(&aggregates)?;
-                    let doubt = Some(evaluate::doubt(&model, &inputs, (rows, &roles), &features)?);
                     let model = model.with_odds(odds.as_deref());
-                    let score = evaluate::score(settings.metric, &model, &inputs, (rows, &roles))?;
-                    let stage_score = StageScore { log_loss, score, doubt, alike };
+                    let score = evaluate::score(settings.metric, &model, &inputs, (rows, roles))?;
+                    let doubt = Some(evaluate::doubt(&log_losses, &features.log_losses(rows, roles)?));
+                    let stage_score =
+                        StageScore { log_loss: evaluate::mean(&log_losses), score, doubt, alike };
                     Ok(FittedStage { model: Model::Views(model), stage_score })
                 }
             })?;
-            let log_loss = trainer.stage_score(at)?.log_loss;
+            let stage_score = trainer.stage_score(at)?;
             // What the last stage says is sent nowhere.
-            if at < settings.depth && best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
-                best = Some((log_loss, at));
+            if at < settings.depth {
+                speaker =
+                    Some(speaker.map_or(Speaker::new(at, stage_score), |before| before.or(at, stage_score)));
             }
         }
         let released = trainer.choice().map_or(settings.depth, |choice| choice.stage);
@@ -338,63 +354,6 @@ fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
 /// What is sent for the aggregate of that index.
 fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages {
     choice.and_then(|choice| choice.messages.get(index).copied()).unwrap_or(settings.messages)
-}
-
-/// Who teaches, who evaluates, and who is left out by which model.
-struct Roles {
-    /// Training nodes that teach, in a seeded order: the fold of one is its place modulo the number of folds.
-    train: Vec<u32>,
-    /// For every node whether it is a training node.
-    is_train: Vec<bool>,
-    /// How many training nodes there are, those included that do not teach.
-    train_nodes: usize,
-    /// Nodes whose labels choose between models and are not learnt from.
-    held_out: Vec<u32>,
-    /// All nodes, or a sample of them: what the view of the sums is fitted to.
-    sample: Vec<u32>,
-}
-
-impl Roles {
-    fn new(rows: &Rows, seed: u64) -> Roles {
-        let mut train = rows.nodes(Part::Train);
-        train.sort_by_cached_key(|&node| (mixed(seed ^ mixed(u64::from(node))), node));
-        let mut held_out = rows.nodes(Part::Val);
-        if held_out.is_empty() {
-            held_out = train.split_off((train.len() * 4).div_ceil(5).max(1));
-        }
-        if held_out.is_empty() {
-            held_out.clone_from(&train);
-        }
-        let nodes = rows.labels().len();
-        let mut is_train = vec![false; nodes];
-        train.iter().for_each(|&node| is_train[node as usize] = true);
-        let train_nodes = train.len();
-        train.truncate(MOST_FITTED);
-        if held_out.len() > MOST_FITTED {
-            held_out.sort_by_cached_key(|&node| mixed(seed ^ mixed(u64::from(node))));
-            held_out.truncate(MOST_FITTED);
-        }
-        // Every node by itself is in the sample or not, as its number says: public, as rows are.
-        let chosen = |node: &u32| {
-            let draw = u128::from(mixed(seed ^ mixed(u64::from(*node) ^ u64::MAX)));
-            nodes <= MOST_FITTED || (draw * nodes as u128) >> 64 < MOST_FITTED as u128
-        };
-        let sample = (0..nodes as u32).filter(chosen).collect();
-        Roles { train, is_train, train_nodes, held_out, sample }
-    }
-
-    fn labels(rows: &Rows, nodes: &[u32]) -> Vec<u32> {
-        nodes.iter().map(|&node| rows.labels()[node as usize]).collect()
-    }
-
-    /// The share of each class among the training nodes, none of them zero.
-    fn priors(&self, rows: &Rows) -> Vec<f64> {
-        let mut counts = vec![1.0; rows.classes()];
-        self.train.iter().for_each(|&node| counts[rows.labels()[node as usize] as usize] += 1.0);
-        let total: f64 = counts.iter().sum();
-        counts.iter_mut().for_each(|count| *count /= total);
-        counts
-    }
 }
 
 /// The accuracy on a part of the nodes, whose rows and labels are public; of no nodes it is not a number.

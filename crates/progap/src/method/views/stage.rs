@@ -1,7 +1,9 @@
-//! The second view, and the combination of both.
+//! The second view, taught on all nodes, and its combination with the first.
 
-use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Task, best_temperature};
+use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Start, Task};
 
+use super::combination::{Combination, Known, pulled_towards};
+use super::evaluate::mean;
 use super::features::Features;
 use super::{MANY_LABELS, Roles};
 use crate::rows::Rows;
@@ -9,156 +11,165 @@ use crate::vault::Aggregate;
 use crate::views::{Block, GraphView, Joined, ViewsShape, log_softmax, read};
 use crate::{Error, Result};
 
-/// Penalties of the view of the sums where there is no noise: nodes held out choose.
+/// Penalties of the view of the sums where there is no noise: nodes that judge choose.
 const PENALTIES: [f64; 2] = [0.01, 0.001];
+/// About as many rows tell which of them is better, in so many steps,
+const SEARCHED: usize = 4096;
+const SEARCH_STEPS: usize = 60;
+/// and with that one the fit goes on to all of them for so many more.
+const LATER_STEPS: usize = 30;
 /// The penalty where [`MANY_LABELS`] teach the combination what the view could tell it.
 const PENALTY_OF_MANY: f64 = 0.003;
 /// The penalty under noise where one node in twenty has a label; it falls with the root of that share.
 const PENALTY: f64 = 0.01;
-/// The most steps of a combination, which goes on from the one before: more of them change no accuracy (docs/views.md).
-const COMBINATION_STEPS: usize = 30;
-/// How strongly a combination is held to a simple one: both views to their product, which is right where they are independent.
-const TOWARDS_CENTRE: [f64; 5] = [1.0, 0.1, 0.03, 0.01, 0.001];
 
-/// A stage with the mean log loss on nodes held out.
-pub(super) fn fit(
-    shape: &ViewsShape,
-    rows: &Rows,
-    roles: &Roles,
-    features: &Features,
-    aggregates: &[Aggregate],
-    seed: u64,
-) -> Result<(GraphView, f64)> {
-    let classes = shape.classes;
-    let blocks: Vec<Block> = aggregates.iter().map(|a| Block::of(&a.values, classes)).collect();
-    let values: Vec<&[f32]> = aggregates.iter().map(|a| &a.values[..]).collect();
-    let design = {
-        let sums = read(&blocks, &values, &roles.sample, shape);
-        let inputs = Inputs::checked_before(vec![Input::Dense { columns: shape.width(), values: &sums }])?;
-        Design::new(&inputs, &(0..roles.sample.len() as u32).collect::<Vec<_>>())?
-    };
-    let likelihoods = likelihoods(rows, roles, features)?;
-    let share = roles.train_nodes as f64 / rows.labels().len().max(1) as f64;
-    let (penalties, iterations) = match shape.directions {
-        true if roles.train_nodes < MANY_LABELS => (PENALTIES.to_vec(), 100),
-        true => (vec![PENALTY_OF_MANY], 40),
-        false => (vec![PENALTY * (0.05 / share).sqrt().clamp(0.1, 2.0)], 60),
-    };
-    let mut best: Option<(f64, GraphView)> = None;
-    for decay in penalties {
+/// Classes from which on less is tried, and the combination does not read the sums themselves: weights, and the time that they take, grow
+/// with the square of the classes.
+pub(super) const MANY_CLASSES: usize = 17;
+/// The most products of a step of the view's fit, which bounds the rows that it is fitted to,
+const MOST_PRODUCTS: usize = 1 << 28;
+/// but to fewer than these it never is.
+const LEAST_ROWS: usize = 4096;
+
+/// What a stage is fitted to.
+pub(super) struct Stage<'a> {
+    pub shape: &'a ViewsShape,
+    pub rows: &'a Rows,
+    pub roles: &'a Roles,
+    pub features: &'a Features,
+    pub aggregates: &'a [Aggregate],
+    pub seed: u64,
+}
+
+impl Stage<'_> {
+    /// Both views together, and the log loss of each node that judges.
+    pub fn fit(&self) -> Result<(GraphView, Vec<f64>)> {
+        let (shape, roles) = (self.shape, self.roles);
+        let blocks: Vec<Block> =
+            self.aggregates.iter().map(|a| Block::of(&a.values, shape.classes)).collect();
+        let share = roles.train_nodes as f64 / self.rows.labels().len().max(1) as f64;
+        let (penalties, steps) = match shape.directions {
+            true if roles.train_nodes < MANY_LABELS && shape.classes < MANY_CLASSES => {
+                (PENALTIES.to_vec(), 100)
+            }
+            true => (vec![PENALTY_OF_MANY], 40),
+            false => (vec![PENALTY * (0.05 / share).sqrt().clamp(0.1, 2.0)], 60),
+        };
+        let products = shape.width() * (shape.classes + shape.hidden);
+        let everyone = roles.part(LEAST_ROWS.max(MOST_PRODUCTS / products));
+        let (searched, steps) = match penalties.len() > 1 && everyone.len() > SEARCHED {
+            true => (roles.part(SEARCHED), SEARCH_STEPS),
+            false => (everyone.clone(), steps),
+        };
+        let lesson = self.lesson(&blocks, &searched)?;
+        let mut best: Option<(f64, f64, (Softmax, Start), Combination)> = None;
+        for decay in penalties {
+            let found = lesson.learn(self, decay, steps, None)?;
+            let combination = self.combine(&blocks, &found.0)?;
+            let log_loss = mean(&combination.log_losses);
+            if best.as_ref().is_none_or(|(least, ..)| log_loss < *least) {
+                best = Some((log_loss, decay, found, combination));
+            }
+        }
+        let (_, decay, (mut view, start), mut combination) =
+            best.ok_or(Error::Internal("no penalty was tried"))?;
+        if searched.len() < everyone.len() {
+            view = self.lesson(&blocks, &everyone)?.learn(self, decay, LATER_STEPS, Some(&start))?.0;
+            combination = self.combine(&blocks, &view)?;
+        }
+        let Combination { model, log_losses } = combination;
+        Ok((GraphView { blocks, view, combination: model }, log_losses))
+    }
+
+    /// What the view of the sums learns from some nodes.
+    fn lesson(&self, blocks: &[Block], nodes: &[u32]) -> Result<Lesson> {
+        let sums = self.sums(blocks, nodes);
+        let design = Design::new(&self.inputs(&sums)?, &(0..nodes.len() as u32).collect::<Vec<_>>())?;
+        Ok(Lesson { design, likelihoods: self.likelihoods(nodes)? })
+    }
+
+    fn sums(&self, blocks: &[Block], nodes: &[u32]) -> Vec<f32> {
+        let values: Vec<&[f32]> = self.aggregates.iter().map(|a| &a.values[..]).collect();
+        read(blocks, &values, nodes, self.shape)
+    }
+
+    fn inputs<'s>(&self, sums: &'s [f32]) -> Result<Inputs<'s>> {
+        Ok(Inputs::checked_before(vec![Input::Dense { columns: self.shape.width(), values: sums }])?)
+    }
+
+    /// How likely what is known of each node besides the sums would be in each class, up to a factor for each node.
+    fn likelihoods(&self, nodes: &[u32]) -> Result<Vec<f32>> {
+        let (rows, roles) = (self.rows, self.roles);
+        let (classes, priors) = (rows.classes(), roles.priors(rows));
+        let mut values = self.features.known(rows, nodes)?;
+        for (&node, row) in nodes.iter().zip(values.chunks_exact_mut(classes)) {
+            if roles.is_train[node as usize] {
+                let label = rows.labels()[node as usize] as usize;
+                row.fill(0.0);
+                row[label] = (1.0 / priors[label]) as f32;
+                continue;
+            }
+            row.iter_mut().zip(&priors).for_each(|(value, prior)| {
+                *value = (f64::from(value.exp()) / prior) as f32;
+            });
+        }
+        Ok(values)
+    }
+
+    /// The combination that nodes that judge like best.
+    fn combine(&self, blocks: &[Block], view: &Softmax) -> Result<Combination> {
+        let (shape, rows, roles) = (self.shape, self.rows, self.roles);
+        let (classes, width) = (shape.classes, shape.width());
+        let parts = [&roles.train, &roles.held_out];
+        let sums = parts.map(|nodes| self.sums(blocks, nodes));
+        let places = parts.map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
+        let labels = parts.map(|nodes| Roles::labels(rows, nodes));
+        let joined = |part: usize| -> Result<Joined<'_>> {
+            let mut seen = view.logits(&self.inputs(&sums[part])?, &places[part])?;
+            log_softmax(&mut seen, classes);
+            Ok(Joined::new(&self.features.known(rows, parts[part])?, &seen, &sums[part], shape))
+        };
+        let joined = [joined(0)?, joined(1)?];
+        let many = classes >= MANY_CLASSES;
+        let inputs = |part: usize| if many { joined[part].views() } else { joined[part].inputs() };
+        let inputs = [inputs(0)?, inputs(1)?];
+        let known =
+            |part: usize| Known { inputs: &inputs[part], places: &places[part], labels: &labels[part] };
+        let mut product = vec![0f32; (2 * classes + if many { 0 } else { width }) * classes];
+        (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);
+        let combination = pulled_towards(&product, classes, (known(0), known(1)), roles.folds())?;
+        Ok(match many {
+            true => Combination { model: shape.blind_to_sums(&combination.model)?, ..combination },
+            false => combination,
+        })
+    }
+}
+
+/// Rows of sums, and what is known of each besides them.
+struct Lesson {
+    design: Design,
+    likelihoods: Vec<f32>,
+}
+
+impl Lesson {
+    fn learn(
+        &self,
+        stage: &Stage<'_>,
+        decay: f64,
+        iterations: usize,
+        start: Option<&Start>,
+    ) -> Result<(Softmax, Start)> {
         let task = Task {
-            evidence: Evidence::Likelihoods(&likelihoods),
-            classes,
+            evidence: Evidence::Likelihoods(&self.likelihoods),
+            classes: stage.shape.classes,
             row_weights: &[],
-            hidden: shape.hidden,
+            hidden: stage.shape.hidden,
             decay,
             towards: &[],
             iterations,
             tolerance: 1e-6,
-            seed,
+            seed: stage.seed,
         };
-        let (view, _) = design.fit(&task, None)?;
-        let told = |nodes: &[u32]| -> Result<Told> {
-            let sums = read(&blocks, &values, nodes, shape);
-            let inputs =
-                Inputs::checked_before(vec![Input::Dense { columns: shape.width(), values: &sums }])?;
-            let mut seen = view.logits(&inputs, &(0..nodes.len() as u32).collect::<Vec<_>>())?;
-            log_softmax(&mut seen, classes);
-            Ok(Told { known: features.known(rows, nodes)?, seen, sums })
-        };
-        let parts = [told(&roles.train)?, told(&roles.held_out)?];
-        let (combination, log_loss) = combine(shape, rows, roles, &parts)?;
-        if best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
-            best = Some((log_loss, GraphView { blocks: blocks.clone(), view, combination }));
-        }
+        Ok(self.design.fit(&task, start)?)
     }
-    let (log_loss, view) = best.ok_or(Error::Internal("no penalty was tried"))?;
-    Ok((view, log_loss))
-}
-
-/// What is told of some nodes: by the features, by the sums, and the sums themselves.
-struct Told {
-    known: Vec<f32>,
-    seen: Vec<f32>,
-    sums: Vec<f32>,
-}
-
-/// How likely what is known of each node of the sample besides the sums would be in each class, up to a factor for each node.
-fn likelihoods(rows: &Rows, roles: &Roles, features: &Features) -> Result<Vec<f32>> {
-    let (classes, priors) = (rows.classes(), roles.priors(rows));
-    let mut values = features.known(rows, &roles.sample)?;
-    for (&node, row) in roles.sample.iter().zip(values.chunks_exact_mut(classes)) {
-        if roles.is_train[node as usize] {
-            let label = rows.labels()[node as usize] as usize;
-            row.fill(0.0);
-            row[label] = (1.0 / priors[label]) as f32;
-            continue;
-        }
-        row.iter_mut().zip(&priors).for_each(|(value, prior)| {
-            *value = (f64::from(value.exp()) / prior) as f32;
-        });
-    }
-    Ok(values)
-}
-
-/// The combination that nodes held out like best, its temperature included, and its log loss on them.
-fn combine(
-    shape: &ViewsShape,
-    rows: &Rows,
-    roles: &Roles,
-    [taught, validation]: &[Told; 2],
-) -> Result<(Softmax, f64)> {
-    let (classes, width) = (shape.classes, shape.width());
-    let labels = [&roles.train, &roles.held_out].map(|nodes| Roles::labels(rows, nodes));
-    let joined = Joined::new(&taught.known, &taught.seen, &taught.sums, shape);
-    let validation = Joined::new(&validation.known, &validation.seen, &validation.sums, shape);
-    let [taught, held_out] =
-        [&roles.train, &roles.held_out].map(|nodes| (0..nodes.len() as u32).collect::<Vec<_>>());
-    let mut product = vec![0f32; (2 * classes + width) * classes];
-    (0..2 * classes).for_each(|row| product[row * classes + row % classes] = 1.0);
-    let taught = Known { inputs: &joined.inputs()?, places: &taught, labels: &labels[0] };
-    let validation = Known { inputs: &validation.inputs()?, places: &held_out, labels: &labels[1] };
-    pulled_towards(&product, classes, taught, validation)
-}
-
-/// Rows of some inputs whose classes are known.
-pub(super) struct Known<'a> {
-    pub inputs: &'a Inputs<'a>,
-    pub places: &'a [u32],
-    pub labels: &'a [u32],
-}
-
-/// Linear weights that are learnt, and pulled towards given ones as strongly as rows held out like best, with their temperature; and
-/// the log loss on these rows.
-pub(super) fn pulled_towards(
-    centre: &[f32],
-    classes: usize,
-    taught: Known<'_>,
-    validation: Known<'_>,
-) -> Result<(Softmax, f64)> {
-    let design = Design::new(taught.inputs, taught.places)?;
-    let (mut best, mut start): (Option<(f64, Softmax)>, _) = (None, None);
-    for decay in TOWARDS_CENTRE {
-        let task = Task {
-            evidence: Evidence::Labels(taught.labels),
-            classes,
-            row_weights: &[],
-            hidden: 0,
-            decay,
-            towards: centre,
-            iterations: COMBINATION_STEPS,
-            tolerance: 1e-6,
-            seed: 0,
-        };
-        let (mut model, found) = design.fit(&task, start.as_ref())?;
-        start = Some(found);
-        let logits = model.logits(validation.inputs, validation.places)?;
-        let (temperature, log_loss) = best_temperature(&logits, validation.labels, classes);
-        if best.as_ref().is_none_or(|(least, _)| log_loss < *least) {
-            model.scale_logits(temperature);
-            best = Some((log_loss, model));
-        }
-    }
-    let (log_loss, model) = best.ok_or(Error::Internal("no combination was tried"))?;
-    Ok((model, log_loss))
 }

@@ -1,11 +1,12 @@
 //! The features model, taught on nodes without a label by what the nodes near them in their features are.
 
-use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Task, best_temperature};
+use progap_nn::{Design, Evidence, Input, Inputs, Softmax, Task, shrunk_temperature};
 
 use super::Roles;
+use super::combination::{Known, pulled_towards};
+use super::evaluate::mean;
 use super::features::{self, Features, ITERATIONS, TOLERANCE, mean_square, scalings};
 use super::near::Near;
-use super::stage::{Known, pulled_towards};
 use crate::rows::Rows;
 use crate::views::log_softmax;
 use crate::{Error, Result};
@@ -15,20 +16,21 @@ const STRENGTHS: [f64; 2] = [3.0, 30.0];
 /// The least share that a class is taken to have among the near.
 const LEAST_SHARE: f32 = 1e-3;
 
-/// The features model; where nodes held out say that it is better for it, one that was also taught by the near.
+/// The features model; where nodes that judge say that it is better for it, one that was also taught by the near.
 pub(super) fn fit(rows: &Rows, roles: &Roles) -> Result<Features> {
     let alone = features::fit(rows, roles)?;
+    let log_loss = |features: &Features| Ok::<_, Error>(mean(&features.log_losses(rows, roles)?));
     Ok(match taught(rows, roles, &alone)? {
-        Some((taught, log_loss)) if log_loss < alone.log_loss(rows, roles)? => taught,
+        Some(taught) if log_loss(&taught)? < log_loss(&alone)? => taught,
         _ => alone,
     })
 }
 
 /// A model of the features that learns labels where there are some, and elsewhere what the features say together with what is known
-/// of the near; and its log loss on nodes held out.
+/// of the near.
 ///
 /// It reads nothing but the features: those near are needed to teach, and not to predict.
-fn taught(rows: &Rows, roles: &Roles, alone: &Features) -> Result<Option<(Features, f64)>> {
+fn taught(rows: &Rows, roles: &Roles, alone: &Features) -> Result<Option<Features>> {
     let (inputs, classes, nodes) = (&rows.own()?, rows.classes(), rows.labels().len());
     let square = mean_square(inputs, &roles.sample)?.max(1e-12);
     let Some(way) = scalings(inputs.as_slice()[0], nodes, square).pop() else { return Ok(None) };
@@ -58,20 +60,25 @@ fn taught(rows: &Rows, roles: &Roles, alone: &Features) -> Result<Option<(Featur
         };
         let model = design.fit(&task, None)?.0;
         let logits = model.logits(inputs, &roles.held_out)?;
-        let (temperature, log_loss) = best_temperature(&logits, &held_out, classes);
+        let (temperature, log_loss) = shrunk_temperature(&logits, &held_out, classes);
         if best.as_ref().is_none_or(|(least, ..)| log_loss < *least) {
             best = Some((log_loss, temperature, model));
         }
     }
-    let (log_loss, temperature, plain) = best.ok_or(Error::Internal("no strength was tried"))?;
+    let (_, temperature, plain) = best.ok_or(Error::Internal("no strength was tried"))?;
     let mut model = plain.clone();
     model.scale_logits(temperature);
-    // Of a training node the teacher speaks, who hardly knows its label (docs/views.md); the temperature is not his.
-    let of_node =
-        |&node: &u32| said[node as usize * classes..][..classes].iter().map(|value| value / temperature);
-    let out_of_fold = roles.train.iter().flat_map(of_node).collect();
+    // Of a training node the teacher speaks, who hardly knows its label (docs/views.md); the temperature is not his. Where training nodes judge he
+    // knows it too well, and who never saw it speaks.
+    let out_of_fold = match roles.folds().judging {
+        0 => {
+            let of_node = |&node: &u32| &said[node as usize * classes..][..classes];
+            roles.train.iter().flat_map(of_node).map(|value| value / temperature).collect()
+        }
+        _ => alone.out_of_fold.iter().map(|value| value * alone.temperature / temperature).collect(),
+    };
     let places = alone.places.clone();
-    Ok(Some((Features { model, plain, temperature, out_of_fold, places }, log_loss)))
+    Ok(Some(Features { model, plain, temperature, out_of_fold, places }))
 }
 
 /// The teacher: logits of what the features say of each node, weighed with the mean of what is known of those near it, which is never its own label.
@@ -95,9 +102,9 @@ fn said_of_all(rows: &Rows, roles: &Roles, alone: &Features, near: &Near) -> Res
     (0..classes).for_each(|class| features_alone[class * classes + class] = 1.0);
     let labels = [&roles.train, &roles.held_out].map(|nodes| Roles::labels(rows, nodes));
     let taught = Known { inputs, places: &roles.train, labels: &labels[0] };
-    let validation = Known { inputs, places: &roles.held_out, labels: &labels[1] };
-    let teacher = pulled_towards(&features_alone, classes, taught, validation)?.0;
-    Ok(teacher.logits(inputs, &everyone)?)
+    let judged = Known { inputs, places: &roles.held_out, labels: &labels[1] };
+    let teacher = pulled_towards(&features_alone, classes, (taught, judged), roles.folds())?;
+    Ok(teacher.model.logits(inputs, &everyone)?)
 }
 
 /// Probabilities of all nodes, those of training nodes by their labels.
