@@ -101,6 +101,8 @@ fn settings_without_trace(release: &Release) -> Vec<&'static str> {
     for field in ["batch_size", "clip", "bounding", "max_degree"] {
         add(!node, field);
     }
+    // Where they decide nothing, the statement does not name them either.
+    add(settings.without_effect("epochs").is_some(), "epochs");
     let both = node && method::aggregations(settings) > 0;
     add(!both, "gradient_noise_ratio");
     add(!delta::matters(settings), "accounting");
