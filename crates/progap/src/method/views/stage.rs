@@ -15,9 +15,9 @@ use crate::{Error, Result};
 const PENALTIES: [f64; 2] = [0.01, 0.001];
 /// About as many rows tell which of them is better, in so many steps,
 const SEARCHED: usize = 4096;
-const SEARCH_STEPS: usize = 60;
+const SEARCH_STEPS: usize = 40;
 /// and with that one the fit goes on to all of them for so many more.
-const LATER_STEPS: usize = 30;
+const LATER_STEPS: usize = 20;
 /// The penalty where [`MANY_LABELS`] teach the combination what the view could tell it.
 const PENALTY_OF_MANY: f64 = 0.003;
 /// The penalty under noise where one node in twenty has a label; it falls with the root of that share.
@@ -49,9 +49,8 @@ impl Stage<'_> {
             self.aggregates.iter().map(|a| Block::of(&a.values, shape.classes)).collect();
         let share = roles.train_nodes as f64 / self.rows.labels().len().max(1) as f64;
         let (penalties, steps) = match shape.directions {
-            true if roles.train_nodes < MANY_LABELS && shape.classes < MANY_CLASSES => {
-                (PENALTIES.to_vec(), 100)
-            }
+            true if shape.classes >= MANY_CLASSES => (vec![PENALTIES[0]], 40),
+            true if roles.train_nodes < MANY_LABELS => (PENALTIES.to_vec(), 100),
             true => (vec![PENALTY_OF_MANY], 40),
             false => (vec![PENALTY * (0.05 / share).sqrt().clamp(0.1, 2.0)], 60),
         };
