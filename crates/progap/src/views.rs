@@ -52,7 +52,7 @@ impl ViewsShape {
             *size = vec![shape.inputs.iter().sum(), self.classes];
             values.resize(size.iter().product(), 0.0);
         }
-        let tensors = state.iter().map(|(name, shape, values)| Tensor { name: *name, shape, values });
+        let tensors = state.iter().map(|(name, shape, values)| Tensor { name, shape, values });
         Ok(Softmax::from_state(shape, tensors)?)
     }
 
