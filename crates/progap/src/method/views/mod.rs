@@ -316,7 +316,7 @@ const LEAST_ALIKE: f64 = 0.15;
 const LEAST_ERRORS: f64 = 1.0;
 
 /// The choice that follows from what happened so far: structure is sent where labels tell nothing, and the model is that of the
-/// stage with the lowest log loss on nodes held out, the last of equals, or the best by the metric that was asked for. A stage that
+/// stage with the lowest log loss on nodes that judge, the last of equals, or the best by the metric that was asked for. A stage that
 /// knows the graph has to be better than the features by more than chance makes it.
 ///
 /// # Proof definition
