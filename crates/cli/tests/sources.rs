@@ -40,7 +40,7 @@ fn has_word(code: &str, word: &str) -> bool {
 }
 
 #[test]
-fn unsafe_code_is_in_one_file() {
+fn unsafe_code_is_in_two_files() {
     let files = sources(&root().join("crates"));
     assert!(files.len() > 200, "only {} files: is this the project's root?", files.len());
     let name =
@@ -49,17 +49,19 @@ fn unsafe_code_is_in_one_file() {
         let has = |path: &&PathBuf| has_word(&code(&std::fs::read_to_string(path).expect("text")), word);
         files.iter().filter(has).map(name).collect()
     };
-    let allowed = ["crates/graph/src/store/map.rs"];
+    let allowed = ["crates/graph/src/store/map.rs", "crates/python/src/lent.rs"];
     let keyword = ["un", "safe"].concat();
-    assert_eq!(with(&keyword), allowed);
-    // The lint is forbidden or denied in each crate, and allowed once.
+    let mut found = with(&keyword);
+    found.sort();
+    assert_eq!(found, allowed);
+    // The lint is forbidden or denied in each crate, and allowed once in each of these files.
     let lint = format!("{keyword}_code");
     for file in with(&lint) {
         let text = std::fs::read_to_string(root().join(&file)).expect("text");
         let lines: Vec<&str> = text.lines().filter(|line| line.contains(&lint)).map(str::trim).collect();
         let own = format!("#[allow({lint})]");
         let expected = match file.as_str() {
-            "crates/graph/src/store/mod.rs" => vec![own],
+            "crates/graph/src/store/mod.rs" | "crates/python/src/lent.rs" => vec![own],
             "crates/graph/src/lib.rs" => vec![format!("#![deny({lint})]")],
             _ => vec![format!("#![forbid({lint})]")],
         };

@@ -12,10 +12,10 @@ const VALUES_AT_ONCE: usize = if cfg!(test) { 64 } else { 1 << 21 };
 /// A data set, and what becomes of its columns when they are read.
 ///
 /// ```
-/// use progap_graph::{Dataset, Graph, NumberColumn, Preparation, Scaled};
+/// use progap_graph::{Dataset, Preparation, Scaled};
 ///
-/// let graph = Graph::from_edges(3, &[0, 1], &[1, 2])?;
-/// let data = Dataset::builder(graph).features(1, vec![20.0, 30.0, 70.0]).labels(&["a", "b", "a"]).build()?;
+/// let builder = Dataset::builder().edges([(0, 1), (1, 2)]).features(1, &[20.0, 30.0, 70.0]);
+/// let data = builder.labels(&[0, 1, 0]).build()?;
 /// let prepared = data.clone().prepared(Preparation::Standardise)?;
 /// let scaled = Scaled::from(data).mapped_as(prepared.numbers())?;
 /// assert_eq!(scaled.rows(1..2)?, prepared.features().part(1..2));

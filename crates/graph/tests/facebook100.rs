@@ -347,7 +347,7 @@ fn wrong_shapes_and_indices_are_named() {
         (&[2, 7][..], vec![0.; 14], "table of people has length 2, expected 3"),
         (&[3, 6], vec![0.; 18], "high school) has length 6, expected 7"),
         (&[3, 7], vec![0.; 20], "array has length 20, expected 21"),
-        (&[3, 7], vec![0.; 24], "array has length 22, expected 21"),
+        (&[3, 7], vec![0.; 24], "array has length 24, expected 21"),
         (&[3, 7, 1], vec![0.; 21], "more than two dimensions"),
         (&[3, 7], vec![0.5; 21], "status is 0.5, which is no code"),
         (&[3, 7], vec![3e9; 21], "which is no code"),

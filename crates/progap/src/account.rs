@@ -111,7 +111,11 @@ impl<'d> Accounted<'d> {
 
     /// Refuses sizes that are missing, and those that decide nothing.
     fn check_sizes(&self, settings: &Settings) -> Result<()> {
-        let needed = settings.sizes_needed();
+        let mut needed = settings.sizes_needed();
+        let train_nodes = self.known.contains(&Size::TrainNodes).then_some(self.sizes.train_nodes);
+        if !settings.batches_follow_from_columns(train_nodes) {
+            needed.retain(|part| part.instead != Some("batch_size"));
+        }
         let columns = self.known.contains(&Size::NumberColumns) && settings.from_sizes.scaling;
         let for_columns: &[Size] = if columns { &[Size::NumberColumns, Size::Nodes] } else { &[] };
         let named = |sizes: &[Size]| {

@@ -24,6 +24,7 @@ mod export;
 mod guarantee;
 mod later;
 mod manifest;
+mod metrics;
 mod packaged;
 mod selection;
 mod signed;
@@ -40,6 +41,7 @@ use serde::{Deserialize, Serialize};
 
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use guarantee::Guarantee;
+pub use metrics::Metrics;
 pub use packaged::Form;
 pub use selection::SelectionRule;
 pub use signed::{Signed, signed};
@@ -51,7 +53,6 @@ use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
-use crate::method::history::EpochRecord;
 use crate::method::{self, Fitted};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::{Predictor, aggregate_name};
@@ -59,6 +60,7 @@ use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Rows};
 use crate::{Error, Result, memory};
 use manifest::{Bounds, Listed, Manifest};
+use metrics::metrics_file;
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 const OWN_MANIFEST: &str = "private/manifest.json";
@@ -71,29 +73,6 @@ const METRICS: &str = "metrics.json";
 const OWN_METRICS: &str = "private/metrics.json";
 const CONFIG: &str = "config.toml";
 const VERSION: u32 = 2;
-
-/// Accuracies, and what happened in training.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Metrics {
-    /// On the test nodes; not a number where there are none.
-    #[serde(deserialize_with = "files::number_or_nan")]
-    pub test_accuracy: f64,
-    /// On the validation nodes; not a number where there are none.
-    #[serde(deserialize_with = "files::number_or_nan")]
-    pub val_accuracy: f64,
-    /// On the training nodes.
-    pub train_accuracy: f64,
-    /// Whether these numbers come from private labels without noise: then they are for the data owner alone.
-    pub unprotected: bool,
-    /// On the test nodes, by the stage that knows features only, where the method has one.
-    pub features_only_accuracy: Option<f64>,
-    /// On the test nodes, after each stage.
-    #[serde(deserialize_with = "files::numbers_or_nan")]
-    pub stage_test_accuracies: Vec<f64>,
-    /// Epoch by epoch.
-    pub history: Vec<EpochRecord>,
-}
 
 /// The settings and the data they were for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -216,26 +195,6 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
         node_ids: NodeIds::Position,
         graph,
     })?)
-}
-
-/// Where the accuracies lie: at node level they come from private labels, and the data owner may keep them back.
-fn metrics_file(settings: &Settings) -> &'static str {
-    if settings.level == Level::Node { OWN_METRICS } else { METRICS }
-}
-
-impl Metrics {
-    fn kept_back() -> Metrics {
-        let unknown = f64::NAN;
-        Metrics {
-            test_accuracy: unknown,
-            val_accuracy: unknown,
-            train_accuracy: unknown,
-            unprotected: true,
-            features_only_accuracy: None,
-            stage_test_accuracies: vec![],
-            history: vec![],
-        }
-    }
 }
 
 impl Release {

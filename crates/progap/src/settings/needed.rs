@@ -82,13 +82,7 @@ impl Settings {
         if self.level == Level::Node {
             add(None, &[Size::TrainNodes]);
         }
-        // With a depth that is given, batches of few training nodes may still follow from the columns.
-        let share = |columns| {
-            self.method.recipe().batches_of_few(self, PublicSizes { columns, ..PublicSizes::default() })
-        };
-        let by_columns =
-            self.from_sizes.batch_size && !self.from_sizes.depth && share(0) != share(usize::MAX);
-        if self.level == Level::Node && by_columns {
+        if self.batches_follow_from_columns(None) {
             add(Some("batch_size"), &[Size::Columns]);
         }
         if self.delta.is_none() && delta::matters(self) {
@@ -103,5 +97,21 @@ impl Settings {
             );
         }
         needed
+    }
+
+    /// Whether the size of batches follows from the number of columns though the depth is given: that of few training nodes may, of many it
+    /// does not.
+    pub(crate) fn batches_follow_from_columns(&self, train_nodes: Option<usize>) -> bool {
+        let sizes = |columns| PublicSizes {
+            columns,
+            train_nodes: train_nodes.unwrap_or(0),
+            ..PublicSizes::default()
+        };
+        let size = |columns| match train_nodes {
+            Some(_) => self.for_sizes(sizes(columns)).batch_size,
+            None => self.method.recipe().batches_of_few(self, sizes(columns)),
+        };
+        let open = self.from_sizes.batch_size && !self.from_sizes.depth;
+        self.level == Level::Node && open && size(0) != size(usize::MAX)
     }
 }
