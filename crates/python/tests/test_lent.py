@@ -309,3 +309,18 @@ def test_no_copy_of_200_megabytes(tmp_path):
         done = run(how)
         assert done.stdout.strip() == "(3,)", done.stderr
     assert "MemoryError" in run("copied").stderr
+
+
+def test_edges_and_labels_between_two_words_are_copied(arrays, graph):
+    """As views of bytes have them."""
+
+    def shifted(array):
+        array = np.ascontiguousarray(array, np.int64)
+        memory = np.empty(array.nbytes + 3, np.uint8)
+        view = memory[3:].view(np.int64).reshape(array.shape)
+        view[...] = array
+        assert not view.flags.aligned
+        return view
+
+    moved = {**arrays, "edge_index": shifted(arrays["edge_index"]), "y": shifted(arrays["y"])}
+    assert progap.Graph(**moved).fingerprint() == graph.fingerprint()

@@ -29,6 +29,11 @@ def as_array(value: Any, what: str) -> np.ndarray:
         raise DataError(f"{what} is no array: {error}") from None
 
 
+def aligned(array: np.ndarray) -> np.ndarray:
+    """The array, or a copy where its numbers lie between two words of memory, as in a view of bytes."""
+    return array if array.flags.aligned else array.copy()
+
+
 def is_tensor(value: Any) -> bool:
     """Whether this is a tensor of torch, without importing torch."""
     return hasattr(value, "detach") and hasattr(value, "cpu")
@@ -60,7 +65,7 @@ def is_sparse(value: Any) -> bool:
 def whole_numbers(array: np.ndarray, what: str) -> np.ndarray:
     """Whole numbers as 32 or 64 bit; floats that are whole numbers pass."""
     if array.dtype in (np.int64, np.int32):
-        return array
+        return aligned(array)
     if array.dtype.kind in "iu":
         return signed(array, what, "number of a node")
     if array.dtype.kind == "f":
@@ -80,7 +85,7 @@ def signed(array: np.ndarray, what: str, meant: str) -> np.ndarray:
     """Whole numbers as 64 bit with a sign; those that do not fit would become others."""
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise DataError(f"{what} holds {int(array.max())}, which is too large for a {meant}")
-    return array.astype(np.int64, copy=False)
+    return aligned(array.astype(np.int64, copy=False))
 
 
 def edges(edge_index: Any, adjacency: Any) -> tuple[np.ndarray, np.ndarray, int | None]:
@@ -199,7 +204,7 @@ def features(x: Any) -> tuple[Any, int | None, list[str]]:
 def numbers(array: np.ndarray, what: str) -> np.ndarray:
     """Real numbers, truth values among them."""
     if array.dtype.kind in "fiub":
-        return array
+        return aligned(array)
     if array.dtype.kind == "O":
         try:
             return array.astype(np.float64)
