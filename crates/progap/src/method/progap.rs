@@ -73,8 +73,10 @@ impl Recipe for ProGap {
         if settings.depth == 0 || sizes.columns > RICH_FEATURES { 4 } else { 16 }
     }
 
+    /// Features alone have one stage, which has the whole budget, and gain by more steps of it.
     fn epochs_for(&self, settings: &Settings, train_nodes: usize) -> usize {
-        more_epochs(settings.epochs, train_nodes)
+        let least = if settings.depth == 0 { 2 * settings.epochs } else { settings.epochs };
+        more_epochs(settings.epochs, train_nodes).max(least)
     }
 
     fn published(&self, level: Level) -> Settings {

@@ -114,7 +114,9 @@ mod tests {
             (settings.depth, settings.batch_size, settings.epochs)
         };
         assert_eq!(batches(node(), 1433, 1200), (0, 300, 29));
-        assert_eq!(batches(node(), 1433, 5738), (0, 512, 13));
+        assert_eq!(batches(node(), 1433, 5738), (0, 512, 20), "at least twice the usual epochs");
+        assert_eq!(batches(node(), 1433, 25_600), (0, 512, 20));
+        assert_eq!(batches(node(), 1433, 4 * 25_600), (0, 1024, 10));
         assert_eq!(batches(node().with("depth", 0), 200, 1200), (0, 300, 29));
         assert_eq!(batches(node(), 200, 1200), (1, 75, 29), "one aggregation");
         let ample = || node().with("epsilon", 8.0);
