@@ -200,6 +200,23 @@ fn at_edge_level_nothing_public_tells_edges_that_were_not_asked() {
     }
 }
 
+/// Nodes without a label are known by edges alone: which there are is public, and nothing else of the edges that name them.
+#[test]
+fn at_edge_level_the_order_of_nodes_tells_no_edge_of_an_edge_list() {
+    let others = (0..NODES).map(|node| node.to_string()).collect::<Vec<_>>().join(",");
+    let places = [folder(), folder()];
+    let all = [1, NODES / 3].map(|step| {
+        let at = places[usize::from(step > 1)].path();
+        let node = |at: usize| at * 7 % NODES;
+        let edges: String =
+            (0..NODES).map(|at| format!("{} {}\n", node(at), node((at + step) % NODES))).collect();
+        let labels: String = (0..NODES / 2).map(|node| format!("{node} {}\n", node % 3)).collect();
+        put(at, &[("net/graph.edges", edges.as_bytes()), ("net/graph.labels.txt", labels.as_bytes())]);
+        everything_public(at, &["--method", "mlp", "--epochs", "3"], &others)
+    });
+    assert_same("edge list", all);
+}
+
 /// Whatever lies in `private/`, or nothing: the public page and the export do not read it.
 #[test]
 fn the_public_page_and_the_export_do_not_read_what_is_private() {

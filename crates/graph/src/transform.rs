@@ -28,6 +28,30 @@ pub fn induced_subgraph(dataset: &Dataset, nodes: &[u32]) -> Result<Dataset> {
     }))
 }
 
+/// The data set with its nodes in the order of their ids: of numbers where all are whole numbers, else of texts.
+///
+/// Files of graphs list nodes as a program met them, often along the edges. Which nodes there are is public, and so is their order; this
+/// one tells nothing else.
+pub fn in_order_of_ids(dataset: Dataset) -> Result<Dataset> {
+    let ids = dataset.node_ids();
+    let names: Vec<String> = (0..dataset.nodes()).map(|node| ids.name(node)).collect();
+    let mut order: Vec<u32> = (0..dataset.nodes() as u32).collect();
+    sort_ids(&mut order, |&node| names[node as usize].as_str());
+    if order.is_sorted() { Ok(dataset) } else { induced_subgraph(&dataset, &order) }
+}
+
+/// Sorts by ids: as whole numbers where all of them are, else as texts.
+pub(crate) fn sort_ids<'a, T>(items: &mut [T], id: impl Fn(&T) -> &'a str) {
+    match items.iter().all(|item| id(item).parse::<i64>().is_ok()) {
+        // "7" and "07" are two ids.
+        true => items.sort_by(|a, b| {
+            let number = |item: &T| id(item).parse::<i64>().ok();
+            number(a).cmp(&number(b)).then_with(|| id(a).cmp(id(b)))
+        }),
+        false => items.sort_by(|a, b| id(a).cmp(id(b))),
+    }
+}
+
 /// The edges among the listed nodes, which are numbered in the order of the list.
 pub fn induced_graph(graph: &Graph, nodes: &[u32]) -> Result<Graph> {
     const DROPPED: u32 = u32::MAX;

@@ -36,6 +36,8 @@ pub struct Remark {
 
 /// A class with fewer training records than this is learnt badly, and its few records are easily told apart.
 const FEW: usize = 10;
+/// Fewer nodes that are joined to the one before them may be chance.
+const LEAST_JOINED: usize = 10;
 /// A column with fewer values than this is no list of names.
 const LEAST_VALUES: usize = 20;
 
@@ -83,6 +85,11 @@ fn units(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     let graph = dataset.graph();
     let known = settings.unit_from_data && settings.touches_edges();
     let symmetric = graph.edges() > 0 && if known { settings.undirected } else { graph.is_symmetric() };
+    if symmetric && settings.direction == Direction::Both && settings.touches_edges() {
+        // A refusal would tell that the graph is symmetric.
+        let text = "every edge has an edge back, so that both directions say the same, at twice the cost: use `direction in`";
+        remarks.push(warning("both-alike", text.into()));
+    }
     match settings.level {
         Level::Edge if symmetric && !settings.undirected && settings.touches_edges() => {
             let published = settings.delta_rule == DeltaRule::Published;
@@ -149,6 +156,18 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         let text = format!("{loops} edges lead from a node to itself and were left out");
         remarks.push(note("self-loops", text));
     }
+    let (joined, pairs) = (joined_in_order(graph), graph.nodes().saturating_sub(1));
+    let by_chance = graph.distinct_edges() as f64 / (graph.nodes() as f64).powi(2);
+    if settings.level == Level::Edge
+        && joined >= LEAST_JOINED
+        && joined as f64 >= pairs as f64 * (10.0 * by_chance).max(0.1)
+    {
+        let text = format!(
+            "{joined} of {pairs} nodes are joined to the one that stands before them: the order of nodes is public and tells \
+             these edges; sort the nodes by something that is public"
+        );
+        remarks.push(warning("telling-order", text));
+    }
     let alone = receive_nothing(graph, settings.direction);
     if graph.distinct_edges() == 0 {
         remarks
@@ -167,6 +186,12 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
             false => note("no-senders", text),
         });
     }
+}
+
+/// How many nodes have an edge to or from the node before them.
+fn joined_in_order(graph: &Graph) -> usize {
+    let has = |from: usize, to: usize| graph.in_neighbours(to).binary_search(&(from as u32)).is_ok();
+    (1..graph.nodes()).into_par_iter().filter(|&node| has(node - 1, node) || has(node, node - 1)).count()
 }
 
 /// How many nodes no message reaches.

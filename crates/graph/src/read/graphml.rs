@@ -1,7 +1,7 @@
 //! GraphML, as NetworkX, igraph, Gephi and yEd write it.
 //!
 //! The values of a node become the columns of a node table, under the names of their keys: all that is said of tables
-//! holds for them. `edgedefault="undirected"` gives each edge its edge back. Edges of nested graphs, hyperedges and ports are
+//! holds for them. Nodes come in the order of their ids. `edgedefault="undirected"` gives each edge its edge back. Edges of nested graphs, hyperedges and ports are
 //! not read.
 
 mod xml;
@@ -45,11 +45,10 @@ pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
     let names = ["source", "target", "weight"];
     let edge_table = table::text(&names[..if weight.is_some() { 3 } else { 2 }], pairs)?;
     let described = table::describe_text(&node_table, &edge_table, options)?;
-    if !undirected {
-        return Ok(described);
-    }
     let Described { dataset, columns } = described;
-    Ok(Described { dataset: transform::map_graph(dataset, transform::symmetrise)?, columns })
+    let dataset = transform::in_order_of_ids(dataset)?;
+    let dataset = if undirected { transform::map_graph(dataset, transform::symmetrise)? } else { dataset };
+    Ok(Described { dataset, columns })
 }
 
 struct Key {

@@ -1,6 +1,6 @@
 //! Node-link JSON, as NetworkX (`node_link_data`), D3 and many web tools write it.
 //!
-//! The values of a node become the columns of a node table: all that is said of tables holds for them. Edges stand under `edges` or
+//! The values of a node become the columns of a node table: all that is said of tables holds for them. Nodes come in the order of their ids. Edges stand under `edges` or
 //! `links`; unless `"directed": true`, each edge gets its edge back.
 
 use std::collections::BTreeSet;
@@ -54,11 +54,11 @@ pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
     }
     let edge_table = table::text(&names, edges.iter().map(|row| borrowed(row)))?;
     let described = table::describe_text(&node_table, &edge_table, options)?;
-    if document.directed {
-        return Ok(described);
-    }
     let Described { dataset, columns } = described;
-    Ok(Described { dataset: transform::map_graph(dataset, transform::symmetrise)?, columns })
+    let dataset = transform::in_order_of_ids(dataset)?;
+    let dataset =
+        if !document.directed { transform::map_graph(dataset, transform::symmetrise)? } else { dataset };
+    Ok(Described { dataset, columns })
 }
 
 /// The values of some keys, row by row, as a table has them.

@@ -121,11 +121,32 @@ impl Statement {
         Ok(statement)
     }
 
-    /// What the numbers say, in plain words; also for comparison with the words that are there.
-    pub(super) fn words(&self, settings: &Settings) -> String {
+    /// What the numbers say, in plain words.
+    fn words(&self, settings: &Settings) -> String {
         in_words(settings, self)
     }
+
+    /// Whether the words that are there say what the numbers say. Earlier ones do not say whose record an edge is in.
+    pub(super) fn has_its_words(&self, settings: &Settings) -> bool {
+        let now = self.words(settings);
+        self.in_words == now || self.in_words == now.replace(WHOSE_EDGES, "")
+    }
 }
+
+/// Whose record an edge is in, at node level. The graph may have been made symmetric or turned round, so that a node's edges follow from
+/// what others listed.
+const WHOSE_EDGES: &str = " An edge is in the record of the node whose message it carries, in the graph as it was prepared: the \
+                           way back, also one that preparation added, is in the other node's record and stays.";
+
+/// Of the nodes that are taken as public.
+const IN_ORDER: &str = ", in their order";
+
+/// Of the files, whose reading ends in a refusal or not.
+const READABLE: &str = "that the data could be read: every value is of its column's kind, and edges said to go both ways are listed \
+                        once each or twice each";
+/// The same at node level, where the values of rows are private.
+const READABLE_ROWS: &str = "that the data could be read: every value is of its column's kind, and edges said to go both ways are \
+                             listed once each or twice each; and whether rows are stored with or without their zeros";
 
 /// A row of the list of mechanisms: the words of the query, the numbers of its event. `None` for what adds no noise.
 pub(super) fn mechanism(query: &Query, count: u64) -> Option<Mechanism> {
@@ -159,7 +180,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     let delta = delta::written(delta);
     let numbers = format!("with epsilon = {epsilon} and delta = {delta} (differential privacy)");
     if let Some(words) = settings.method.recipe().guarantee(&numbers) {
-        return words;
+        return words + WHOSE_EDGES;
     }
     let nothing_asked = statement.event == Event::Composed { events: vec![] };
     match (statement.unit, nothing_asked) {
@@ -195,7 +216,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
             "For every node, everyone else's view (the model, the noisy aggregates, and the predictions about other \
              nodes) is almost the same as if that node's record, that is its features, its label and its own list of \
              receivers, had been left out, {numbers}. A prediction about a node uses that node's own features: give it \
-             to that node, or to those who may see its features."
+             to that node, or to those who may see its features.{WHOSE_EDGES}"
         ),
     }
 }
@@ -210,21 +231,24 @@ fn settings_are_public(settings: &Settings) -> String {
     }
 }
 
-/// Whether a list of what was taken as public is that of the settings. Earlier lists name depth and epochs also where nothing reads them.
+/// Whether a list of what was taken as public is that of the settings. Earlier lists name depth and epochs also where nothing reads them,
+/// and neither the order of nodes nor that the data could be read.
 pub(super) fn is_public_list(found: &[String], expected: &[String], settings: &Settings) -> bool {
     let now = settings_are_public(settings);
     let before = format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs);
     let same =
         |(found, expected): (&String, &String)| found == expected || (*expected == now && *found == before);
-    found.len() == expected.len() && found.iter().zip(expected).all(same)
+    let is = |expected: &[String]| found.len() == expected.len() && found.iter().zip(expected).all(same);
+    let said_before = expected.iter().filter(|line| ![READABLE, READABLE_ROWS].contains(&line.as_str()));
+    is(expected) || is(&said_before.map(|line| line.replace(IN_ORDER, "")).collect::<Vec<_>>())
 }
 
 /// What was taken as public; also for comparison with the list that is there.
 pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, labelled: usize) -> Vec<String> {
     let mut public = vec![
         format!(
-            "which nodes there are ({}), with their ids; also where preparation left some out (nodes without edges, rare \
-             classes)",
+            "which nodes there are ({}), with their ids{IN_ORDER}; also where preparation left some out (nodes without edges, \
+             rare classes)",
             sizes.nodes
         ),
         format!("the {} classes and the {} feature columns", sizes.classes, sizes.columns),
@@ -252,6 +276,11 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, label
             "what the columns are (numbers, categories, dates, words), their categories, declared bounds, and where values can be \
              missing; {how}"
         ));
+    }
+    match settings.level {
+        Level::None => {}
+        Level::Edge => public.push(READABLE.into()),
+        Level::Node => public.push(READABLE_ROWS.into()),
     }
     let own = settings.method.recipe().public_at_node_level(settings, plan);
     match (settings.level, own) {
@@ -374,14 +403,17 @@ mod tests {
                     let decides = settings.without_effect(name).is_none();
                     assert_eq!(said.contains(name), decides, "{} {level}: {said}", entry.method);
                 }
-                let now = ["nodes".to_string(), said];
+                let now = [format!("nodes{IN_ORDER}"), said, READABLE.into()];
                 let before =
                     format!("depth {}, epochs {} and the other settings", settings.depth, settings.epochs);
                 let before = ["nodes".to_string(), before];
                 assert!(is_public_list(&now, &now, &settings) && is_public_list(&before, &now, &settings));
                 let forged = ["nodes".to_string(), "depth 9, epochs 9 and the other settings".into()];
                 assert!(!is_public_list(&forged, &now, &settings));
-                assert!(!is_public_list(&now[..1], &now, &settings));
+                assert!(
+                    !is_public_list(&now[..1], &now, &settings)
+                        && !is_public_list(&now[..2], &now, &settings)
+                );
             }
         }
     }

@@ -245,7 +245,7 @@ fn words(statement: &Statement, settings: &Settings) -> Finding {
     let ok = statement.unit == unit
         && statement.selection.fits(settings)
         && statement.not_covered == not_covered(settings)
-        && statement.in_words == statement.words(settings)
+        && statement.has_its_words(settings)
         && settings.delta.is_none_or(|delta| unit.is_none() || statement.delta == Some(delta));
     let detail = unit.map_or("no unit is protected".into(), |unit| format!("one record is: {unit}"));
     Finding::checked("words and unit", detail, ok)

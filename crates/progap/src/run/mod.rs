@@ -43,7 +43,7 @@ use crate::plan::{Plan, PublicSizes};
 use crate::ranks::RankData;
 use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
-use crate::settings::{Checked, Direction, FromSizes, Level, Settings};
+use crate::settings::{Checked, FromSizes, Level, Settings};
 use crate::vault::{Vault, check_column_noise, weightless};
 use crate::{Error, Result, delta};
 
@@ -184,11 +184,6 @@ fn prepare_with(
     let recipe = settings.method.recipe();
     if dataset.graph().weights().is_some() && !recipe.reads_weights() {
         return Err(weightless(settings));
-    }
-    if settings.direction == Direction::Both && settings.touches_edges() && dataset.graph().is_symmetric() {
-        return Err(Error::Unsuitable(
-            "every edge has an edge back, so that both directions say the same: use `direction in`".into(),
-        ));
     }
     let widths = recipe.aggregate_widths(settings, (dataset.features().columns(), dataset.classes()), None);
     if recipe.aggregations(settings) > 0 && widths.iter().any(|&width| width > WIDEST_MESSAGE) {

@@ -206,7 +206,8 @@ def from_networkx(
 ) -> Graph:
     """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (if not given, all others
     but ``id`` and ``label``). ``weights`` names the attribute of edges that holds their weights, from 0 to 1. Other options are those of
-    :func:`from_pandas`. An undirected graph has each edge in both directions.
+    :func:`from_pandas`. An undirected graph has each edge in both directions. Nodes keep the order of ``graph.nodes``, which is public in a release: where a
+    graph was made of edges alone, that order tells some of them, so add the nodes first, sorted (``graph.add_nodes_from(sorted(...))``).
 
     >>> import networkx as nx, progap
     >>> club = nx.karate_club_graph()
