@@ -349,13 +349,17 @@ mod tests {
 
     /// A ring of friends with enough of everything: nothing to say but what a change adds.
     fn ring(change: impl Fn(usize) -> (String, String), extra_edges: &str) -> Dataset {
+        ring_of_steps(7, change, extra_edges)
+    }
+
+    fn ring_of_steps(step: usize, change: impl Fn(usize) -> (String, String), extra_edges: &str) -> Dataset {
         let mut nodes = String::from("id,label,town,split\n");
         let mut edges = String::from("source,target\n");
         for node in 0..120 {
             let (id, town) = change(node);
             let part = ["train", "train", "val", "test"][node / 2 % 4];
             nodes += &format!("{id},{},{town},{part}\n", ["x", "y"][node % 2]);
-            let (next, back) = (change((node + 1) % 120).0, change((node + 119) % 120).0);
+            let (next, back) = (change((node + step) % 120).0, change((node + 120 - step) % 120).0);
             edges += &format!("{id},{next}\n{id},{back}\n");
         }
         with_towns(&nodes, &(edges + extra_edges))
@@ -371,6 +375,22 @@ mod tests {
             codes(&ring(plain, ""), &Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph()),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn an_order_of_nodes_that_follows_edges_is_found_where_nodes_are_public() {
+        let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
+        assert_eq!(codes(&ring_of_steps(1, plain, ""), &edge), ["telling-order"]);
+        let none = Settings::of(crate::Method::Progap, Level::None);
+        assert_eq!(codes(&ring_of_steps(1, plain, ""), &none), [""; 0]);
+    }
+
+    #[test]
+    fn both_directions_of_a_symmetric_graph_are_said_to_be_alike() {
+        let settings = Settings::of(crate::Method::Views, Level::Edge).unit_by_graph();
+        let both = Settings { direction: Direction::Both, ..settings };
+        assert_eq!(codes(&ring(plain, ""), &both), ["both-alike"]);
+        assert_eq!(codes(&ring(plain, "0,5\n"), &both), ["nearly-symmetric"]);
     }
 
     #[test]
@@ -390,7 +410,7 @@ mod tests {
     #[test]
     fn repeated_edges_and_loops_are_counted_and_do_not_hide_a_symmetric_graph() {
         let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
-        let dataset = ring(plain, "0,1\n0,1\n5,5\n5,5\n");
+        let dataset = ring(plain, "0,7\n0,7\n5,5\n5,5\n");
         assert!(edge.for_graph(dataset.graph()).undirected);
         let remarks = lint(&dataset, &edge, &[]);
         let text = |code: &str| remarks.iter().find(|r| r.code == code).map(|r| r.text.clone()).expect(code);
