@@ -1,17 +1,22 @@
 //! Baselines that do as well as a model: said in the summary of training, in its JSON and in reports.
 
-use progap::Release;
+use progap::Settings;
 use progap::assessment::{Assessment, Baselines, Metric, Scores};
+use progap::release::Metrics;
 use progap::settings::{ClassWeights, Level};
 
 use crate::ui::percent;
 
 /// Baselines that a model is no better than on the test nodes. By its accuracy, or the balanced accuracy where classes are uneven; and by
 /// the metric that chose it. Each is named once, with what it reaches.
-pub fn no_better_than(release: &Release, found: &Assessment, baselines: &Baselines) -> Vec<String> {
+pub fn no_better_than(
+    (metrics, settings): (&Metrics, &Settings),
+    found: &Assessment,
+    baselines: &Baselines,
+) -> Vec<String> {
     let Some(scores) = found.scores() else { return vec![] };
     let usual = if found.is_uneven() { Metric::BalancedAccuracy } else { Metric::Accuracy };
-    let chosen_by = match release.config.settings.metric {
+    let chosen_by = match settings.metric {
         Metric::Accuracy => usual,
         metric => metric,
     };
@@ -24,7 +29,7 @@ pub fn no_better_than(release: &Release, found: &Assessment, baselines: &Baselin
         }
     }
     let mut all: Vec<String> = named.into_iter().map(|(_, text)| text).collect();
-    all.extend(features_alone(release, &scores));
+    all.extend(features_alone(metrics, settings, &scores));
     all
 }
 
@@ -34,8 +39,7 @@ fn written(metric: Metric, score: f64) -> String {
 
 /// That the same model did as well before it had seen an edge, or that this is the one which was chosen. Their accuracies are compared, which
 /// say nothing where something else was asked for.
-fn features_alone(release: &Release, scores: &Scores) -> Option<String> {
-    let (settings, metrics) = (&release.config.settings, &release.metrics);
+fn features_alone(metrics: &Metrics, settings: &Settings, scores: &Scores) -> Option<String> {
     let by_accuracy = matches!(settings.metric, Metric::Accuracy | Metric::LogLoss)
         && settings.class_weights == ClassWeights::Even;
     let asked = metrics.stage_test_accuracies.len() > 1;

@@ -116,7 +116,8 @@ fn settings_from_a_file() {
     own("[settings]\nmethod = \"progap\"\nlevel = \"edge\"\nepsilon = 2\nepochs = 2\nclip = 1.0\n");
     let train = ["train", "g.progap", "--quiet", "--out", "own"];
     progap_in(at, &[&train[..], &config].concat()).ok();
-    let settings = progap::Release::open(&at.join("own")).expect("a release").config.settings;
+    let settings =
+        progap::Release::open(&at.join("own")).expect("a release").settings().expect("settings").clone();
     assert_eq!((settings.epsilon, settings.epochs, settings.depth), (Some(2.0), 2, 2));
     for (text, parts) in [
         (

@@ -135,11 +135,44 @@ fn what_cannot_be_recomputed_is_listed_by_name() {
         let claimed = forge::claimed(&release::verify(&folder).expect("opened"));
         assert!(claimed.contains(&"config.toml: dataset".into()), "{claimed:?}");
         // Where epochs decide nothing, nothing is said of them that could be compared.
-        let settings = progap::Release::open(&folder).expect("opened").config.settings;
+        let settings = progap::Release::open(&folder).expect("opened").settings().expect("settings").clone();
         let epochs = settings.without_effect("epochs").is_none().then_some("config.toml: settings.epochs");
         let never = ["privacy.json", "manifest.json: files", "config.toml: settings.level"];
         for never in never.into_iter().chain(epochs) {
             assert!(claimed.iter().all(|claim| !claim.starts_with(never)), "{never} in {claimed:?}");
         }
+    }
+}
+
+/// What predictions need travels with the model: an owner can hand on a release without the record of its settings.
+#[test]
+fn a_release_without_its_settings_predicts_the_same_and_says_what_verify_misses() {
+    let place = tempfile::tempdir().expect("a folder");
+    for folder in releases(place.path()) {
+        let whole = progap::Release::open(&folder).expect("a release");
+        let list = folder.join("manifest.json");
+        let mut listed: Value =
+            serde_json::from_slice(&std::fs::read(&list).expect("a manifest")).expect("JSON");
+        listed["files"].as_object_mut().expect("files").remove("config.toml").expect("listed");
+        std::fs::write(&list, listed.to_string()).expect("written");
+        std::fs::remove_file(folder.join("config.toml")).expect("removed");
+        let opened = progap::Release::open(&folder).expect("it opens");
+        assert_eq!((opened.level(), opened.guarantee()), (whole.level(), whole.guarantee()));
+        assert_eq!(opened.covers_predictions(), whole.covers_predictions());
+        match (whole.predict(), opened.predict()) {
+            (Ok(before), Ok(now)) => assert_eq!(before, now, "{}", folder.display()),
+            (Err(before), Err(now)) => assert_eq!(before.to_string(), now.to_string()),
+            other => panic!("{}: {other:?}", folder.display()),
+        }
+        for refused in
+            [release::verify(&folder).expect_err("no settings"), opened.config().expect_err("none")]
+        {
+            assert!(refused.to_string().contains("config.toml is not in this release"), "{refused}");
+        }
+        // The rest of what is public is due as before.
+        listed["files"].as_object_mut().expect("files").remove("nodes.progap").expect("listed");
+        std::fs::write(&list, listed.to_string()).expect("written");
+        let refused = progap::Release::open(&folder).expect_err("no rows").to_string();
+        assert!(refused.contains("nodes.progap is missing"), "{refused}");
     }
 }

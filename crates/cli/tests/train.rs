@@ -158,7 +158,7 @@ fn embeddings_start_from_their_own_defaults() {
     let settings = |name: &str, flags: &[&str]| -> progap::Settings {
         let run = ["train", "g.progap", "--epochs", "1", "--out", name, "--quiet"];
         progap_in(at, &[&run[..], flags].concat()).ok();
-        progap::Release::open(&at.join(name)).expect("a release").config.settings
+        progap::Release::open(&at.join(name)).expect("a release").settings().expect("settings").clone()
     };
     let embeddings = ["--messages", "embeddings"];
     for (level, name) in [(progap::Level::Edge, "edge"), (progap::Level::Node, "node")] {
@@ -202,7 +202,9 @@ fn predictions_that_no_guarantee_covers_come_with_a_caution() {
     let predicted = progap_in(at, &["predict", "r", "--nodes", "3"]);
     assert!(predicted.success && predicted.stdout.lines().count() == 2);
     assert_eq!(predicted.stderr.lines().count(), 1);
-    assert!(predicted.stderr.starts_with("caution: the guarantee of dp-gnn does not cover predictions"));
+    assert!(
+        predicted.stderr.starts_with("caution: the guarantee of this release does not cover predictions")
+    );
 }
 
 /// A release names its data as the user did, and no folder of the data owner: not the one it was trained in, and of an

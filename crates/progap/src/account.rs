@@ -29,7 +29,12 @@ pub struct Decided {
 
 impl<'d> Accounted<'d> {
     pub(crate) fn new(request: Request) -> Accounted<'d> {
-        Accounted { request, sizes: PublicSizes::default(), known: vec![], dataset: None }
+        Accounted {
+            request: request.at_any_cost(),
+            sizes: PublicSizes::default(),
+            known: vec![],
+            dataset: None,
+        }
     }
 
     /// For a run on this data set.

@@ -205,8 +205,8 @@ impl Predictor {
             && self.aggregates.iter().all(|aggregate| aggregate.values.iter().all(|value| value.is_finite()))
     }
 
-    /// Writes the parameters with their shapes; the aggregates lie in the folder already. Gives the names of all its files.
-    pub fn write(&self, folder: &Path, settings: &Settings) -> Result<Vec<String>> {
+    /// Writes the parameters with their shapes; the aggregates lie in the folder already.
+    pub fn write(&self, folder: &Path) -> Result<()> {
         let file = folder.join(MODEL);
         let mut tensors = Tensors::default();
         for (at, link) in self.links.iter().enumerate() {
@@ -220,21 +220,12 @@ impl Predictor {
         let (aggregates, stage, temperature) = (self.widths.clone(), self.stage, self.temperature);
         let record = Record { models, aggregates, stage, temperature };
         tensors.note = serde_json::to_string(&record).in_file(&file)?;
-        tensors.write(&file)?;
-        Ok(Predictor::files(settings))
+        tensors.write(&file)
     }
 
     /// The last model's tensors have their plain names.
     fn prefix(&self, at: usize) -> String {
         prefix(at, self.links.len())
-    }
-
-    /// The names of all files that predictions are made of, besides rows.
-    pub fn files(settings: &Settings) -> Vec<String> {
-        // Also those that only later stages read, where an earlier one is released: they are part of what was asked.
-        let answers = settings.depth * settings.direction.ways();
-        let aggregates = (1..=answers).map(|number| aggregate_name(settings, number));
-        std::iter::once(MODEL.to_string()).chain(aggregates).collect()
     }
 
     /// Opens what [`Predictor::write`] wrote, for rows of this many columns, classes and nodes. `read_file` gives a file's content, or
@@ -370,9 +361,10 @@ pub(crate) fn side_by_side(parts: &[&Aggregate]) -> (Vec<f32>, usize) {
 
 /// The file of the `number`-th aggregate; among the private ones if no mechanism protects it.
 pub(crate) fn aggregate_name(settings: &Settings, number: usize) -> String {
-    if settings.method.recipe().aggregates_are_protected() {
-        format!("aggregates/{number}.npy")
-    } else {
-        format!("private/aggregates-{number}.npy")
-    }
+    aggregate_file(settings.method.recipe().aggregates_are_protected(), number)
+}
+
+/// As [`aggregate_name`], where it is known whether one does.
+pub(crate) fn aggregate_file(protected: bool, number: usize) -> String {
+    if protected { format!("aggregates/{number}.npy") } else { format!("private/aggregates-{number}.npy") }
 }

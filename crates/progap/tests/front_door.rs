@@ -26,7 +26,7 @@ fn a_model_in_memory_is_that_of_a_release() {
         let model = progap::train(&data, request).in_memory().expect("trained");
         assert_eq!(model.metrics, release.metrics);
         assert_eq!(model.statement, release.statement);
-        assert_eq!(*model.settings, release.config.settings);
+        assert_eq!(*model.settings, *release.settings().expect("settings"));
         assert_eq!(model.predict().expect("predicted"), release.predict().expect("predicted"));
         assert_eq!((model.guarantee(), model.nodes().graph().edges()), (release.guarantee(), 0));
     }

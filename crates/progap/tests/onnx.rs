@@ -43,7 +43,7 @@ fn difference(release: &Release, python: &std::ffi::OsStr) -> Option<f64> {
     let columns = nodes.features().columns();
     let mut inputs = serde_json::json!({ "features": columns });
     write(at, "features", &nodes.features().to_dense(nodes.nodes()));
-    for number in 1..=release.config.settings.depth {
+    for number in 1..=release.settings().expect("settings").depth {
         let file = release.folder.join(format!("aggregates/{number}.npy"));
         let Ok(bytes) = std::fs::read(file) else { continue };
         // The numbers stand at the end of the file.

@@ -93,7 +93,8 @@ fn without_validation_nodes_the_last_epoch_is_taken() {
         assert!(release.metrics.val_accuracy.is_nan() && release.metrics.test_accuracy.is_finite(), "{what}");
         if let Some(choice) = &release.statement.choice {
             assert_eq!(
-                choice.stage, release.config.settings.depth,
+                choice.stage,
+                release.settings().expect("settings").depth,
                 "{what}: the stage that reads all aggregates"
             );
         }

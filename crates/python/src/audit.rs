@@ -32,7 +32,7 @@ pub fn audit(
     let data = dataset.data(py)?;
     let report = watched(py, callback.as_ref(), |observer| {
         let settings = match opened {
-            Some(release) => release.config.settings.clone(),
+            Some(release) => release.settings()?.clone(),
             None => request.settings()?.into_settings(),
         };
         // The canaries are of the unit that the data decides, and must not decide it themselves.

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::Serialize;
 
 use crate::data::{Dataset, ids};
-use crate::errors::exception;
+use crate::errors::{OrRaise, exception};
 use crate::observe::watched;
 use crate::pool::work;
 use crate::settings::request;
@@ -55,10 +55,10 @@ impl Model {
         }
     }
 
-    fn told_settings(&self) -> &Settings {
+    fn told_settings(&self) -> progap::Result<&Settings> {
         match &self.0 {
-            Kept::Memory(trained) => &trained.settings,
-            Kept::Folder(release) => &release.config.settings,
+            Kept::Memory(trained) => Ok(&trained.settings),
+            Kept::Folder(release) => release.settings(),
         }
     }
 }
@@ -270,7 +270,7 @@ impl Model {
 
     /// The settings, as JSON.
     fn settings(&self, py: Python<'_>) -> PyResult<String> {
-        json(py, self.told_settings())
+        json(py, self.told_settings().or_raise(py)?)
     }
 
     /// The name of the data set.
@@ -278,7 +278,7 @@ impl Model {
     fn dataset(&self) -> &str {
         match &self.0 {
             Kept::Memory(trained) => trained.nodes().name(),
-            Kept::Folder(release) => &release.config.dataset,
+            Kept::Folder(release) => release.nodes().name(),
         }
     }
 

@@ -116,7 +116,7 @@ impl Export {
 }
 
 fn left_out(made: &Made) -> String {
-    let rows = match (made.release.config.settings.level, made.release.has_features()) {
+    let rows = match (made.release.level(), made.release.has_features()) {
         (Level::Node, _) => ", which holds what is made of private rows and labels",
         (_, false) => ", and the features and labels of all nodes",
         (_, true) => "; features and labels of all nodes are in nodes.progap, in the clear",

@@ -87,11 +87,10 @@ impl Predict {
         subject.predict(&[])?;
         if !release.covers_predictions() {
             eprintln!(
-                "caution: the guarantee of {} does not cover predictions, which read other nodes' rows as they are: keep them \
-                 to the data owner",
-                release.config.settings.method
+                "caution: the guarantee of this release does not cover predictions, which read other nodes' rows as they are: keep \
+                 them to the data owner"
             );
-        } else if release.config.settings.level == Level::Node {
+        } else if release.level() == Level::Node {
             eprintln!(
                 "caution: each prediction is computed from the node's own features: give it to that node, or to those who may \
                  see its features"

@@ -121,10 +121,10 @@ fn labelled(
     name: &str,
     folder: &DataFolder,
 ) -> Result<Dataset, Box<dyn std::error::Error>> {
-    if release.config.settings.level != Level::Node {
+    if release.level() != Level::Node {
         return Err("--data is needed at node level only: this release holds the labels; leave it out".into());
     }
-    let kept = DataSource::kept(&release.config.source)?;
+    let kept = DataSource::kept(&release.config()?.source)?;
     let dataset =
         DataSource::default().in_folder(folder).or_published(kept).with_dataset(name).load_split()?;
     if !release.fits(&dataset) {

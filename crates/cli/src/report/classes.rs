@@ -20,11 +20,10 @@ pub(super) fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Se
     if release.metrics.unprotected {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
-    blocks.extend(
-        found.scores().map(|scores| Block::Table(metric_table(&scores, release.config.settings.metric))),
-    );
-    if let Some(baselines) = Baselines::of(labelled, &release.config.settings)? {
-        let named = no_better_than(release, &found, &baselines);
+    let settings = release.settings()?;
+    blocks.extend(found.scores().map(|scores| Block::Table(metric_table(&scores, settings.metric))));
+    if let Some(baselines) = Baselines::of(labelled, settings)? {
+        let named = no_better_than((&release.metrics, settings), &found, &baselines);
         if !named.is_empty() {
             let text = format!("No better than {}.", named.join("; "));
             blocks.push(Block::Notice(Tone::Caution, text));

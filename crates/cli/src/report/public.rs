@@ -12,9 +12,9 @@ use super::release::{
 /// The public report of a release, or of an export.
 pub fn of_release(release: &Release) -> Result<Report> {
     // At node level accuracies are made of private labels; elsewhere labels are public.
-    let open = release.config.settings.level != Level::Node;
+    let open = release.level() != Level::Node;
     let labelled = Some(release.nodes()).filter(|_| release.has_labels());
-    let mut sections = vec![guarantee(release)];
+    let mut sections = vec![guarantee(release)?];
     if let Some(exported) = &release.exported {
         let facts = vec![fact("exported on", exported.date.to_string())];
         sections.push(section("export", "Export", vec![Block::Facts(facts)]));
@@ -24,7 +24,7 @@ pub fn of_release(release: &Release) -> Result<Report> {
         if let Some(labelled) = labelled {
             sections.extend(classes(release, labelled)?);
         }
-        sections.extend(training(&release.metrics.history, step_of(&release.config.settings)));
+        sections.extend(training(&release.metrics.history, step_of(release.settings()?)));
     }
     // The files are another matter: a page travels without them.
     sections.push(checks(&release::verify_guarantee(release)?));
@@ -35,7 +35,7 @@ pub fn of_release(release: &Release) -> Result<Report> {
         vec![Block::Paragraph(LEFT_OUT.into()), Block::List(left_out)],
     ));
     sections.push(settings_section(release, "config.toml")?);
-    Ok(titled(release, sections))
+    titled(release, sections)
 }
 
 const LEFT_OUT: &str = "This page may be seen by anyone: all of it follows from public inputs and from noisy answers that the \

@@ -4,7 +4,7 @@ use progap::assessment::wilson_interval;
 use progap::cost::Cost;
 use progap::method::catalogue;
 use progap::method::history::EpochRecord;
-use progap::release::{self, Mechanism};
+use progap::release::{self, Config, Mechanism};
 use progap::{Level, Release, Settings};
 use progap_graph::{Dataset, Part, summary};
 use progap_privacy::noise::Provenance;
@@ -21,7 +21,7 @@ pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The report of a release. Where labels are private they are not in it: `data` then is the data set it was trained
 /// on, and the report is for the data owner alone.
 pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
-    let labelled = match release.config.settings.level {
+    let labelled = match release.level() {
         Level::Node => data,
         _ => Some(release.nodes()).filter(|_| release.has_labels()),
     };
@@ -37,12 +37,12 @@ pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
             vec![Block::Notice(Tone::Caution, OWNERS.into())],
         ));
     }
-    sections.extend([guarantee(release), accuracy(release, labelled)]);
+    sections.extend([guarantee(release)?, accuracy(release, labelled)]);
     match labelled {
         Some(labelled) => sections.extend(classes(release, labelled)?),
         None => sections.push(without_labels(release)),
     }
-    let mut training = training(&release.metrics.history, step_of(&release.config.settings));
+    let mut training = training(&release.metrics.history, step_of(release.settings()?));
     if let (true, Some(training)) = (release.metrics.unprotected, &mut training) {
         training.blocks.insert(0, Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
@@ -50,25 +50,25 @@ pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
     sections.push(cost_section(release, cost));
     sections.push(checks(&release::verify(&release.folder)?));
     sections.push(settings_section(release, &release.folder.join("config.toml").to_string_lossy())?);
-    Ok(titled(release, sections))
+    titled(release, sections)
 }
 
 const OWNERS: &str = "The data owner alone: figures that the guarantee does not cover are marked where they stand. A page that \
                       anyone may see is made by progap report RELEASE --public.";
 
 /// The sections of a release's report under its title.
-pub(super) fn titled(release: &Release, sections: Vec<Section>) -> Report {
-    let (settings, statement) = (&release.config.settings, &release.statement);
+pub(super) fn titled(release: &Release, sections: Vec<Section>) -> Result<Report> {
+    let (Config { dataset, settings, .. }, statement) = (release.config()?, &release.statement);
     let epsilon = statement.epsilon.filter(|_| statement.private);
     let guarantee = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
-    Report {
-        title: format!("{} on {}", settings.method, release.config.dataset),
+    Ok(Report {
+        title: format!("{} on {dataset}", settings.method),
         subtitle: format!(
             "A ProGAP release, method {}: level {}, {guarantee}",
             settings.method, settings.level
         ),
         sections,
-    }
+    })
 }
 
 pub(super) fn section(id: &str, heading: &str, blocks: Vec<Block>) -> Section {
@@ -80,7 +80,7 @@ pub(super) fn fact(name: &str, value: impl Into<String>) -> (String, String) {
 }
 
 /// The guarantee, in words and in numbers.
-pub(super) fn guarantee(release: &Release) -> Section {
+pub(super) fn guarantee(release: &Release) -> Result<Section> {
     let statement = &release.statement;
     let tone = if statement.private { Tone::Good } else { Tone::Caution };
     let mut blocks = vec![Block::Notice(tone, statement.in_words.clone())];
@@ -104,7 +104,7 @@ pub(super) fn guarantee(release: &Release) -> Section {
         facts.push(fact("what one record is", format!("{unit}: {}", unit.neighbours())));
     }
     if statement.private {
-        let protects = catalogue::entry(release.config.settings.method).protects;
+        let protects = catalogue::entry(release.settings()?.method).protects;
         facts.push(fact("what the method protects", protects));
     }
     facts.push(fact(
@@ -124,7 +124,7 @@ pub(super) fn guarantee(release: &Release) -> Section {
         blocks.extend(list("Taken as public:", &statement.public));
         blocks.extend(list("Not covered:", &statement.not_covered));
     }
-    section("guarantee", "The guarantee", blocks)
+    Ok(section("guarantee", "The guarantee", blocks))
 }
 
 /// A factor is never stated smaller than it is.
@@ -234,7 +234,7 @@ fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) ->
 }
 
 fn without_labels(release: &Release) -> Section {
-    if release.config.settings.level != Level::Node {
+    if release.level() != Level::Node {
         let text = "The rows of the nodes, labels among them, were left out of this export, so precision and recall, the \
                     confusion matrix and the calibration are not shown here.";
         return section("classes", "Class by class", vec![Block::Paragraph(text.into())]);
@@ -374,7 +374,7 @@ pub(super) fn checks(findings: &[release::Finding]) -> Section {
 
 /// All that is needed to run it again, from the settings in that file.
 pub(super) fn settings_section(release: &Release, file: &str) -> Result<Section> {
-    let config = &release.config;
+    let config = release.config()?;
     let mut blocks = vec![Block::Facts(vec![
         fact("data set", &config.dataset),
         fact("nodes", ui::count(release.statement.nodes)),

@@ -130,14 +130,14 @@ pub fn link(
             |node: u32| -> Vec<f32> { answers.iter().flat_map(|a| row(&a.values, a.width, node)).collect() };
         attacks
             .push(attack("aggregates", "are the aggregates alike?", &|a, b| cosine(&joined(a), &joined(b)))?);
-        let sent = messages(release, &rows)?;
+        let (sent, direction) = (messages(release, &rows)?, release.settings()?.direction);
         attacks.push(attack(
             "influence",
             "is what one would have sent in the other's aggregates?",
             &|a, b| {
                 let product = |(number, messages): &(usize, Vec<f32>)| {
                     // Where messages go against the edges, the receiver is who sent.
-                    let against = match release.config.settings.direction {
+                    let against = match direction {
                         Direction::In => false,
                         Direction::Out => true,
                         Direction::Both => number % 2 == 1,
@@ -177,7 +177,7 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
 /// What every node would have sent for each aggregate, as far as the released model tells, without what all send, and
 /// turned to where the aggregates vary least: the best linear test for a message among the sum of the others.
 fn messages(release: &Release, rows: &Rows) -> Result<Vec<(usize, Vec<f32>)>> {
-    let recipe = release.config.settings.method.recipe();
+    let recipe = release.settings()?.method.recipe();
     let mut found = Vec::new();
     for (number, aggregate) in release.answers()?.iter().enumerate() {
         // Another method, whose messages the model does not tell.

@@ -35,8 +35,9 @@ pub(super) fn changed_where_it_matters(usual: &Settings, changes: &[Change]) -> 
     let mut settings = changed(usual, changes)?;
     for (written, _) in changes {
         let setting = setting(written)?;
-        let says_something = !setting.about.remarked || usual.level == Level::None;
-        if says_something && settings.without_effect(setting.name).is_some() {
+        // A method that costs nothing is compared with others at each budget.
+        let compared = setting.about.budget && usual.level != Level::None;
+        if !compared && settings.without_effect(setting.name).is_some() {
             setting.set(&mut settings, setting.get(usual))?;
         }
     }

@@ -154,7 +154,7 @@ impl Recipe for ProGap {
     }
 
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
-        let (settings, predictor) = (&release.config.settings, release.predictor());
+        let (settings, predictor) = (release.settings()?, release.predictor());
         match sent(settings, release.statement.choice.as_ref(), index) {
             // As the last model knows the classes; earlier stages knew them almost as well.
             Messages::Labels => {

@@ -3,7 +3,6 @@
 use super::Release;
 use crate::Result;
 use crate::files;
-use crate::predictor::aggregate_name;
 use crate::rows::{Aggregate, Aggregates};
 
 impl Release {
@@ -13,13 +12,13 @@ impl Release {
         if let Some(answers) = self.answers.get() {
             return Ok(answers);
         }
-        let settings = &self.config.settings;
+        let settings = self.settings()?;
         let sizes = (self.statement.feature_columns, self.nodes.classes());
         let widths =
             settings.method.recipe().aggregate_widths(settings, sizes, self.statement.choice.as_ref());
         let mut answers = self.predictor.aggregates.clone();
         for (index, &width) in widths.iter().enumerate().skip(answers.len()) {
-            let name = aggregate_name(settings, index + 1);
+            let name = self.contents.aggregate(index + 1);
             if self.listed.public.files.contains_key(&name) {
                 let bytes = self.listed.content(&name, self.bounds.of(&name))?;
                 let values =

@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use progap_graph::{Dataset, Features, store};
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{Manifest, names};
+use super::manifest::{Contents, Manifest};
 use super::signed::{self, SIGNATURE, SIGNER};
 use super::{MANIFEST, NODES, Release, no_classes, verify};
 use crate::error::InFile;
@@ -182,7 +182,7 @@ pub type PageMaker<'p> = dyn FnMut(&Release) -> std::result::Result<String, Box<
 ///
 /// # Errors
 /// Rows at node level, where they are private; rows that are not there; a folder that exists already, or lies in the
-/// release; and an export that would not pass [`verify()`].
+/// release; a release without its settings; and an export that would not pass [`verify()`].
 pub fn export(
     folder: &Path,
     out: &Path,
@@ -191,8 +191,7 @@ pub fn export(
     key: Option<&SecretKey>,
 ) -> Result<Export> {
     let release = Release::open(folder)?;
-    let settings = &release.config.settings;
-    if exported.rows && settings.level == Level::Node {
+    if exported.rows && release.level() == Level::Node {
         return Err(Error::Contradiction(
             "features and labels are private at node level: an export cannot have them, leave out `with_rows`",
         ));
@@ -204,7 +203,7 @@ pub fn export(
         ));
     }
     let place = Place::beside(out, folder)?;
-    let names = names(settings, false);
+    let names = Contents::of(release.settings()?).names(false);
     for name in &names {
         let to = place.staged.join(name);
         if let Some(parent) = to.parent() {
@@ -307,13 +306,13 @@ impl Place {
 
 /// The reason why an export makes no predictions, where it makes none.
 pub fn missing_for_predictions(release: &Release) -> Option<&'static str> {
-    if !release.config.settings.method.recipe().aggregates_are_protected() && !release.has_aggregates() {
+    if !release.covers_predictions() && !release.has_aggregates() {
         return Some(
             "what the model reads of a node's senders (private/aggregates-1.npy) is for the data owner alone and not in \
              this release: predictions need it",
         );
     }
-    match (release.has_features(), release.config.settings.level) {
+    match (release.has_features(), release.level()) {
         (true, _) => None,
         (false, Level::Node) => Some(
             "the features (private/rows.progap) are for the data owner alone and were taken out of this release: \

@@ -6,17 +6,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use progap_graph::{Buffer, Dataset};
 use serde::{Deserialize, Serialize};
 
+use super::metrics::metrics_file;
 use super::{
     CONFIG, Exported, MANIFEST, METRICS, NODES, OWN_MANIFEST, OWN_METRICS, OWN_ROWS, PAGE, PRIVATE,
-    STATEMENT, VERSION,
+    STATEMENT, Statement, VERSION,
 };
 use crate::error::InFile;
 use crate::folder::{self, Folder, SMALL};
 use crate::plan::{PublicSizes, most_parameters};
-use crate::predictor::Predictor;
-use crate::settings::{Level, Settings};
+use crate::predictor::{MODEL, aggregate_file};
+use crate::settings::{Level, Method, Settings};
 use crate::{Error, Result, files, method, run};
 
+/// What begins the names of aggregates, and of those that no mechanism protects.
+const AGGREGATES: &str = "aggregates/";
+const OWN_AGGREGATES: &str = "private/aggregates-";
 /// More files than a release of any method lists.
 const MOST_FILES: usize = 128;
 /// The most bytes of the public page of an export.
@@ -85,16 +89,38 @@ impl Manifest {
     }
 }
 
-/// The files that a release of these settings lists, the public ones or the private ones, the page of an export aside.
-pub(super) fn names(settings: &Settings, private: bool) -> Vec<String> {
-    let mut names = Predictor::files(settings);
-    names.extend([NODES, STATEMENT, CONFIG].map(String::from));
-    match settings.level {
-        Level::Node => names.extend([OWN_ROWS, OWN_METRICS].map(String::from)),
-        Level::Edge | Level::None => names.push(METRICS.into()),
+/// The kind of a release, from which the names of its files follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Contents {
+    pub level: Level,
+    /// The number of aggregates, also of those that only later stages read where an earlier one is released: they are part of what was
+    /// asked.
+    aggregates: usize,
+    /// Whether aggregates left the vault through a mechanism: else they are private.
+    pub protected: bool,
+}
+
+impl Contents {
+    /// What a run with these settings leaves.
+    pub fn of(settings: &Settings) -> Contents {
+        let aggregates = settings.depth * settings.direction.ways();
+        let protected = settings.method.recipe().aggregates_are_protected();
+        Contents { level: settings.level, aggregates, protected }
     }
-    names.retain(|name| name.starts_with(PRIVATE) == private);
-    names
+
+    /// The file of the `number`-th aggregate.
+    pub fn aggregate(&self, number: usize) -> String {
+        aggregate_file(self.protected, number)
+    }
+
+    /// The names of all files, the public ones or the private ones, the page of an export aside.
+    pub fn names(&self, private: bool) -> Vec<String> {
+        let mut names: Vec<String> = (1..=self.aggregates).map(|number| self.aggregate(number)).collect();
+        names.extend([MODEL, NODES, STATEMENT, CONFIG, metrics_file(self.level)].map(String::from));
+        names.extend((self.level == Level::Node).then(|| OWN_ROWS.to_string()));
+        names.retain(|name| name.starts_with(PRIVATE) == private);
+        names
+    }
 }
 
 /// The lists of a release, public and private, and the folder that they are of.
@@ -130,9 +156,19 @@ impl Listed {
         Ok(Listed { folder, public, own, checked: Mutex::default() })
     }
 
-    /// Refuses a list with files that no release of these settings has, or without one that it must have.
-    pub fn check(&self, settings: &Settings) -> Result<()> {
-        let (public, private) = (names(settings, false), names(settings, true));
+    /// What the lists say that this is, at the level of its statement; [`Listed::check`] says whether they say so of every file.
+    pub fn contents(&self, level: Level) -> Contents {
+        let all = || self.public.files.keys().chain(self.own.iter().flat_map(|own| own.files.keys()));
+        // The data owner keeps back what no mechanism protects, or not.
+        let protected = all().any(|name| name.starts_with(AGGREGATES));
+        let begin = if protected { AGGREGATES } else { OWN_AGGREGATES };
+        let names: BTreeSet<&String> = all().filter(|name| name.starts_with(begin)).collect();
+        Contents { level, aggregates: names.len(), protected }
+    }
+
+    /// Refuses lists with files that such a release does not have, or without one that it must have: all that is public but its settings.
+    pub fn check(&self, contents: &Contents) -> Result<()> {
+        let (public, private) = (contents.names(false), contents.names(true));
         let page = self.public.export.as_ref().map(|_| PAGE);
         let file = self.folder.path(MANIFEST);
         // Lists of earlier releases had the checksums of private files, which `verify` finds.
@@ -143,17 +179,16 @@ impl Listed {
         let own = self.own.iter().flat_map(|own| own.files.keys()).find(|name| !private.contains(name));
         if let Some(name) = stranger.or(own) {
             let problem = format!(
-                "it lists {:?}, which no release of the method {} at level {} has: do not trust it",
+                "it lists {:?}, which no such release at level {} has: do not trust it",
                 folder::shortened(name),
-                settings.method,
-                settings.level
+                contents.level
             );
             return Err(Error::file(&file, problem));
         }
         if self.own.as_ref().is_some_and(|own| own.export.is_some()) {
             return Err(Error::file(&self.folder.path(OWN_MANIFEST), "what is private is in no export"));
         }
-        match public.iter().find(|name| !self.public.files.contains_key(*name)) {
+        match public.iter().find(|name| *name != CONFIG && !self.public.files.contains_key(*name)) {
             None => Ok(()),
             Some(name) => {
                 Err(Error::file(&file, format!("{name} is missing in it: it was changed, do not trust it")))
@@ -224,7 +259,7 @@ impl Listed {
     }
 }
 
-/// How large each file can be, from what settings and statement say.
+/// How large each file can be: as large as the largest model of any method at the level makes it, for the sizes of the statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     rows: u64,
@@ -234,22 +269,28 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds for settings that were checked, and sizes of which the classes are zero as long as they are not known.
-    pub fn new(settings: &Settings, sizes: PublicSizes) -> Bounds {
-        let (nodes, columns) = (sizes.nodes as u64, sizes.columns as u64);
+    /// The bounds; the classes are zero as long as they are not known.
+    pub fn new(statement: &Statement, classes: usize) -> Bounds {
+        let (nodes, columns) = (statement.nodes as u64, statement.feature_columns as u64);
         // Of a node: where its edges begin, its label, its part and its id; of a feature a number and a column, and where a sparse
         // row begins.
         let row = (64 + LONGEST_NAME).saturating_add(columns.saturating_mul(8));
-        let recipe = settings.method.recipe();
-        let widest = recipe.widest(settings, sizes.classes) as u64;
-        let epochs = (recipe.epochs(settings) as u64).saturating_mul(method::stages(settings) as u64);
+        let sizes = PublicSizes { columns: statement.feature_columns, classes, ..PublicSizes::default() };
+        let largest = |of: &dyn Fn(&Settings) -> u64| {
+            let settings = Method::ALL.iter().map(|&method| Settings::largest(method, statement.level()));
+            settings.map(|settings| of(&settings)).max().unwrap_or(0)
+        };
+        let stages = |settings: &Settings| method::stages(settings) as u64;
+        let widest = largest(&|settings| settings.method.recipe().widest(settings, classes) as u64);
+        let epochs = largest(&|settings| {
+            (settings.method.recipe().epochs(settings) as u64).saturating_mul(stages(settings))
+        });
         Bounds {
             rows: NAMES
                 .saturating_add(nodes.saturating_mul(row))
                 .saturating_add(columns.saturating_mul(LONGEST_NAME)),
             // Each parameter once, with running means where there are norms, of the models of all stages.
-            model: most_parameters(settings, sizes)
-                .saturating_mul(8 * method::stages(settings) as u64)
+            model: largest(&|settings| most_parameters(settings, sizes).saturating_mul(8 * stages(settings)))
                 .saturating_add(SMALL),
             aggregate: nodes.saturating_mul(widest).saturating_mul(4).saturating_add(1 << 17),
             metrics: epochs.saturating_mul(512).saturating_add(SMALL),
@@ -261,7 +302,7 @@ impl Bounds {
             NODES | OWN_ROWS => self.rows,
             METRICS | OWN_METRICS => self.metrics,
             PAGE => LARGEST_PAGE,
-            crate::predictor::MODEL => self.model,
+            MODEL => self.model,
             name if name.ends_with(".npy") => self.aggregate,
             _ => SMALL,
         }

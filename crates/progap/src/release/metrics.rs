@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{METRICS, OWN_METRICS};
 use crate::files;
 use crate::method::history::EpochRecord;
-use crate::settings::{Level, Settings};
+use crate::settings::Level;
 
 /// Accuracies, and what happened in training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,8 +31,8 @@ pub struct Metrics {
 }
 
 /// Where the accuracies lie: at node level they come from private labels, and the data owner may keep them back.
-pub(super) fn metrics_file(settings: &Settings) -> &'static str {
-    if settings.level == Level::Node { OWN_METRICS } else { METRICS }
+pub(super) fn metrics_file(level: Level) -> &'static str {
+    if level == Level::Node { OWN_METRICS } else { METRICS }
 }
 
 impl Metrics {

@@ -11,7 +11,7 @@
 //! | `private/manifest.json` | the checksums of the files in `private/`: a checksum tells of what it is of |
 //! | `privacy.json` | the privacy statement |
 //! | `metrics.json` | accuracies and the history of training; at node level `private/metrics.json`, as labels are private there |
-//! | `config.toml` | the settings, to run it again |
+//! | `config.toml` | a record of the settings, to verify the guarantee and to run it again; predictions do without |
 //! | `manifest.json` | the checksum of every other public file; written last |
 //! | `report.html`, `export.json` | only in what [`export()`] makes of a release |
 //! | `manifest.sig`, `signer.pub` | only in a signed export: the signature of the manifest, and the public key it is checked with |
@@ -20,6 +20,7 @@
 //! A folder that still holds the files of a run is not a release, and is not opened as one.
 
 mod answers;
+mod config;
 mod export;
 mod guarantee;
 mod later;
@@ -37,8 +38,8 @@ use std::sync::OnceLock;
 use progap_graph::{
     Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, Part, Scaled, UNLABELLED, store,
 };
-use serde::{Deserialize, Serialize};
 
+pub use config::Config;
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use guarantee::Guarantee;
 pub use metrics::Metrics;
@@ -53,13 +54,13 @@ use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
-use crate::method::{self, Fitted};
+use crate::method::Fitted;
 use crate::plan::{Plan, PublicSizes, noise_values};
-use crate::predictor::{Predictor, aggregate_name};
+use crate::predictor::Predictor;
 use crate::settings::{Level, Settings};
 use crate::vault::{Aggregates, Rows};
 use crate::{Error, Result, memory};
-use manifest::{Bounds, Listed, Manifest};
+use manifest::{Bounds, Contents, Listed, Manifest};
 use metrics::metrics_file;
 
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -74,32 +75,19 @@ const OWN_METRICS: &str = "private/metrics.json";
 const CONFIG: &str = "config.toml";
 const VERSION: u32 = 2;
 
-/// The settings and the data they were for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// The data set's name.
-    pub dataset: String,
-    /// The settings.
-    pub settings: Settings,
-    /// How the data was asked for, where the caller said so.
-    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
-    pub source: serde_json::Value,
-}
-
 /// A release that was opened.
 #[derive(Debug)]
 pub struct Release {
     /// Where it lies.
     pub folder: PathBuf,
-    /// The settings.
-    pub config: Config,
     /// The privacy statement.
     pub statement: Statement,
     /// Accuracies.
     pub metrics: Metrics,
     /// When it was exported, and how; nothing for a release as training leaves it.
     pub exported: Option<Exported>,
+    config: Option<Config>,
+    contents: Contents,
     nodes: Dataset,
     predictor: Predictor,
     listed: Listed,
@@ -128,17 +116,10 @@ pub(crate) struct Content<'a> {
     pub predictor: &'a Predictor,
 }
 
-impl Config {
-    /// The settings as they are published: where the data owner keeps the data is nobody else's business.
-    pub(crate) fn published(dataset: &str, settings: &Settings, mut source: serde_json::Value) -> Config {
-        source.as_object_mut().and_then(|source| source.remove("private"));
-        Config { dataset: dataset.into(), settings: settings.clone(), source }
-    }
-}
-
 pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
     let Content { config, dataset, statement, metrics, predictor } = content;
-    let node_level = config.settings.level == Level::Node;
+    let contents = Contents::of(&config.settings);
+    let node_level = contents.level == Level::Node;
     let no_edges = Graph::from_rows(vec![0u64; dataset.rest().nodes() + 1], Vec::<u32>::new())?;
     let rows = dataset.beside(|parts| {
         parts.graph = no_edges;
@@ -158,16 +139,13 @@ pub(crate) fn write(folder: &Path, content: &Content<'_>) -> Result<()> {
     } else {
         store::write_scaled(&rows, &folder.join(NODES))?;
     }
-    let mut names = predictor.write(folder, &config.settings)?;
+    predictor.write(folder)?;
     let text = toml::to_string(config).in_file(&folder.join(CONFIG))?;
     files::write(&folder.join(CONFIG), text.as_bytes())?;
     files::write_json(&folder.join(STATEMENT), statement)?;
-    let metrics_file = metrics_file(&config.settings);
-    files::write_json(&folder.join(metrics_file), metrics)?;
-    names.extend([NODES, STATEMENT, metrics_file, CONFIG].map(String::from));
-    names.extend(node_level.then(|| OWN_ROWS.to_string()));
+    files::write_json(&folder.join(metrics_file(contents.level)), metrics)?;
     // A checksum is a function of what it is of: those of private files stay with them.
-    let (private, public): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.starts_with(PRIVATE));
+    let (private, public) = (contents.names(true), contents.names(false));
     let place = Folder::open(folder, "the folder of the run is gone")?;
     if !private.is_empty() {
         files::write_json(&folder.join(OWN_MANIFEST), &Manifest::of(&place, private)?)?;
@@ -199,30 +177,16 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
 
 impl Release {
     /// Opens a release; files that are missing, changed or of another release are errors.
+    ///
+    /// What it is, the statement and the model say: no settings are needed. Where they are there they must be those of the rest.
     pub fn open(folder: &Path) -> Result<Release> {
         let listed = Listed::open(folder)?;
-        let text = String::from_utf8(listed.read(CONFIG, SMALL)?).in_file(&folder.join(CONFIG))?;
-        // Without the excerpt that the parser shows: it is a stranger's text, and may be one line without end.
-        let config: Config =
-            toml::from_str(&text).map_err(|e| e.message().to_string()).in_file(&folder.join(CONFIG))?;
-        // What decides how much is read must be in its range, and the list must be that of the method.
-        let settings = &config.settings.checked()?;
-        listed.check(settings)?;
-        let json = |name: &str, at_most| listed.read(name, at_most).map(|bytes| (folder.join(name), bytes));
-        let (file, bytes) = json(STATEMENT, SMALL)?;
-        let statement: Statement = serde_json::from_slice(&bytes).in_file(&file)?;
-        if !method::is_choice(settings, statement.choice.as_ref()) {
-            return Err(Error::file(
-                &file,
-                "what the run chose is nothing that its settings leave to it: do not trust it",
-            ));
-        }
-        let stated = PublicSizes {
-            nodes: statement.nodes,
-            columns: statement.feature_columns,
-            ..PublicSizes::default()
-        };
-        let bounds = Bounds::new(settings, stated);
+        let file = folder.join(STATEMENT);
+        let statement: Statement = serde_json::from_slice(&listed.read(STATEMENT, SMALL)?).in_file(&file)?;
+        let contents = listed.contents(statement.level());
+        listed.check(&contents)?;
+        let config = Config::read(&listed, &statement)?;
+        let bounds = Bounds::new(&statement, 0);
         let mut parts = listed.dataset(NODES, bounds.of(NODES))?.into_parts();
         if parts.graph.nodes() != statement.nodes {
             let problem = format!(
@@ -232,21 +196,21 @@ impl Release {
             );
             return Err(Error::file(&file, problem));
         }
-        if settings.level == Level::Node && !listed.is_kept_back(OWN_ROWS)? {
+        if contents.level == Level::Node && !listed.is_kept_back(OWN_ROWS)? {
             let own = listed.dataset(OWN_ROWS, bounds.of(OWN_ROWS))?.into_parts();
             (parts.features, parts.numbers) = (own.features, own.numbers);
             parts.feature_names = own.feature_names;
         }
         let nodes = Dataset::new(parts)?;
-        let bounds = Bounds::new(settings, PublicSizes { classes: nodes.classes(), ..stated });
+        let bounds = Bounds::new(&statement, nodes.classes());
         let sizes = (statement.feature_columns, nodes.classes());
         let read = |name: &str| match listed.is_kept_back(name)? {
             true => Ok(None),
             false => listed.content(name, bounds.of(name)).map(Some),
         };
-        let name = |number| aggregate_name(settings, number);
+        let name = |number| contents.aggregate(number);
         let predictor = Predictor::open(folder, &read, &name, sizes, nodes.nodes())?;
-        let metrics_file = metrics_file(settings);
+        let metrics_file = metrics_file(contents.level);
         let metrics = match read(metrics_file)? {
             None => Metrics::kept_back(),
             Some(bytes) => serde_json::from_slice(&bytes).in_file(&folder.join(metrics_file))?,
@@ -257,16 +221,22 @@ impl Release {
         let answers = OnceLock::new();
         Ok(Release {
             folder,
-            config,
             statement,
             metrics,
             exported,
+            config,
+            contents,
             nodes,
             predictor,
             listed,
             bounds,
             answers,
         })
+    }
+
+    /// What it protects.
+    pub fn level(&self) -> Level {
+        self.contents.level
     }
 
     /// The nodes: ids, class names, split. No edges; features and labels only where they are public.
@@ -276,7 +246,7 @@ impl Release {
 
     /// A data set with its columns brought to scale as those of this release were.
     pub(crate) fn prepared(&self, dataset: &Dataset) -> Result<Dataset> {
-        let prepared = dataset.clone().prepared(self.config.settings.preparation())?;
+        let prepared = dataset.clone().prepared(self.settings()?.preparation())?;
         match prepared.numbers().iter().all(|number| number.map.is_some()) {
             true => Ok(prepared),
             false if self.has_features() => Ok(prepared.prepared_as(self.nodes.numbers())?),
@@ -298,7 +268,7 @@ impl Release {
 
     /// Whether the nodes' labels are there: where they are public, and not left out of an export.
     pub fn has_labels(&self) -> bool {
-        self.config.settings.level != Level::Node && self.has_features()
+        self.level() != Level::Node && self.has_features()
     }
 
     /// Whether what the model reads of the graph is there.
@@ -341,14 +311,14 @@ impl Release {
     /// The most values of noise that its training drew from tables.
     ///
     /// # Errors
-    /// Settings that contradict the sizes.
+    /// Settings that contradict the sizes, or are not there.
     pub fn noise_values(&self) -> Result<u64> {
-        noise_values(&self.config.settings, self.sizes())
+        noise_values(self.settings()?, self.sizes())
     }
 
     /// Whether the guarantee covers what the model says, and not the model alone.
     pub fn covers_predictions(&self) -> bool {
-        self.config.settings.method.recipe().aggregates_are_protected()
+        self.contents.protected || self.predictor.widths.is_empty()
     }
 
     /// Predictions for some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also

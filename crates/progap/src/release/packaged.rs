@@ -10,7 +10,7 @@ use super::export::Place;
 use super::statement::COST_FILE;
 use super::{Guarantee, Release, STATEMENT, verify};
 use crate::onnx::{self, About};
-use crate::predictor::{MODEL, aggregate_name};
+use crate::predictor::MODEL;
 use crate::{Error, Result, delta, files};
 
 const ONNX: &str = "model.onnx";
@@ -56,7 +56,7 @@ impl Release {
                 ("dp.unit", unit.to_string()),
             ]);
         }
-        let about = About { name: &self.config.dataset, words: &statement.in_words, facts };
+        let about = About { name: self.nodes.name(), words: &statement.in_words, facts };
         onnx::file(&self.predictor, statement.feature_columns, self.nodes.classes(), &about)
     }
 
@@ -86,7 +86,7 @@ impl Release {
             Form::Onnx => return one(self.to_onnx()?),
             Form::Safetensors => return one(of_release(MODEL)?),
             Form::HuggingFace => vec![
-                ("README.md".into(), self.model_card().into_bytes()),
+                ("README.md".into(), self.model_card()?.into_bytes()),
                 (MODEL.into(), of_release(MODEL)?),
                 (ONNX.into(), self.to_onnx()?),
             ],
@@ -97,13 +97,13 @@ impl Release {
                     "python_env.yaml".into(),
                     b"python: \"3.11\"\ndependencies:\n- -r requirements.txt\n".to_vec(),
                 ),
-                ("README.md".into(), self.model_card().into_bytes()),
+                ("README.md".into(), self.model_card()?.into_bytes()),
                 (ONNX.into(), self.to_onnx()?),
             ],
         };
         content.push((STATEMENT.into(), of_release(STATEMENT)?));
         for number in 1..=self.predictor.widths.len() {
-            let name = aggregate_name(&self.config.settings, number);
+            let name = self.contents.aggregate(number);
             content.push((name.clone(), of_release(&name)?));
         }
         let place = Place::beside(out, &self.folder)?;
@@ -121,9 +121,9 @@ impl Release {
     }
 
     /// The guarantee and how to use the model, for people: Markdown with the head that the Hugging Face hub reads.
-    fn model_card(&self) -> String {
+    fn model_card(&self) -> Result<String> {
         let statement = &self.statement;
-        let settings = &self.config.settings;
+        let settings = self.settings()?;
         let list = |items: &[String]| items.iter().map(|item| format!("- {item}\n")).collect::<String>();
         let number = |value: Option<f64>| value.map_or_else(|| "none".into(), |value| format!("{value:.4}"));
         let mut rows = vec![
@@ -155,7 +155,7 @@ impl Release {
             .chain(self.predictor.aggregates_read().map(|index| format!("`aggregate-{}`", index + 1)))
             .collect::<Vec<_>>()
             .join(", ");
-        format!(
+        Ok(format!(
             "---\nlicense: unknown\nlibrary_name: progap\npipeline_tag: graph-ml\ntags:\n- differential-privacy\n- node-classification\n- onnx\n---\n\n\
              # {name}\n\nA node classifier with {classes} classes, trained by ProGAP.\n\n\
              ## Guarantee\n\n{words}\n\n| | |\n|---|---|\n{table}\n\
@@ -163,12 +163,12 @@ impl Release {
              ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy aggregates of the nodes that it \
              was trained on lie in `aggregates/`; predictions cost no further budget. `privacy.json` is the statement, which can be \
              recomputed from the release itself.\n",
-            name = self.config.dataset,
+            name = self.nodes.name(),
             classes = self.nodes.classes(),
             words = statement.in_words,
             public = list(&statement.public),
             open = list(&statement.not_covered).replace(COST_FILE, ""),
-        )
+        ))
     }
 
     /// What MLflow must know: who loads the model, what goes in and comes out, and the guarantee.

@@ -121,6 +121,15 @@ impl Statement {
         Ok(statement)
     }
 
+    /// The level of the release, which the unit tells.
+    pub fn level(&self) -> Level {
+        match self.unit {
+            None => Level::None,
+            Some(Unit::Edge | Unit::EdgeUndirected) => Level::Edge,
+            Some(Unit::Node) => Level::Node,
+        }
+    }
+
     /// What the numbers say, in plain words.
     fn words(&self, settings: &Settings) -> String {
         in_words(settings, self)

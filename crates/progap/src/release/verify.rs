@@ -80,14 +80,14 @@ impl Finding {
 }
 
 /// Checks a release: files and checksums, sizes, accuracies, the list of queries against the settings, delta by its rule, and
-/// epsilon by two accountants. An error means that it cannot even be opened; a finding that is not ok, that it must not be
+/// epsilon by two accountants. An error means that it cannot even be opened, or that its settings are not there; a finding that is not ok, that it must not be
 /// trusted. What cannot be recomputed is listed as claimed.
 pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let release = Release::open(folder)?;
-    let settings = &release.config.settings;
+    let settings = release.settings()?;
     let listed = &release.listed;
-    let mut private = manifest::names(settings, true);
+    let mut private = manifest::Contents::of(settings).names(true);
     let public = listed.public.files.keys().filter(|name| !name.starts_with(PRIVATE)).count();
     let mut kept_back = false;
     for name in std::mem::take(&mut private) {
@@ -119,7 +119,7 @@ pub fn verify(folder: &Path) -> Result<Vec<Finding>> {
 /// the accuracies where labels are there. What it finds does not depend on anything in `private/`.
 pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let (statement, settings) = (&release.statement, &release.config.settings.checked()?);
+    let (statement, settings) = (&release.statement, &release.settings()?.checked()?);
     findings.push(words(statement, settings));
     findings.push(measured::sizes(release)?);
     let nodes = release.nodes();
@@ -134,7 +134,7 @@ pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
     findings.push(measured::accuracy(release)?);
     findings.extend(measured::temperature(release)?);
     if settings.level != Level::Node {
-        let released = measured::released_stage(release);
+        let released = measured::released_stage(release, settings);
         findings.push(measured::history(&release.metrics, settings, released));
     }
     let delta = guarantee::bounded_delta(statement, settings, sizes);
@@ -162,7 +162,7 @@ pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
         && statement.private == (settings.seed.is_none() && settings.level != Level::None);
     let detail = if statement.private { "secure noise, private" } else { "marked as not private" };
     findings.push(Finding::checked("randomness", detail, ok));
-    findings.extend(claimed::public(release));
+    findings.extend(claimed::public(release)?);
     Ok(findings)
 }
 
@@ -195,10 +195,7 @@ fn unexpected_files(release: &Release, private: &[String]) -> Result<Finding> {
 /// Whether the public files say what was read in them and nothing else: no further field, none left out, none written otherwise.
 fn plain_fields(release: &Release) -> Result<Finding> {
     let mut read = vec![(STATEMENT, serde_json::to_value(&release.statement))];
-    read.extend(
-        (release.config.settings.level != Level::Node)
-            .then(|| (METRICS, serde_json::to_value(&release.metrics))),
-    );
+    read.extend((release.level() != Level::Node).then(|| (METRICS, serde_json::to_value(&release.metrics))));
     let mut other = vec![];
     for (name, value) in read {
         let bytes = release.listed.read(name, release.bounds.of(name))?;

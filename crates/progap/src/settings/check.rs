@@ -153,13 +153,11 @@ impl Settings {
     /// published one.
     pub fn chosen_in_vain(&self) -> Option<(&'static Declaration, String)> {
         let usual = [Settings::of(self.method, self.level), Settings::paper(self.method, self.level)];
-        Settings::declarations().iter().filter(|declaration| !declaration.about.remarked).find_map(
-            |declaration| {
-                let value = declaration.get(self);
-                let chosen = usual.iter().all(|usual| declaration.get(usual) != value);
-                let why = self.without_effect(declaration.name).filter(|_| chosen)?;
-                Some((declaration, why.into_owned()))
-            },
-        )
+        Settings::declarations().iter().find_map(|declaration| {
+            let value = declaration.get(self);
+            let chosen = usual.iter().all(|usual| declaration.get(usual) != value);
+            let why = self.without_effect(declaration.name).filter(|_| chosen)?;
+            Some((declaration, why.into_owned()))
+        })
     }
 }

@@ -83,8 +83,8 @@ pub struct About {
     pub alias: Option<&'static str>,
     /// Whether it is offered at all, by its own name.
     pub offered: bool,
-    /// Whether it is only remarked upon, and not refused, where it decides nothing.
-    pub remarked: bool,
+    /// Whether it is part of the budget, which is compared by also where it decides nothing.
+    pub budget: bool,
     pub(super) range: Option<(f64, f64)>,
     pub(super) needs: &'static [Need],
 }
@@ -97,7 +97,7 @@ impl About {
             short: None,
             alias: None,
             offered: true,
-            remarked: false,
+            budget: false,
             range: None,
             needs: &[],
         }
@@ -135,8 +135,8 @@ impl About {
         About { offered: false, ..self }
     }
 
-    pub(super) const fn remarked(self) -> About {
-        About { remarked: true, ..self }
+    pub(super) const fn budget(self) -> About {
+        About { budget: true, ..self }
     }
 }
 

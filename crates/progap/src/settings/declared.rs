@@ -35,11 +35,11 @@ settings! { for level:
         Level::None => None,
         Level::Edge => Some(1.0),
         Level::Node => Some(8.0),
-    }, About::FIRST.short('e').within(*EPSILONS.start(), *EPSILONS.end()).needs(&[COSTS]).remarked();
+    }, About::FIRST.short('e').within(*EPSILONS.start(), *EPSILONS.end()).needs(&[COSTS]).budget();
 
     /// Probability that the guarantee fails, or `auto`: at most a tenth of one over the number of records
     private delta: Option<f64> = None,
-        About::FIRST.within(*DELTAS.start(), *DELTAS.end()).needs(&[COSTS]).remarked();
+        About::FIRST.within(*DELTAS.start(), *DELTAS.end()).needs(&[COSTS]).budget();
 
     /// Which settings follow from public sizes, see [`Settings::for_sizes`]
     #[serde(default, skip_serializing_if = "FromSizes::are_none")]

@@ -51,6 +51,18 @@ impl Settings {
         method.recipe().defaults(level)
     }
 
+    /// Settings of the largest model and the longest training that a method could have: every whole number at the end of its range.
+    pub(crate) fn largest(method: Method, level: Level) -> Settings {
+        let mut settings = Settings { direction: Direction::Both, ..Settings::of(method, level) };
+        for declaration in Settings::declarations() {
+            if let (Kind::Whole, Some((_, most))) = (declaration.kind, declaration.about.range) {
+                // A whole number of its range is one that it can have.
+                let _ = declaration.set(&mut settings, (most as u64).into());
+            }
+        }
+        settings
+    }
+
     /// The published settings: noise by Renyi divergences, degree bounds by sampling, and the published guarantee.
     pub fn paper(method: Method, level: Level) -> Settings {
         let settings = method.recipe().published(level);

@@ -29,6 +29,8 @@ pub struct Request {
     changes: Vec<Change>,
     /// Whether the unit and the rule for delta are the published ones where they are not asked for, as in all experiments.
     published_guarantee: bool,
+    /// Whether a budget may be asked for where nothing costs.
+    any_cost: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -53,6 +55,13 @@ impl Request {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Request {
         self.changes.push((name.into(), value.into()));
         self
+    }
+
+    /// The same where a budget has to be given, whether anything costs or not: to be accounted for. Elsewhere a budget that nothing is
+    /// asked for is refused, as every setting that decides nothing.
+    #[must_use]
+    pub fn at_any_cost(self) -> Request {
+        Request { any_cost: true, ..self }
     }
 
     /// The same under the guarantee that experiments compare by, see [`Settings::with_published_guarantee`].
@@ -94,9 +103,7 @@ impl Request {
             return Err(Error::NoEffect { name: setting.name, why });
         }
         request.changes.retain(|(name, _)| {
-            Declaration::find(name).is_ok_and(|setting| {
-                setting.about.remarked || settings.without_effect(setting.name).is_none()
-            })
+            Declaration::find(name).is_ok_and(|setting| settings.without_effect(setting.name).is_none())
         });
         Ok(request)
     }
@@ -123,7 +130,9 @@ impl Request {
     pub fn settings(&self) -> Result<Checked> {
         let settings = self.resolved()?;
         for name in self.names() {
-            if Declaration::find(name)?.about.remarked {
+            // At a private level alone: without one there is nothing that it could be a budget of.
+            let asked = self.any_cost && settings.level != Level::None;
+            if asked && Declaration::find(name)?.about.budget {
                 continue;
             }
             if let Some(why) = settings.without_effect(name) {
@@ -143,8 +152,9 @@ impl Request {
         let mut changes: Vec<Change> = decided.map(|(name, value)| (name.into(), value.into())).to_vec();
         for (name, value) in &self.changes {
             let declaration = Declaration::find(name)?;
-            let said = declaration.about.remarked && all.level != Level::None;
-            let decides = said || all.without_effect(declaration.name).is_none();
+            // A method that costs nothing is compared with others at each budget, and stored runs are found by it.
+            let compared = declaration.about.budget && all.level != Level::None;
+            let decides = compared || all.without_effect(declaration.name).is_none();
             if decides && !["method", "level"].contains(&declaration.name) {
                 changes.push((name.clone(), value.clone()));
             }
@@ -311,9 +321,9 @@ pub struct Node(pub(super) Request);
 pub struct Unprotected(pub(super) Request);
 
 impl Edge {
-    /// With this budget, and everything else by default.
+    /// With this budget, and everything else by default. There is no other way to begin, so it may also be of a run that uses no edge.
     pub fn epsilon(epsilon: f64) -> Edge {
-        Edge(Request::default().at(Level::Edge).with("epsilon", epsilon))
+        Edge(Request::default().at(Level::Edge).with("epsilon", epsilon).at_any_cost())
     }
 
     /// Protects both directions between two nodes together, whatever the graph.

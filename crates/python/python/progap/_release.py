@@ -112,7 +112,7 @@ class Release:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the run."""
+        """The settings of the run; :class:`ReleaseError` where the release is without its ``config.toml``."""
         return json.loads(self._model.settings())
 
     @property

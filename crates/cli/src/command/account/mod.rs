@@ -136,7 +136,8 @@ impl Account {
         if !target_given && self.sigma.is_none() {
             return Err("give --epsilon to find the noise, or --sigma to find the epsilon".into());
         }
-        let request = self.given.request(self.preset);
+        // A budget is the question here, and the answer may be that nothing costs.
+        let request = self.given.request(self.preset).at_any_cost();
         let request = if self.undirected { request.with("undirected", true) } else { request };
         let settings = request.settings()?;
         let unit = match settings.level {

@@ -8,7 +8,7 @@ use progap::experiment::mean_interval;
 use progap::lint::Remark;
 use progap::method::history::has_not_settled;
 use progap::settings::{Level, Method};
-use progap::{Release, ledger, release};
+use progap::{Release, Settings, ledger, release};
 use progap_graph::{Dataset, Part};
 use progap_privacy::{Event, Unit};
 use serde::Serialize;
@@ -145,6 +145,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         return ui::print(&serde_json::to_string_pretty(&report)?);
     }
     let release = Release::open(&run.release)?;
+    let settings = release.settings()?;
     let mut rows = vec![];
     let shown = run.accuracies();
     let accuracy = match interval {
@@ -167,7 +168,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     rows.push(("test accuracy", if shown.test_accuracy.is_finite() { marked(accuracy) } else { accuracy }));
     rows.extend(varied.map(|varied| ("varied", varied.to_string())));
     rows.push(("labels", labels(&run)));
-    rows.extend(graph_left_out(&release).map(|text| ("graph", ui::wrap(text, 100, 16))));
+    rows.extend(graph_left_out(settings).map(|text| ("graph", ui::wrap(text, 100, 16))));
     rows.extend(shown.features_only_accuracy.map(|a| ("features only", marked(percent(a)))));
     rows.extend(shown.majority_accuracy.map(|a| ("majority class", marked(percent(a)))));
     rows.extend(score_rows(shown).into_iter().map(|(name, text)| (name, marked(text))));
@@ -177,7 +178,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         let each = if reports.len() > 1 { ", for each run alone" } else { "" };
         rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta}, unit {unit}{each}")));
     }
-    if release.config.settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
+    if settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
         let why = "one friendship, as every edge has an edge back; --directed chooses one direction";
         rows.push(("unit", why.into()));
     }
@@ -192,7 +193,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     }
     rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
     if has_not_settled(&release.metrics.history, release.predictor_stage()) {
-        let epochs = release.config.settings.epochs;
+        let epochs = settings.epochs;
         let text = format!(
             "the loss was still falling when training ended: --epochs {} or a larger --learning-rate may give more",
             3 * epochs
@@ -200,7 +201,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         rows.push(("not settled", text));
     }
     rows.extend(check::rows(&run.owner.findings, 16));
-    rows.extend(what_lies_open(&release).map(|text| ("caution", ui::wrap(text, 100, 16))));
+    rows.extend(what_lies_open(run.level).map(|text| ("caution", ui::wrap(text, 100, 16))));
     let time = format!("{:.1} s ({:.1} s CPU)", run.owner.times.seconds, run.owner.times.cpu_seconds);
     let depends = if release.statement.unit.is_some() { format!(", {OWNER}") } else { String::new() };
     rows.push(("time", time + &depends));
@@ -208,7 +209,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     let next =
         format!("progap predict {0}   progap verify {0}   progap export {0} OUT", run.release.display());
     rows.push(("next", next));
-    ui::print(&ui::facts(&format!("{} on {}", release.config.settings.method, run.dataset), &rows))
+    ui::print(&ui::facts(&format!("{} on {}", run.method, run.dataset), &rows))
 }
 
 /// What accuracy does not show: how rare classes fare, whether probabilities can be believed, what does as well without a model.
@@ -294,15 +295,15 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
 }
 
 /// That the model is one of features alone, where aggregations were left out.
-fn graph_left_out(release: &Release) -> Option<&'static str> {
-    release.config.settings.leaves_graph_out().then_some(
+fn graph_left_out(settings: &Settings) -> Option<&'static str> {
+    settings.leaves_graph_out().then_some(
         "not asked: with that many columns or classes, so small a budget does more for the features alone; --depth 1 asks it",
     )
 }
 
 /// What the release holds in the clear, or what is shown of it though no guarantee covers it.
-fn what_lies_open(release: &Release) -> Option<&'static str> {
-    match release.config.settings.level {
+fn what_lies_open(level: Level) -> Option<&'static str> {
+    match level {
         Level::None => None,
         Level::Edge => Some(
             "nodes.progap in the release holds the features and labels of all nodes in the clear; `progap export` leaves them out",
@@ -321,9 +322,9 @@ pub(super) fn report(
     findings: Vec<Remark>,
     times: Times,
 ) -> Result<RunReport, Box<dyn std::error::Error>> {
-    let (metrics, statement) = (&release.metrics, &release.statement);
+    let (metrics, statement, config) = (&release.metrics, &release.statement, release.config()?);
     let found = release.assess(dataset, Part::Test)?;
-    let baselines = Baselines::of(dataset, &release.config.settings)?;
+    let baselines = Baselines::of(dataset, &config.settings)?;
     let scores = found.as_ref().and_then(Assessment::scores);
     let logistic = baselines.as_ref().and_then(|baselines| baselines.logistic_regression.as_ref());
     let rarest = found.as_ref().filter(|found| found.is_uneven()).and_then(|found| {
@@ -344,7 +345,7 @@ pub(super) fn report(
         majority_accuracy: progap_graph::summary::majority_baseline(dataset),
         logistic_regression_accuracy: logistic.map(|scores| scores.accuracy),
         no_better_than: match (&found, &baselines) {
-            (Some(found), Some(baselines)) => no_better_than(release, found, baselines),
+            (Some(found), Some(baselines)) => no_better_than((metrics, &config.settings), found, baselines),
             _ => vec![],
         },
         test_scores: scores,
@@ -353,9 +354,9 @@ pub(super) fn report(
     let (open, owners) =
         if metrics.unprotected { (None, Some(accuracies)) } else { (Some(accuracies), None) };
     Ok(RunReport {
-        dataset: release.config.dataset.clone(),
-        method: release.config.settings.method,
-        level: release.config.settings.level,
+        dataset: config.dataset.clone(),
+        method: config.settings.method,
+        level: config.settings.level,
         private: statement.private,
         nodes: release.nodes().nodes(),
         labelled_nodes: release.nodes().labelled(),

@@ -182,7 +182,7 @@ impl Recipe for TwoViews {
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         let predictor = release.predictor();
         let choice = release.statement.choice.as_ref();
-        let ways = release.config.settings.direction.ways();
+        let ways = release.settings()?.direction.ways();
         let structure =
             choice.and_then(|choice| choice.messages.get(index / ways)) == Some(&Messages::Structure);
         let before = index.checked_sub(ways).and_then(|before| predictor.aggregates.get(before));

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use super::Finding;
 use crate::cost::COST;
-use crate::release::{OWN_METRICS, PAGE, Release};
+use crate::release::{Config, OWN_METRICS, PAGE, Release};
 use crate::settings::{Level, Method, Settings};
 use crate::{Result, delta, method};
 
 /// Everything public that is claimed. What it says does not depend on anything in `private/`.
-pub(super) fn public(release: &Release) -> Vec<Finding> {
-    let settings = &release.config.settings;
+pub(super) fn public(release: &Release) -> Result<Vec<Finding>> {
+    let Config { dataset, settings, .. } = release.config()?;
     let mut claimed = vec![Finding::claimed(
         "noise",
         "that it was drawn as the list of queries says, in a run on the data: no release can show that",
@@ -20,7 +20,7 @@ pub(super) fn public(release: &Release) -> Vec<Finding> {
         "data",
         format!(
             "the data set {:?} and how it was asked for; ids, classes and split{}",
-            release.config.dataset,
+            dataset,
             if release.has_labels() { ", features and labels" } else { "" }
         ),
         ["config.toml: dataset", "config.toml: source", "nodes.progap"],
@@ -35,7 +35,7 @@ pub(super) fn public(release: &Release) -> Vec<Finding> {
     // What decides nothing in this run leaves no trace either, whatever it says.
     let decides = |name: &&str| settings.without_effect(name).is_none();
     let (training, without_effect): (Vec<&str>, Vec<&str>) =
-        settings_without_trace(release).into_iter().partition(decides);
+        settings_without_trace(release, settings).into_iter().partition(decides);
     for (what, names) in [("training", training), ("settings without effect", without_effect)] {
         let fields: Vec<String> = names.iter().map(|name| format!("config.toml: settings.{name}")).collect();
         if !names.is_empty() {
@@ -57,7 +57,7 @@ pub(super) fn public(release: &Release) -> Vec<Finding> {
             ["manifest.json: export.date", "export.json: date", PAGE],
         ));
     }
-    claimed
+    Ok(claimed)
 }
 
 /// What is claimed in `private/`, by name alone.
@@ -77,8 +77,7 @@ pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
 }
 
 /// Settings that leave no trace in this release, or that have no effect in it.
-fn settings_without_trace(release: &Release) -> Vec<&'static str> {
-    let settings = &release.config.settings;
+fn settings_without_trace(release: &Release, settings: &Settings) -> Vec<&'static str> {
     let mut fields = vec![
         "learning_rate",
         "weight_decay",

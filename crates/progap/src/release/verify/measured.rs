@@ -5,8 +5,8 @@ use progap_graph::Part;
 use super::Finding;
 use crate::assessment::Metric;
 use crate::method::history::{EpochRecord, is_whole};
-use crate::predictor::{NO_MODEL, aggregate_name};
-use crate::release::{Metrics, Release};
+use crate::predictor::NO_MODEL;
+use crate::release::{Config, Metrics, Release};
 use crate::rows::Rows;
 use crate::settings::{Calibration, Level, Selection, Settings};
 use crate::{Result, calibration, files, method};
@@ -16,7 +16,7 @@ const TIE: f32 = 1e-5;
 
 /// Numbers of nodes, columns and classes, and that every number of the model is one.
 pub(super) fn sizes(release: &Release) -> Result<Finding> {
-    let (nodes, settings) = (release.nodes(), &release.config.settings);
+    let (nodes, Config { dataset, settings, .. }) = (release.nodes(), release.config()?);
     let columns = nodes.features().columns();
     let stated = release.statement.feature_columns;
     // Rows are there whole, or were left out where that may be.
@@ -24,7 +24,7 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     let shaped = (columns == stated || left_out) && stated > 0;
     // Opening compared the models with what they read; here they are compared with what the settings ask for.
     let choice = release.statement.choice.as_ref();
-    let released = released_stage(release);
+    let released = released_stage(release, settings);
     let expected = |stage: usize| method::shape(settings, (stated, nodes.classes()), stage, choice);
     let (last, before) = release.predictor.links.split_last().ok_or(NO_MODEL)?;
     let shaped = shaped && release.predictor.stage == released && last.model.shape() == expected(released);
@@ -35,14 +35,14 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
     let shaped = shaped && widths.starts_with(&release.predictor.widths);
     let mut finite = release.predictor.is_finite();
     for (index, width) in widths.into_iter().enumerate().skip(release.predictor.aggregates.len()) {
-        let name = aggregate_name(settings, index + 1);
+        let name = release.contents.aggregate(index + 1);
         if settings.method.recipe().aggregates_are_protected() {
             let bytes = release.listed.content(&name, release.bounds.of(&name))?;
             let values = files::parse_matrix(&release.folder.join(&name), &bytes, nodes.nodes(), width)?;
             finite &= values.iter().all(|value| value.is_finite());
         }
     }
-    let named = release.config.dataset == nodes.name();
+    let named = dataset == nodes.name();
     let detail = format!(
         "{} nodes, {stated} feature columns and {} classes, in the statement, the rows, the model and the aggregates{}{}{}",
         nodes.nodes(),
@@ -55,15 +55,15 @@ pub(super) fn sizes(release: &Release) -> Result<Finding> {
 }
 
 /// The stage whose model the settings and what was chosen say is released.
-pub(super) fn released_stage(release: &Release) -> usize {
-    let last = method::stages(&release.config.settings) - 1;
+pub(super) fn released_stage(release: &Release, settings: &Settings) -> usize {
+    let last = method::stages(settings) - 1;
     release.statement.choice.as_ref().map_or(last, |choice| choice.stage)
 }
 
 /// The accuracies, from predictions; where the labels are not there, that they were not recomputed.
 pub(super) fn accuracy(release: &Release) -> Result<Finding> {
     if !release.has_labels() {
-        let (why, fields): (_, &[&str]) = match release.config.settings.level {
+        let (why, fields): (_, &[&str]) = match release.level() {
             Level::Node => ("labels are private and in no release", &[]),
             _ => (
                 "the rows of the nodes were left out of this export",
@@ -107,7 +107,7 @@ pub(super) fn accuracy(release: &Release) -> Result<Finding> {
 
 /// The temperature, from the validation nodes; nothing where there is none and none is asked for.
 pub(super) fn temperature(release: &Release) -> Result<Option<Finding>> {
-    let (settings, said) = (&release.config.settings, release.predictor.temperature);
+    let (settings, said) = (release.settings()?, release.predictor.temperature);
     if !release.has_labels() {
         // At node level there is none; elsewhere it can be left out of an export with the labels it is made of.
         let ok =
