@@ -249,7 +249,7 @@ fn read_content(
 fn read_full(elements: &mut Elements<'_>, rows: usize, columns: usize) -> Result<Table> {
     let mut values = Vec::new();
     let expected = rows as u64 * columns as u64;
-    elements.numbers(|more| {
+    elements.numbers(&mut |more| {
         room::extend(&mut values, more.iter().copied())?;
         if values.len() as u64 > expected {
             Err(length("array", values.len() as u64, expected))
@@ -274,13 +274,13 @@ fn read_sparse(
 ) -> Result<Pattern> {
     const NO_INDEX: u32 = u32::MAX;
     let mut row_indices: Vec<u32> = Vec::new();
-    elements.numbers(|indices| {
+    elements.numbers(&mut |indices| {
         // Room that was set aside and never used may hold anything, so the range is checked further down.
         let index = |value: f64| if f64::from(value as u32) == value { value as u32 } else { NO_INDEX };
         Ok(room::extend(&mut row_indices, indices.iter().map(|&value| index(value)))?)
     })?;
     let mut offsets: Vec<u64> = Vec::new();
-    elements.numbers(|starts| {
+    elements.numbers(&mut |starts| {
         let limit = row_indices.len() as u64 + 1;
         let is_start = |value: f64| value >= 0.0 && value < limit as f64 && value.fract() == 0.0;
         if let Some(at) = starts.iter().position(|&start| !is_start(start)) {
@@ -311,7 +311,7 @@ fn read_sparse(
         return Err(Problem::IndexOutOfRange { index, limit: rows as u64 }.at(place));
     }
     let (mut seen, mut kept, mut column) = (0usize, 0usize, 0usize);
-    elements.numbers(|values| {
+    elements.numbers(&mut |values| {
         let values = &values[..values.len().min(nonzeros - seen)];
         if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
             return Err(Problem::NotFinite(value).into());
@@ -381,7 +381,7 @@ impl Elements<'_> {
     }
 
     /// Hands over the numbers of an element, some thousands at a time, whatever type they are stored as.
-    fn numbers(&mut self, each: impl FnMut(&[f64]) -> Result<()>) -> Result<()> {
+    fn numbers(&mut self, each: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
         let tag = self.tag()?;
         let little = self.order == Order::Little;
         macro_rules! numbers_of {
@@ -413,7 +413,7 @@ impl Elements<'_> {
         &mut self,
         tag: &Tag,
         number: impl Fn([u8; SIZE]) -> f64,
-        mut each: impl FnMut(&[f64]) -> Result<()>,
+        each: &mut dyn FnMut(&[f64]) -> Result<()>,
     ) -> Result<()> {
         const AT_ONCE: usize = 1 << 14;
         if !(tag.bytes as usize).is_multiple_of(SIZE) {

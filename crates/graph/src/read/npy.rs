@@ -16,7 +16,8 @@ use self::header::{Header, read_header};
 pub(crate) use self::header::{Kind, MAX_TEXT_BYTES};
 pub(crate) use self::write::{NpyValue, header_bytes};
 
-const CHUNK: usize = 1 << 16;
+/// How many bytes are decoded at a time.
+const CHUNK: usize = 1 << 14;
 
 /// A value, or what is wrong with it; where it stands is for the caller to say.
 pub(crate) type Checked<T> = std::result::Result<T, Problem>;
@@ -28,6 +29,59 @@ pub(crate) struct Npy<R> {
     reader: R,
     /// The bytes for which it is sane to make room before they arrive.
     justified: u64,
+}
+
+/// A value as the widest type of its kind.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(i64),
+    Wide(u64),
+    Decimal(f64),
+}
+
+/// Appends the numbers that stand in little-endian bytes.
+type Decoder = fn(&[u8], &mut Vec<Number>);
+
+impl Number {
+    /// How values are decoded, if the array holds numbers.
+    fn decoder(header: &Header) -> Option<Decoder> {
+        macro_rules! decoder {
+            ($number:expr) => {
+                Some(|bytes, numbers| numbers.extend(bytes.as_chunks().0.iter().map(|&b| $number(b))))
+            };
+        }
+        match (header.kind, header.width) {
+            (Kind::Bool, _) => decoder!(|[b]: [u8; 1]| Number::Whole((b != 0).into())),
+            (Kind::Signed, 1) => decoder!(|b| Number::Whole(i8::from_le_bytes(b).into())),
+            (Kind::Signed, 2) => decoder!(|b| Number::Whole(i16::from_le_bytes(b).into())),
+            (Kind::Signed, 4) => decoder!(|b| Number::Whole(i32::from_le_bytes(b).into())),
+            (Kind::Signed, _) => decoder!(|b| Number::Whole(i64::from_le_bytes(b))),
+            (Kind::Unsigned, 1) => decoder!(|b| Number::Whole(u8::from_le_bytes(b).into())),
+            (Kind::Unsigned, 2) => decoder!(|b| Number::Whole(u16::from_le_bytes(b).into())),
+            (Kind::Unsigned, 4) => decoder!(|b| Number::Whole(u32::from_le_bytes(b).into())),
+            (Kind::Unsigned, _) => decoder!(|b| Number::Wide(u64::from_le_bytes(b))),
+            (Kind::Float, 2) => decoder!(|b| Number::Decimal(half(u16::from_le_bytes(b)))),
+            (Kind::Float, 4) => decoder!(|b| Number::Decimal(f32::from_le_bytes(b).into())),
+            (Kind::Float, _) => decoder!(|b| Number::Decimal(f64::from_le_bytes(b))),
+            _ => None,
+        }
+    }
+
+    fn whole(self) -> Checked<i64> {
+        match self {
+            Number::Whole(value) => Ok(value),
+            Number::Wide(value) => i64::try_from(value).map_err(|_| too_wide(value)),
+            Number::Decimal(value) => whole(value),
+        }
+    }
+
+    fn decimal(self) -> f64 {
+        match self {
+            Number::Whole(value) => value as f64,
+            Number::Wide(value) => value as f64,
+            Number::Decimal(value) => value,
+        }
+    }
 }
 
 impl<R: Read> Npy<R> {
@@ -90,48 +144,12 @@ impl<R: Read> Npy<R> {
 
     /// Calls `take` with each whole number, in the file's order.
     pub(crate) fn each_integer(self, mut take: impl FnMut(i64) -> Checked<()>) -> Result<()> {
-        match self.kind() {
-            Kind::Float => self.each_float(|value| take(whole(value)?)),
-            _ => self.each_whole(take),
-        }
+        self.each(|number| take(number.whole()?))
     }
 
     /// Calls `take` with each number, in the file's order.
     pub(crate) fn each_number(self, mut take: impl FnMut(f64) -> Checked<()>) -> Result<()> {
-        match (self.kind(), self.header.width) {
-            (Kind::Float, _) => self.each_float(take),
-            (Kind::Unsigned, 8) => self.each(|b| take(u64::from_le_bytes(b) as f64)),
-            _ => self.each_whole(|value| take(value as f64)),
-        }
-    }
-
-    fn each_whole(self, mut take: impl FnMut(i64) -> Checked<()>) -> Result<()> {
-        match (self.kind(), self.header.width) {
-            (Kind::Bool, _) => self.each(|b: [u8; 1]| take((b[0] != 0).into())),
-            (Kind::Signed, 1) => self.each(|b| take(i8::from_le_bytes(b).into())),
-            (Kind::Signed, 2) => self.each(|b| take(i16::from_le_bytes(b).into())),
-            (Kind::Signed, 4) => self.each(|b| take(i32::from_le_bytes(b).into())),
-            (Kind::Signed, _) => self.each(|b| take(i64::from_le_bytes(b))),
-            (Kind::Unsigned, 1) => self.each(|b| take(u8::from_le_bytes(b).into())),
-            (Kind::Unsigned, 2) => self.each(|b| take(u16::from_le_bytes(b).into())),
-            (Kind::Unsigned, 4) => self.each(|b| take(u32::from_le_bytes(b).into())),
-            (Kind::Unsigned, _) => self.each(|b| {
-                let value = u64::from_le_bytes(b);
-                take(i64::try_from(value).map_err(|_| too_wide(value))?)
-            }),
-            (kind, _) => {
-                let message = format!("the array holds {kind}, expected whole numbers");
-                Err(self.error(Problem::Invalid(message)))
-            }
-        }
-    }
-
-    fn each_float(self, mut take: impl FnMut(f64) -> Checked<()>) -> Result<()> {
-        match self.header.width {
-            2 => self.each(|b| take(half(u16::from_le_bytes(b)))),
-            4 => self.each(|b| take(f32::from_le_bytes(b).into())),
-            _ => self.each(|b| take(f64::from_le_bytes(b))),
-        }
+        self.each(|number| take(number.decimal()))
     }
 
     /// All whole numbers, row after row, each put through `convert`.
@@ -150,7 +168,7 @@ impl<R: Read> Npy<R> {
         let (transposed, mut values) = (self.header.transposed(), self.room()?);
         let key = Place::Key(self.key.clone());
         let number = |value: f64| if value.is_nan() { Ok(missing) } else { whole(value) };
-        self.each_float(|value| push(&mut values, number(value)?))?;
+        self.each_number(|value| push(&mut values, number(value)?))?;
         by_rows(values, transposed).map_err(|problem| problem.at(key))
     }
 
@@ -234,27 +252,37 @@ impl<R: Read> Npy<R> {
         Ok(text.trim_end_matches('\0').to_string())
     }
 
-    /// Calls `take` with the little-endian bytes of each value.
-    fn each<const WIDTH: usize>(mut self, mut take: impl FnMut([u8; WIDTH]) -> Checked<()>) -> Result<()> {
-        debug_assert_eq!(WIDTH, self.header.width);
-        let mut chunk = vec![0; CHUNK];
+    fn each(mut self, mut take: impl FnMut(Number) -> Checked<()>) -> Result<()> {
+        let Some(decode) = Number::decoder(&self.header) else {
+            let message = format!("the array holds {}, expected whole numbers", self.kind());
+            return Err(self.error(Problem::Invalid(message)));
+        };
+        let (mut bytes, mut numbers) = (vec![0; CHUNK], Vec::new());
         let mut done = 0;
         while done < self.len() {
-            let values = (self.len() - done).min((CHUNK / WIDTH) as u64);
-            let bytes = &mut chunk[..values as usize * WIDTH];
-            if let Err(e) = self.reader.read_exact(bytes) {
-                return Err(self.stream_error(e));
+            let bytes = self.more(done, &mut bytes)?;
+            numbers.clear();
+            decode(bytes, &mut numbers);
+            for &number in &numbers {
+                take(number).map_err(|problem| problem.at(self.place(done)))?;
+                done += 1;
             }
-            let (values, _) = bytes.as_chunks_mut::<WIDTH>();
-            for (at, value) in values.iter_mut().enumerate() {
-                if self.header.big_endian {
-                    value.reverse();
-                }
-                take(*value).map_err(|problem| problem.at(self.place(done + at as u64)))?;
-            }
-            done += values.len() as u64;
         }
         self.finish()
+    }
+
+    /// The little-endian bytes of some of the numbers that follow the first `done`.
+    fn more<'a>(&mut self, done: u64, room: &'a mut [u8]) -> Result<&'a [u8]> {
+        let width = self.header.width;
+        let values = (self.len() - done).min((room.len() / width) as u64);
+        let bytes = &mut room[..values as usize * width];
+        if let Err(e) = self.reader.read_exact(bytes) {
+            return Err(self.stream_error(e));
+        }
+        if self.header.big_endian {
+            bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+        }
+        Ok(bytes)
     }
 
     /// Reads the stream's end, where archives notice a wrong checksum.
@@ -295,6 +323,7 @@ impl<R: Read> Npy<R> {
         }
     }
 }
+
 /// The same values row after row.
 fn by_rows<T: Copy>(values: Vec<T>, transposed: Option<(usize, usize)>) -> Checked<Vec<T>> {
     let Some((rows, columns)) = transposed else { return Ok(values) };
