@@ -106,6 +106,11 @@ impl Graph {
         Graph { offsets: offsets.into(), senders: senders.into(), weights: None, counted: Counted::default() }
     }
 
+    /// Where each row begins, and the senders; a copy only where they lie in a mapped file.
+    pub(crate) fn into_rows(self) -> (Buffer<u64>, Vec<u32>) {
+        (self.offsets, self.senders.into_vec())
+    }
+
     /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.offsets.len() - 1

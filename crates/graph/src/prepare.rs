@@ -36,6 +36,11 @@ pub fn prepare_as_published(dataset: Dataset, min_count: usize, seed: u64) -> Re
     let frequent = transform::keep_frequent_classes(&raw, min_count)?;
     // The raw graph may be most of the memory: it goes before the next one is made.
     drop(raw);
+    without_loops_and_isolated_nodes(frequent)
+}
+
+/// What is left to do where data are split and all classes frequent.
+pub(crate) fn without_loops_and_isolated_nodes(frequent: Dataset) -> Result<Dataset> {
     let loopless = transform::map_graph(frequent, transform::remove_self_loops)?;
     transform::remove_isolated_nodes(&loopless)
 }

@@ -34,32 +34,43 @@ pub(crate) fn is_symmetric(graph: &Graph) -> bool {
 
 /// The values of both polynomials at both points, as far as the roots come from these rows.
 pub(crate) fn values(graph: &Graph, rows: std::ops::Range<usize>, points: [u64; 2]) -> [[u64; 2]; 2] {
-    let mut values = [[1; 2]; 2];
+    // Each set's factors in products side by side: one after the other, each would wait for the one before.
+    let mut values = [[[1; 2]; SIDE_BY_SIDE]; 2];
     for receiver in rows {
-        let mut before = None;
+        let senders = graph.in_neighbours(receiver);
         let receiver = receiver as u64;
-        for sender in graph.in_neighbours(receiver as usize).iter().map(|&sender| u64::from(sender)) {
-            if before.replace(sender) == Some(sender) || sender == receiver {
+        let is_new = |at: usize| at == 0 || senders[at - 1] != senders[at];
+        for (at, sender) in senders.iter().map(|&sender| u64::from(sender)).enumerate() {
+            if !is_new(at) || sender == receiver {
                 continue;
             }
             let root = sender.min(receiver) << NODE_BITS | sender.max(receiver);
-            let own = &mut values[usize::from(sender > receiver)];
+            let own = &mut values[usize::from(sender > receiver)][at % SIDE_BY_SIDE];
             for (value, point) in own.iter_mut().zip(points) {
-                *value = product(*value, point + (PRIME - root));
+                *value = folded(*value, point + (PRIME - root));
             }
         }
     }
-    values
+    values.map(|set| [0, 1].map(|point| set.iter().fold(1, |all, value| product(all, value[point]))))
 }
+
+/// Products that do not wait for each other.
+const SIDE_BY_SIDE: usize = 4;
 
 /// The product modulo the prime, of numbers below 2^62.
 #[inline]
 pub(crate) fn product(a: u64, b: u64) -> u64 {
+    let folded = folded(a, b);
+    if folded >= PRIME { folded - PRIME } else { folded }
+}
+
+/// A number below 2^62 that is equal to the product modulo the prime, of numbers below 2^62.
+#[inline]
+fn folded(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     let folded = (product as u64 & PRIME) + (product >> 61) as u64;
-    // At most 2^61 - 1 + 2^62: fold again.
-    let folded = (folded & PRIME) + (folded >> 61);
-    if folded >= PRIME { folded - PRIME } else { folded }
+    // At most 2^61 - 1 + 2^63: fold again.
+    (folded & PRIME) + (folded >> 61)
 }
 
 #[cfg(test)]

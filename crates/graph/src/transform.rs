@@ -74,20 +74,30 @@ pub fn induced_graph(graph: &Graph, nodes: &[u32]) -> Result<Graph> {
             kept.filter_map(|(source, target, weight)| Some((number(source)?, number(target)?, weight)));
         return graph.rebuilt(nodes.len(), kept);
     }
-    let kept = |node: u32| {
-        let senders = graph.in_neighbours(node as usize).iter();
-        senders.map(|&j| new_number[j as usize]).filter(|&j| j != DROPPED)
-    };
+    let is_kept = |&&sender: &&u32| new_number[sender as usize] != DROPPED;
+    let kept = |node: u32| graph.in_neighbours(node as usize).iter().filter(is_kept).count() as u64;
     let mut offsets = vec![0u64; nodes.len() + 1];
-    offsets[1..].par_iter_mut().zip(nodes).for_each(|(length, &node)| *length = kept(node).count() as u64);
+    offsets[1..].par_iter_mut().zip(nodes).for_each(|(length, &node)| *length = kept(node));
     for row in 0..nodes.len() {
         offsets[row + 1] += offsets[row];
     }
     let mut senders = vec![0u32; offsets[nodes.len()] as usize];
     let blocks = row_blocks(&offsets, RowWidth::Edges, &mut senders, 64);
-    blocks.into_par_iter().for_each(|(rows, block)| {
-        let senders = nodes[rows].iter().flat_map(|&node| kept(node));
-        block.iter_mut().zip(senders).for_each(|(slot, sender)| *slot = sender);
+    blocks.into_par_iter().for_each(|(rows, mut block)| {
+        // Every number is written and the next one over it if it is dropped: which are is a toss that no processor predicts.
+        let mut numbers = vec![];
+        for &node in &nodes[rows] {
+            let senders = graph.in_neighbours(node as usize);
+            numbers.resize(numbers.len().max(senders.len()), 0);
+            let mut length = 0;
+            for &sender in senders {
+                numbers[length] = new_number[sender as usize];
+                length += usize::from(numbers[length] != DROPPED);
+            }
+            let (row, rest) = block.split_at_mut(length);
+            row.copy_from_slice(&numbers[..length]);
+            block = rest;
+        }
     });
     // A list of nodes in another order than ascending mixes the rows: `from_rows` sorts them where needed.
     Graph::from_rows(offsets, senders)

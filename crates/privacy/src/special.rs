@@ -87,6 +87,55 @@ pub fn minimise(low: f64, high: f64, scan: usize, refine: usize, f: impl Fn(f64)
             best = (x, y);
         }
     }
+    narrow(best, (low, high), step, refine, f)
+}
+
+/// The same, to the last bit, for a function that falls and then rises: of the scan only the points between `guess` and the best one
+/// are looked at.
+pub fn minimise_near(
+    guess: f64,
+    (low, high): (f64, f64),
+    scan: usize,
+    refine: usize,
+    f: impl Fn(f64) -> f64,
+) -> (f64, f64) {
+    let step = (high - low) / scan as f64;
+    let at = |i: usize| {
+        let x = if i == 0 { low } else { low + step * i as f64 };
+        (x, f(x))
+    };
+    let mut i = ((guess - low) / step).round().clamp(0.0, scan as f64) as usize;
+    let mut best = at(i);
+    if !best.1.is_finite() {
+        return minimise(low, high, scan, refine, f);
+    }
+    let first = i;
+    while i < scan {
+        let next = at(i + 1);
+        if next.1.is_nan() || next.1 >= best.1 {
+            break;
+        }
+        (i, best) = (i + 1, next);
+    }
+    while i <= first && i > 0 {
+        let before = at(i - 1);
+        // Of equals the first.
+        if before.1.is_nan() || before.1 > best.1 {
+            break;
+        }
+        (i, best) = (i - 1, before);
+    }
+    narrow(best, (low, high), step, refine, f)
+}
+
+/// Golden sections around the best of points that are `step` apart.
+fn narrow(
+    mut best: (f64, f64),
+    (low, high): (f64, f64),
+    step: f64,
+    refine: usize,
+    f: impl Fn(f64) -> f64,
+) -> (f64, f64) {
     let golden = 0.5 * (5f64.sqrt() - 1.0);
     let (mut a, mut b) = ((best.0 - step).max(low), (best.0 + step).min(high));
     let (mut c, mut d) = (b - golden * (b - a), a + golden * (b - a));
@@ -108,4 +157,27 @@ pub fn minimise(low: f64, high: f64, scan: usize, refine: usize, f: impl Fn(f64)
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_near_a_guess_ends_where_a_whole_scan_does() {
+        for bottom in [-3.0, -1.7, 0.0, 0.33, 2.9, 5.0] {
+            let valley = |x: f64| (x - bottom).powi(2) + 0.1 * (x - bottom).powi(4);
+            let scanned = minimise(-2.0, 3.0, 20, 9, valley);
+            for guess in [-9.0, -2.0, -0.4, 0.3, 1.0, 2.6, 3.0, 99.0] {
+                assert_eq!(
+                    minimise_near(guess, (-2.0, 3.0), 20, 9, valley),
+                    scanned,
+                    "{bottom} from {guess}"
+                );
+            }
+        }
+        // Not finite where the search begins.
+        let wall = |x: f64| if x < 1.0 { -x } else { f64::INFINITY };
+        assert_eq!(minimise_near(2.0, (-2.0, 3.0), 20, 9, wall), minimise(-2.0, 3.0, 20, 9, wall));
+    }
 }

@@ -20,7 +20,10 @@ use rayon::prelude::*;
 use super::LoadOptions;
 use super::mat::{self, Array, Pattern, Table};
 use crate::error::InFile;
-use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, prepare, transform};
+use crate::{
+    Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Ratios, Result, Split, prepare,
+    transform,
+};
 
 /// An attribute of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -310,8 +313,12 @@ impl People {
         }
         self.schools.push(name.unwrap_or_default());
         self.first_nodes.push(first_node as u32);
-        self.ends.extend(graph.offsets()[1..].iter().map(|end| end + first_edge));
-        self.senders.extend(graph.senders().iter().map(|sender| sender + first_node as u32));
+        let (offsets, senders) = graph.into_rows();
+        self.ends.extend(offsets[1..].iter().map(|end| end + first_edge));
+        match first_node {
+            0 => self.senders = senders,
+            _ => self.senders.extend(senders.iter().map(|sender| sender + first_node as u32)),
+        }
         for (all, codes) in self.codes.iter_mut().zip(codes) {
             all.extend(codes);
         }
@@ -322,13 +329,16 @@ impl People {
         if self.ends.is_empty() {
             return Err(Problem::Empty("nodes").into());
         }
-        let Classes { names, label_of } = Classes::new(&self.codes[recipe.target as usize], recipe.missing);
-        let label = |node: usize| label_of.get(&self.codes[recipe.target as usize][node]).copied();
-        let nodes: Vec<u32> =
-            (0..self.ends.len()).filter(|&n| label(n).is_some()).map(|n| n as u32).collect();
-        let labels: Vec<u32> = nodes.iter().filter_map(|&node| label(node as usize)).collect();
+        let codes = &self.codes[recipe.target as usize];
+        let Classes { names, label_of } = Classes::new(codes, recipe.missing);
+        let (nodes, labels): (Vec<u32>, Vec<u32>) =
+            (0..).zip(codes).filter_map(|(node, code)| Some((node, *label_of.get(code)?))).unzip();
         let min_count = recipe.min_class_count.unwrap_or(Recipe::CLASS_COUNT_PER_SCHOOL * self.schools.len());
         check_counts(recipe.target, &names, &labels, min_count)?;
+        // Drawn over everyone with a class, as the preparation would; the graph of all of them need not be made.
+        let split = Split::random(nodes.len(), Ratios::default(), recipe.seed)?;
+        let Frequent { kept, nodes, labels, names } = Frequent::of(&nodes, &labels, names, min_count);
+        let split = split.select(&kept);
 
         let (features, feature_names) = one_hot(&self.codes, &recipe.features(), &nodes)?;
         let node_ids = self.node_ids(&nodes);
@@ -342,7 +352,7 @@ impl People {
         let graph = Graph::from_valid_rows(ends, senders);
         let graph =
             if nodes.len() == graph.nodes() { graph } else { transform::induced_graph(&graph, &nodes)? };
-        let raw = Dataset::new(DatasetParts {
+        let frequent = Dataset::new(DatasetParts {
             name,
             graph,
             features,
@@ -351,10 +361,10 @@ impl People {
             feature_names,
             numbers: vec![],
             undeclared: vec![],
-            split: None,
+            split: Some(split),
             node_ids,
         })?;
-        prepare::prepare_as_published(raw, min_count, recipe.seed)
+        prepare::without_loops_and_isolated_nodes(frequent)
     }
 
     fn node_ids(&self, nodes: &[u32]) -> NodeIds {
@@ -388,6 +398,36 @@ impl Classes {
         Classes {
             names: values.iter().map(name).collect(),
             label_of: (values.into_iter().zip(0..)).collect(),
+        }
+    }
+}
+
+/// The people of classes that are frequent enough.
+struct Frequent {
+    /// Their places in the list of all people with a class.
+    kept: Vec<u32>,
+    nodes: Vec<u32>,
+    labels: Vec<u32>,
+    /// The classes that stay, in their old order.
+    names: Vec<String>,
+}
+
+impl Frequent {
+    fn of(nodes: &[u32], labels: &[u32], names: Vec<String>, min_count: usize) -> Frequent {
+        let mut counts = vec![0usize; names.len()];
+        labels.iter().for_each(|&label| counts[label as usize] += 1);
+        let stays: Vec<bool> = counts.iter().map(|&count| count >= min_count && count > 0).collect();
+        let new_label: Vec<u32> = stays
+            .iter()
+            .scan(0, |next, &stays| Some(std::mem::replace(next, *next + u32::from(stays))))
+            .collect();
+        let is_kept = |&place: &u32| stays[labels[place as usize] as usize];
+        let kept: Vec<u32> = (0..labels.len() as u32).filter(is_kept).collect();
+        Frequent {
+            nodes: kept.iter().map(|&place| nodes[place as usize]).collect(),
+            labels: kept.iter().map(|&place| new_label[labels[place as usize] as usize]).collect(),
+            names: names.into_iter().zip(&stays).filter(|(_, stays)| **stays).map(|(name, _)| name).collect(),
+            kept,
         }
     }
 }

@@ -263,6 +263,9 @@ fn read_full(elements: &mut Elements<'_>, rows: usize, columns: usize) -> Result
     Ok(Table { rows, columns, values })
 }
 
+/// Stands for a number that is no index of 32 bits.
+const NO_INDEX: u32 = u32::MAX;
+
 /// Row indices, then where each column begins, then the values. Of these only it is kept which are not zero:
 /// as they pass, the row indices move up over those of zeros.
 fn read_sparse(
@@ -272,13 +275,9 @@ fn read_sparse(
     columns: usize,
     max_nonzeros: u32,
 ) -> Result<Pattern> {
-    const NO_INDEX: u32 = u32::MAX;
     let mut row_indices: Vec<u32> = Vec::new();
-    elements.numbers(&mut |indices| {
-        // Room that was set aside and never used may hold anything, so the range is checked further down.
-        let index = |value: f64| if f64::from(value as u32) == value { value as u32 } else { NO_INDEX };
-        Ok(room::extend(&mut row_indices, indices.iter().map(|&value| index(value)))?)
-    })?;
+    // Room that was set aside and never used may hold anything, so the range is checked further down.
+    elements.indices(&mut |indices| Ok(room::extend(&mut row_indices, indices.iter().copied())?))?;
     let mut offsets: Vec<u64> = Vec::new();
     elements.numbers(&mut |starts| {
         let limit = row_indices.len() as u64 + 1;
@@ -313,11 +312,15 @@ fn read_sparse(
     let (mut seen, mut kept, mut column) = (0usize, 0usize, 0usize);
     elements.numbers(&mut |values| {
         let values = &values[..values.len().min(nonzeros - seen)];
-        if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
+        // Without a way out of the loop, so that it is done in vectors.
+        let ordinary = values
+            .iter()
+            .fold(true, |ordinary, &value| ordinary & (value.abs() < f64::INFINITY) & (value != 0.0));
+        if !ordinary && let Some(&value) = values.iter().find(|value| !value.is_finite()) {
             return Err(Problem::NotFinite(value).into());
         }
         if kept == seen {
-            if values.iter().all(|&value| value != 0.0) {
+            if ordinary {
                 // Nothing has moved so far.
                 (seen, kept) = (seen + values.len(), kept + values.len());
                 return Ok(());
@@ -383,12 +386,31 @@ impl Elements<'_> {
     /// Hands over the numbers of an element, some thousands at a time, whatever type they are stored as.
     fn numbers(&mut self, each: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
         let tag = self.tag()?;
+        self.tagged_numbers(&tag, each)
+    }
+
+    /// The same for numbers that should be indices; those that are none become [`NO_INDEX`].
+    fn indices(&mut self, each: &mut dyn FnMut(&[u32]) -> Result<()>) -> Result<()> {
+        let tag = self.tag()?;
+        let number = |value: f64| if f64::from(value as u32) == value { value as u32 } else { NO_INDEX };
+        match (tag.kind, self.order) {
+            // As almost every file has them: no way round by floats.
+            (INT32, Order::Little) => {
+                self.values(&tag, |bytes| u32::try_from(i32::from_le_bytes(bytes)).unwrap_or(NO_INDEX), each)
+            }
+            _ => self.tagged_numbers(&tag, &mut |numbers| {
+                each(&numbers.iter().map(|&value| number(value)).collect::<Vec<_>>())
+            }),
+        }
+    }
+
+    fn tagged_numbers(&mut self, tag: &Tag, each: &mut dyn FnMut(&[f64]) -> Result<()>) -> Result<()> {
         let little = self.order == Order::Little;
         macro_rules! numbers_of {
             ($type:ty) => {
                 match little {
-                    true => self.values(&tag, |bytes| <$type>::from_le_bytes(bytes) as f64, each),
-                    false => self.values(&tag, |bytes| <$type>::from_be_bytes(bytes) as f64, each),
+                    true => self.values(tag, |bytes| <$type>::from_le_bytes(bytes) as f64, each),
+                    false => self.values(tag, |bytes| <$type>::from_be_bytes(bytes) as f64, each),
                 }
             };
         }
@@ -409,11 +431,11 @@ impl Elements<'_> {
         }
     }
 
-    fn values<const SIZE: usize>(
+    fn values<const SIZE: usize, T>(
         &mut self,
         tag: &Tag,
-        number: impl Fn([u8; SIZE]) -> f64,
-        each: &mut dyn FnMut(&[f64]) -> Result<()>,
+        number: impl Fn([u8; SIZE]) -> T,
+        each: &mut dyn FnMut(&[T]) -> Result<()>,
     ) -> Result<()> {
         const AT_ONCE: usize = 1 << 14;
         if !(tag.bytes as usize).is_multiple_of(SIZE) {

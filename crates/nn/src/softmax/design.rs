@@ -142,11 +142,7 @@ impl Design {
 }
 
 /// What brings a row to the wanted length.
-pub(super) fn row_factor(
-    scaling: RowScaling,
-    column_weights: &[f32],
-    row: impl Iterator<Item = (usize, f32)>,
-) -> f32 {
+fn row_factor(scaling: RowScaling, column_weights: &[f32], row: impl Iterator<Item = (usize, f32)>) -> f32 {
     if scaling == RowScaling::None {
         return 1.0;
     }
@@ -155,7 +151,8 @@ pub(super) fn row_factor(
     if square > 0.0 { (1.0 / square.sqrt()) as f32 } else { 0.0 }
 }
 
-fn sparse_rows(
+/// Sparse rows, each scaled by itself and times a number.
+pub(super) fn sparse_rows(
     input: &Input<'_>,
     rows: &[u32],
     scale: f32,
@@ -180,7 +177,8 @@ fn sparse_rows(
     Sparse { offsets, indices, values }
 }
 
-fn dense_rows(
+/// Rows of all inputs side by side, each row scaled by itself, each input times its number of `scales`.
+pub(super) fn dense_rows(
     views: &[Input<'_>],
     rows: &[u32],
     scales: &[f32],
@@ -197,6 +195,10 @@ fn dense_rows(
         for view in views {
             let columns = view.columns();
             view.gather(&[row], &mut out[at..at + columns]);
+            let (indices, values) = view.entries(row);
+            for (place, &column) in indices.iter().enumerate() {
+                out[at + column as usize] += values.map_or(1.0, |values| values[place]);
+            }
             at += columns;
         }
         let factor = row_factor(scaling, column_weights, out.iter().copied().enumerate());

@@ -391,7 +391,7 @@ impl Block {
 }
 
 vectorised! {
-    fn tanh_all<'a>(values: &'a mut [f32]) {
+    pub(super) fn tanh_all<'a>(values: &'a mut [f32]) {
         for value in values {
             *value = tanh(*value);
         }
@@ -409,7 +409,7 @@ vectorised! {
 
 vectorised! {
     /// Adds to each row of `out` the rows of `table` that its entries name, times their values.
-    fn gather<'a>(entries: &'a Sparse, first: usize, table: &'a [f32], width: usize, out: &'a mut [f32]) {
+    pub(super) fn gather<'a>(entries: &'a Sparse, first: usize, table: &'a [f32], width: usize, out: &'a mut [f32]) {
         for (row, out) in out.chunks_exact_mut(width).enumerate() {
             let (indices, values) = entries.entries(first + row);
             for_lanes!(width, L, at, {

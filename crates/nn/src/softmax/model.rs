@@ -2,9 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::design::{RowScaling, row_factor};
+use super::design::{RowScaling, dense_rows, sparse_rows};
+use super::fit::{gather, tanh_all};
 use crate::error::{Error, Result, check_length, check_setting};
 use crate::input::{Input, Inputs, check_rows};
+use crate::kernel::padded;
+use crate::kernel::product::{Matrix, Start as From, affine};
 use crate::network::Tensor;
 
 /// Rows worked on at once.
@@ -157,74 +160,84 @@ impl Softmax {
         }
         check_rows(inputs, rows)?;
         let classes = self.shape.classes;
+        let weights = PaddedWeights::of(self);
         let mut out = vec![0f32; rows.len() * classes];
         out.par_chunks_mut(BLOCK * classes).zip(rows.par_chunks(BLOCK)).for_each(|(out, rows)| {
-            let mut hidden = vec![0f32; self.shape.hidden];
-            for (out, &row) in out.chunks_exact_mut(classes).zip(rows) {
-                inputs.as_slice().iter().for_each(|input| input.tell(&[row]));
-                self.row_logits(inputs, row, &mut hidden, out);
+            let logits = self.padded_logits(&weights, inputs.as_slice(), rows);
+            for (out, logits) in out.chunks_exact_mut(classes).zip(logits.chunks_exact(weights.classes)) {
+                out.copy_from_slice(&logits[..classes]);
             }
         });
         Ok(out)
     }
 
-    fn row_logits(&self, inputs: &Inputs<'_>, row: u32, hidden: &mut [f32], out: &mut [f32]) {
-        let (columns, classes, width) = (self.shape.columns(), self.shape.classes, self.shape.hidden);
-        let (linear, rest) = self.parameters.split_at(columns * classes);
+    /// The logits of a block of rows, by the kernels of the fit, each row padded.
+    fn padded_logits(&self, weights: &PaddedWeights, views: &[Input<'_>], rows: &[u32]) -> Vec<f32> {
+        let (columns, classes, hidden) = (self.shape.columns(), weights.classes, weights.hidden);
+        let (scaling, column_weights) = (self.shape.scaling, &self.column_weights[..]);
+        let mut logits = vec![0f32; rows.len() * classes];
+        // A hidden layer reads dense rows.
+        if let ([input @ Input::Sparse { .. }], 0) = (views, hidden) {
+            let entries = sparse_rows(input, rows, 1.0, scaling, column_weights);
+            logits.chunks_exact_mut(classes).for_each(|row| row.copy_from_slice(&weights.bias));
+            gather(&entries, 0, &weights.linear, classes, &mut logits);
+            return logits;
+        }
+        let x = dense_rows(views, rows, &vec![1.0; views.len()], scaling, column_weights);
+        let x = Matrix { values: &x, stride: columns };
+        affine(rows.len(), x, &weights.linear, From::Row(&weights.bias), classes, &mut logits);
+        if hidden > 0 {
+            let mut active = vec![0f32; rows.len() * hidden];
+            affine(rows.len(), x, &weights.inner, From::Row(&weights.inner_bias), hidden, &mut active);
+            tanh_all(&mut active);
+            let active = Matrix { values: &active, stride: hidden };
+            affine(rows.len(), active, &weights.outer, From::Sum, classes, &mut logits);
+        }
+        logits
+    }
+}
+
+/// The parameters of a model as the kernels read them.
+struct PaddedWeights {
+    /// Classes and the hidden width, padded.
+    classes: usize,
+    hidden: usize,
+    linear: Vec<f32>,
+    inner: Vec<f32>,
+    inner_bias: Vec<f32>,
+    outer: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl PaddedWeights {
+    fn of(model: &Softmax) -> PaddedWeights {
+        let SoftmaxShape { classes, hidden: width, .. } = model.shape;
+        let columns = model.shape.columns();
+        let (linear, rest) = model.parameters.split_at(columns * classes);
         let (inner, rest) = rest.split_at(columns * width);
         let (inner_bias, rest) = rest.split_at(width);
         let (outer, bias) = rest.split_at(width * classes);
-        out.copy_from_slice(bias);
-        hidden.copy_from_slice(inner_bias);
-        let scaling = self.shape.scaling;
-        let factor = match scaling {
-            RowScaling::None => 1.0,
-            _ => {
-                let mut entries = vec![];
-                each_entry(inputs, row, |column, value| entries.push((column, value)));
-                row_factor(scaling, &self.column_weights, entries.into_iter())
-            }
-        };
-        each_entry(inputs, row, |column, value| {
-            let value = factor * value * self.column_weights.get(column).copied().unwrap_or(1.0);
-            for (out, weight) in out.iter_mut().zip(&linear[column * classes..]) {
-                *out += value * weight;
-            }
-            for (hidden, weight) in hidden.iter_mut().zip(&inner[column * width..]) {
-                *hidden += value * weight;
-            }
-        });
-        for (hidden, outer) in hidden.iter().zip(outer.chunks_exact(classes)) {
-            let active = hidden.tanh();
-            out.iter_mut().zip(outer).for_each(|(out, weight)| *out += active * weight);
+        let hidden = if width == 0 { 0 } else { padded(width) };
+        let mut outer = padded_rows(outer, classes);
+        outer.resize(hidden * padded(classes), 0.0);
+        PaddedWeights {
+            classes: padded(classes),
+            hidden,
+            linear: padded_rows(linear, classes),
+            inner: padded_rows(inner, width),
+            inner_bias: padded_rows(inner_bias, width),
+            outer,
+            bias: padded_rows(bias, classes),
         }
     }
 }
 
-/// Calls `work` with every entry of a row that is not zero, columns counted over all inputs.
-fn each_entry(inputs: &Inputs<'_>, row: u32, mut work: impl FnMut(usize, f32)) {
-    let mut first = 0;
-    for input in inputs.as_slice() {
-        match *input {
-            Input::Dense { columns, values } => {
-                let values = &values[row as usize * columns..][..columns];
-                for (column, &value) in values.iter().enumerate().filter(|(_, value)| **value != 0.0) {
-                    work(first + column, value);
-                }
-            }
-            Input::Half { columns, values } => {
-                let values = values[row as usize * columns..][..columns].iter().map(|value| value.to_f32());
-                for (column, value) in values.enumerate().filter(|(_, value)| *value != 0.0) {
-                    work(first + column, value);
-                }
-            }
-            Input::Sparse { .. } => {
-                let (columns, values) = input.entries(row);
-                for (at, &column) in columns.iter().enumerate() {
-                    work(first + column as usize, values.map_or(1.0, |values| values[at]));
-                }
-            }
-        }
-        first += input.columns();
+/// Rows with zeros behind each.
+fn padded_rows(values: &[f32], width: usize) -> Vec<f32> {
+    let mut out = vec![];
+    for row in values.chunks_exact(width.max(1)) {
+        out.extend_from_slice(row);
+        out.resize(out.len() + padded(width) - width, 0.0);
     }
+    out
 }
