@@ -105,7 +105,7 @@ fn flag(setting: &'static Declaration) -> Arg {
     }
 }
 
-/// What it is, where it counts, and what it is by default.
+/// The meaning of a setting, where it counts, and its default.
 fn help(setting: &Declaration) -> String {
     let what = match setting.name {
         "method" => format!("{}; `progap methods` describes each", setting.help),
@@ -144,7 +144,7 @@ pub fn remember(command: &Command, matches: &ArgMatches) {
     let _ = FLAGS.set(flags);
 }
 
-/// What a library proposes without knowing of flags: words, the flag that does it, and the words with that flag.
+/// Proposals of a library that does not know of flags: words, the flag that does it, and the words with that flag.
 const PROPOSALS: [(&str, &str, &str); 4] = [
     ("name another folder", "out", "name another folder with --out"),
     ("resume the run in it", "resume", "go on with --resume"),
@@ -152,7 +152,7 @@ const PROPOSALS: [(&str, &str, &str); 4] = [
     ("the published settings", "preset", "--preset paper"),
 ];
 
-/// What a library proposes without knowing of commands: words, and the words with the command that does it.
+/// Proposals of a library that does not know of commands: words, and the words with the command that does it.
 const COMMANDS: [(&str, &str); 6] = [
     ("the name of a known data set", "a name from `progap data list`"),
     ("create one first", "create one with `progap ledger init`"),

@@ -6,7 +6,7 @@ use rayon::ThreadPoolBuilder;
 use crate::print_error;
 
 /// Asks the system not to write our memory to disk when we crash, and turns signals that would end us without a word into errors.
-/// What the system does not offer is left as it is.
+/// Protections that the system does not offer are left out.
 pub fn prepare() {
     #[cfg(unix)]
     {

@@ -117,7 +117,7 @@ pub struct DataSource {
     of_a_run: bool,
 }
 
-/// What a file says of where data is: see [`DataSource::keep`].
+/// The place of data as a file states it: see [`DataSource::keep`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "read for what it does not have")]
@@ -270,7 +270,7 @@ impl DataSource {
     pub fn kept(kept: &Value) -> serde_json::Result<DataSource> {
         let source = kept.pointer("/private/source").or_else(|| kept.get("source"));
         let source: DataSource = source.map_or_else(|| Ok(DataSource::default()), DataSource::deserialize)?;
-        // What a run was begun with was accepted then.
+        // Options that a run was begun with were accepted then.
         Ok(DataSource { seed: kept["seed"].as_u64(), of_a_run: true, ..source })
     }
 
@@ -443,7 +443,7 @@ impl DataSource {
         let path = Path::new(&self.dataset);
         let described = match &self.edges {
             Some(edges) => read::describe_pair(path, edges, &options),
-            // What is called as a file is, is looked for as one even where it is not there.
+            // A name that looks like that of a file is looked for as one even where it is not there.
             None if path.exists() || progap::looks_like_a_path(path) => read::describe(path, &options),
             None => named::load(&self.dataset, &self.folder.data_dir, &options).map(Described::from),
         }?;

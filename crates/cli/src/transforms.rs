@@ -27,7 +27,7 @@ pub struct Transforms {
     /// Remove self-loops
     #[arg(long, help_heading = "Transforms")]
     remove_self_loops: bool,
-    /// What runs kept when turning edges round was a change of the data; now it is a setting.
+    /// The direction that runs kept when turning edges round was a change of the data; now it is a setting.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Direction::is_in")]
     direction: Direction,

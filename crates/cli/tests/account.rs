@@ -81,7 +81,7 @@ fn node_noise_is_that_of_the_specification() {
     }
 }
 
-/// What is not said is as in training: the noise of a run with the defaults of its level is what is shown here.
+/// Settings that are not given are as in training: the noise of a run with the defaults of its level is what is shown here.
 #[test]
 fn defaults_are_those_of_training() {
     let usual = Settings {
@@ -340,7 +340,7 @@ fn trained_and_accounted(data: &Dataset, flags: &[(&str, &str)], paper: bool) {
     }
     let trained = match progap::train(data, request.with("seed", 1)).in_memory() {
         Ok(trained) => trained.statement,
-        // What an accountant cannot show is shown by neither.
+        // A bound that an accountant cannot show is shown by neither.
         Err(error) => {
             assert!(matches!(error, progap::Error::Privacy(_)), "{what}: {error}");
             return refused(&arguments, "", &[]);
@@ -426,7 +426,7 @@ fn batches_follow_from_columns_where_the_depth_is_given() {
     assert_eq!((rate(600), rate(601)), (Some(0.0625), Some(0.25)));
 }
 
-/// What training asks of number columns without bounds is accounted for where their number is told.
+/// Queries that training asks of number columns without bounds are accounted for where the number of these is told.
 #[test]
 fn counts_of_number_columns_follow_from_sizes() {
     let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 9000 --columns 6 --classes 3";

@@ -110,7 +110,7 @@ fn settings_from_a_file() {
     with("level = \"edge\"", "level = \"friend\"");
     refused(at, &["--config", "c.toml"], &["c.toml", "friend"]);
     refused(at, &["--config", "nowhere.toml"], &["nowhere.toml"]);
-    // What is left out has its default.
+    // A setting that is left out has its default.
     let own = |text: &str| put(at, &[("own.toml", text.as_bytes())]);
     let config = ["--config", "own.toml"];
     own("[settings]\nmethod = \"progap\"\nlevel = \"edge\"\nepsilon = 2\nepochs = 2\nclip = 1.0\n");

@@ -38,7 +38,7 @@ fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// What every cell came to, without times.
+/// The results of all cells, without times.
 fn cells(events: &[Value]) -> Vec<Value> {
     let mut cells = of_kind(events, "end")[0]["cells"].as_array().expect("cells").clone();
     cells.iter_mut().for_each(|cell| {

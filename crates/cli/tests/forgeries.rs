@@ -144,7 +144,7 @@ fn what_cannot_be_recomputed_is_listed_by_name() {
     }
 }
 
-/// What predictions need travels with the model: an owner can hand on a release without the record of its settings.
+/// Facts that predictions need travel with the model: an owner can hand on a release without the record of its settings.
 #[test]
 fn a_release_without_its_settings_predicts_the_same_and_says_what_verify_misses() {
     let place = tempfile::tempdir().expect("a folder");

@@ -87,7 +87,7 @@ fn options_that_would_have_no_effect_are_refused() {
     refused(&[text(&npz), "--source", "src"], &["dense.npz", "\"src\"", "only tables"]);
     refused(&[".", "--ratios", "0.2,0.2"], &["--ratios", "--resplit"]);
     refused(&["demo", "--edges", "edges.csv"], &["demo"]);
-    // What can be honoured is.
+    // Options that can be honoured are.
     let summary = progap_in(folder.path(), &["inspect", "demo", "--json", "--undirected"]).json();
     assert_eq!(summary["undirected"], true);
     let summary = progap_in(folder.path(), &["inspect", ".", "--json", "--resplit", "--ratios", "0.3,0.3"]);

@@ -61,7 +61,7 @@ fn the_budget_is_found_by_the_data_and_other_data_under_its_name_are_said_aloud(
     progap_in(at, &["ledger", "check", "b.db"]).ok();
 }
 
-/// What training loads with some options is what the ledger must know under them.
+/// The data that training loads with some options is what the ledger must know under them.
 #[test]
 fn the_options_that_change_the_data_are_the_same_here_and_in_training() {
     let place = folder();

@@ -14,7 +14,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 /// Each file unpacks to this; as numbers to more.
 const UNPACKED: usize = 1 << 28;
-/// What the process may have in all, in kilobytes.
+/// The memory that the process may have in all, in kilobytes.
 const LIMIT: &str = "300000";
 
 /// Loads a file in a process that may have so much memory and no more.
@@ -69,7 +69,7 @@ fn a_small_archive_of_very_many_numbers_is_refused_in_words() {
     let long = ("edge_index", header("|u1", &format!("(2, {})", UNPACKED / 2)), UNPACKED);
     put_archive(&at.join("edges.npz"), &[labels(), features(), long]);
     refused(at, "edges.npz");
-    // What contradicts itself is found before anything is unpacked.
+    // A file that contradicts itself is found out before anything is unpacked.
     put_archive(&at.join("rows.npz"), &[labels(), wide, edges()]);
     let run = common::progap_in(at, &["inspect", "rows.npz"]);
     run.refused(&["rows.npz", "expected 3"]);

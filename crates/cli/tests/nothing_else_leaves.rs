@@ -47,7 +47,7 @@ fn put_network(at: &Path, other_records: bool, other_edges: bool) {
     put(at, &[("net/nodes.csv", nodes.as_bytes()), ("net/edges.csv", edges.as_bytes())]);
 }
 
-/// What a run says, without the rows that are for the data owner alone; a row goes on where lines are indented.
+/// The output of a run, without the rows that are for the data owner alone; a row goes on where lines are indented.
 fn public_rows(text: &str) -> Vec<String> {
     let mut rows: Vec<String> = vec![];
     for line in text.lines() {

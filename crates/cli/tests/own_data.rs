@@ -182,7 +182,7 @@ fn nodes_receive_along_the_edges_that_are_asked_for() {
         .refused(&["every edge has an edge back"]);
 }
 
-/// What a release guarantees.
+/// The privacy statement of a release.
 fn statement(at: &std::path::Path, release: &str) -> serde_json::Value {
     let text = std::fs::read(at.join(release).join("privacy.json")).expect("a statement");
     serde_json::from_slice(&text).expect("JSON")
@@ -215,7 +215,7 @@ fn weights_say_which_edges_count() {
     assert!(with > Some(0.95) && without < Some(0.8), "{without:?} {with:?}");
     accuracy("edge", &["--weights"]);
     accuracy("node", &["--weights=weight"]);
-    // What is not asked for is ignored, and said so; what is, is kept.
+    // Weights that are not asked for are ignored, and said to be; those that are asked for are kept.
     assert!(progap_in(at, &["inspect", "g"]).ok().contains("of the edge table; weights are not read"));
     progap_in(at, &["data", "convert", "g", "g.progap", "--weights"]).ok();
     let kept =

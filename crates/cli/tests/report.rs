@@ -109,7 +109,7 @@ fn private_labels_are_shown_to_the_data_owner_only() {
     assert!(!place.path().join("wrong").exists());
 }
 
-/// What anyone may see: no figure that is made of private labels, of the time it took, or of where things lie.
+/// A page that anyone may see: no figure that is made of private labels, of the time it took, or of where things lie.
 #[test]
 fn a_public_page_has_nothing_for_the_data_owner_alone() {
     let place = workplace();

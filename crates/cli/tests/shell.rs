@@ -1,4 +1,4 @@
-//! What the command brings for shells: completions and manual pages.
+//! Support for shells that comes with the command: completions and manual pages.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn completions_for_every_shell() {
     assert!(!other.success && other.stderr.contains("possible values: bash"), "{}", other.stderr);
 }
 
-/// What bash offers for a line of which the last word is being typed.
+/// The completions that bash offers for a line of which the last word is being typed.
 fn offered(script: &str, line: &[&str]) -> Vec<String> {
     let words = line.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     let last = line.len() - 1;

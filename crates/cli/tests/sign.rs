@@ -27,7 +27,7 @@ fn verify(at: &Path, arguments: &[&str]) -> Run {
     progap_in(at, &[&["verify"], arguments].concat())
 }
 
-/// What a run that finds a mistake says, its lines joined, and that it fails.
+/// The output of a run that finds a mistake, its lines joined, and that it fails.
 #[track_caller]
 fn wrong(run: Run, parts: &[&str]) {
     let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -166,7 +166,7 @@ fn with_a_signer_nothing_is_opened_before_the_signature_holds() {
     let place = workplace();
     let at = place.path();
     progap_in(at, &["key", "new", "other"]).ok();
-    // What cannot be opened is not reached.
+    // Files that cannot be opened are not reached.
     put(at, &[("e/privacy.json", b"{"), ("e/nodes.progap", b"")]);
     let found = verify(at, &["e", "--signer", "other.pub", "--json"]);
     assert!(!found.success && !found.stderr.contains("privacy.json"), "{}", found.stderr);

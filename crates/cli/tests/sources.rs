@@ -1,4 +1,4 @@
-//! What the sources themselves must hold: where unsafe code may be, and where dependencies come from.
+//! Rules for the sources themselves: where unsafe code may be, and where dependencies come from.
 
 use std::path::{Path, PathBuf};
 

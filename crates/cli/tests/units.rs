@@ -1,4 +1,4 @@
-//! What one record is, which delta it gets, and that every command says the same about it.
+//! The unit that is one record, the delta that it gets, and that every command says the same about it.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn on_a_symmetric_graph_the_default_unit_is_the_friendship_and_flags_choose_anot
         let words = stated["in_words"].as_str().expect("words");
         assert_eq!(words.contains("at the same delta"), touched, "{words}");
     }
-    // What was decided is what is kept: a release runs again as it was.
+    // The unit that was decided is the one that is kept: a release runs again as it was.
     let config = std::fs::read_to_string(at.join("default/config.toml")).expect("settings");
     assert!(config.contains("undirected = true") && config.contains("unit_from_data = true"), "{config}");
     let again =

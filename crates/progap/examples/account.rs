@@ -1,4 +1,4 @@
-//! What privacy costs, before anything is spent: the noise that training would use.
+//! The cost of privacy, before anything is spent: the noise that training would use.
 
 use progap::{Edge, Node};
 

@@ -12,7 +12,7 @@ fn main() -> progap::Result<()> {
     let model = progap::train(&progap::load("demo")?, asked).in_memory()?;
     println!("{}", model.guarantee());
 
-    // What is asked for in vain is refused, in words that name the setting.
+    // A setting that is asked for in vain is refused, in words that name it.
     let refused = Request::default().with("level", "edge").with("clip", 0.5).settings();
     println!("{}", refused.expect_err("gradients are clipped at node level only"));
     Ok(())

@@ -1,4 +1,4 @@
-//! What a run costs, asked without running it: the second question of the front door.
+//! The cost of a run, asked without running it: the second question of the front door.
 
 use progap_graph::Dataset;
 use progap_privacy::accountant::Accountant;
@@ -180,7 +180,7 @@ impl Decided {
         plan::accountant(&self.settings)
     }
 
-    /// What is asked, with noise as large as the sensitivities: see [`plan::asked`].
+    /// The queries, with noise as large as the sensitivities: see [`plan::asked`].
     ///
     /// # Errors
     /// Sizes that contradict the settings.

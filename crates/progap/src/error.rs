@@ -67,7 +67,7 @@ pub enum Error {
     Interrupted(PathBuf),
 }
 
-/// What a setting is called in a sentence.
+/// The name of a setting in a sentence.
 fn words(name: &str) -> String {
     crate::settings::Declaration::find(name)
         .map_or_else(|_| name.replace('_', " "), crate::settings::Declaration::words)

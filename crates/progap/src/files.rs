@@ -38,7 +38,7 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     write(path, &json(path, value)?)
 }
 
-/// What [`write_json`] writes.
+/// The bytes that [`write_json`] writes.
 pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value).in_file(path)?;
     text.push(b'\n');
@@ -93,7 +93,7 @@ impl Tensors {
         }
     }
 
-    /// What was added under a prefix.
+    /// The tensors that were added under a prefix.
     pub(crate) fn under<'t>(&'t self, prefix: &str) -> impl Iterator<Item = Tensor<'t>> {
         self.values.iter().filter_map(move |(name, (shape, values))| {
             Some(Tensor { name: name.strip_prefix(prefix)?, shape, values })

@@ -21,7 +21,7 @@ pub(crate) const SMALL: u64 = 1 << 20;
 const MOST_ENTRIES: usize = 1000;
 const DEEPEST: usize = 3;
 
-/// What lies in a folder under a name.
+/// The kind of an entry in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What is wrong with it where a file is due.
+    /// The problem with an entry of this kind where a file is due.
     fn problem(self) -> Option<&'static str> {
         match self {
             Kind::File => None,
@@ -75,7 +75,7 @@ impl Folder {
         self.root.join(name)
     }
 
-    /// What lies under a name; nothing where nothing does. A link on the way there counts as one.
+    /// The kind of the entry under a name; nothing where there is none. A link on the way there counts as a link.
     pub(crate) fn kind(&self, name: &str) -> Result<Option<Kind>> {
         self.parts(name)?;
         #[cfg(unix)]
@@ -111,7 +111,7 @@ impl Folder {
         #[cfg(not(unix))]
         let file = File::open(&path);
         let file = file.in_file(&path)?;
-        // What was opened may be another thing than what was looked at.
+        // The entry that was opened may be another than the one that was looked at.
         let data = file.metadata().in_file(&path)?;
         if !data.is_file() {
             return Err(Error::file(&path, Kind::Special.problem().unwrap_or_default()));

@@ -21,7 +21,7 @@ use crate::{Release, Result};
 /// ```
 ///
 /// # Errors
-/// What is not there or cannot be read: with the file, the place in it, and what to do.
+/// Data that is not there or cannot be read: with the file, the place in it, and what to do.
 pub fn load(source: impl AsRef<Path>) -> Result<Dataset> {
     load_with(source, &LoadOptions::default())
 }

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::settings::{Level, Settings};
 use crate::{Error, Result};
 
-/// What this process may hold; 0 for all there is.
+/// Bytes that this process may hold; 0 for all there is.
 static BOUND: AtomicU64 = AtomicU64::new(0);
 /// Of a bound, the part that is left to pages of mapped files until it is known what a run holds besides.
 const PAGES: u64 = 4;
@@ -24,7 +24,7 @@ pub fn keep_memory_below(bytes: u64) {
     progap_nn::set_read_listener(store::note_read);
 }
 
-/// What a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.
+/// Bytes that a run holds at once whatever the data: blocks of rows and sums, tables of noise, the program itself.
 const ALWAYS: f64 = 96e6;
 /// The least that is left to pages of mapped files.
 const LEAST_PAGES: f64 = 64e6;
@@ -122,7 +122,7 @@ impl Held {
     }
 }
 
-/// What this process may hold, where that was said.
+/// Bytes that this process may hold, where that was said.
 pub(crate) fn bound() -> Option<u64> {
     Some(BOUND.load(Relaxed)).filter(|&bytes| bytes > 0)
 }

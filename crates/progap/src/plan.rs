@@ -250,7 +250,7 @@ impl Plan {
 
 const NO_MULTIPLE: Error = Error::Internal("the noise of these queries is no number to be multiplied");
 
-/// What looks for noise.
+/// The search for noise.
 pub(crate) struct Calibrator<'c> {
     accountant: &'c dyn Accountant,
     found: Option<&'c Calibrations>,

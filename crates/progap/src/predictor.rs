@@ -30,7 +30,7 @@ pub(crate) enum Reads {
     Rows,
     /// The aggregate of that index.
     Aggregate(usize),
-    /// What the first branch of an earlier model gives, normalised.
+    /// The output of the first branch of an earlier model, normalised.
     Embedding(usize),
     /// The logits of an earlier model.
     Logits(usize),
@@ -57,7 +57,7 @@ pub(crate) struct Predictor {
     pub temperature: Option<f32>,
 }
 
-/// What stands beside the parameters.
+/// Metadata beside the parameters.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
@@ -81,7 +81,7 @@ enum Branch<'a> {
     Values(Cow<'a, [f32]>, usize),
 }
 
-/// What a model gives to those after it.
+/// The outputs of a model for those after it.
 #[derive(Default)]
 struct Given {
     embedding: Option<Aggregate>,
@@ -328,7 +328,7 @@ impl Record {
     }
 }
 
-/// What begins the names of a model's tensors.
+/// The prefix of the names of a model's tensors.
 fn prefix(at: usize, models: usize) -> String {
     if at + 1 == models { String::new() } else { format!("before{at}.") }
 }

@@ -40,7 +40,7 @@ impl<'g> Senders<'g> {
         Senders { sender_weights: Some(sender_weights), ..Senders::sum(graph) }
     }
 
-    /// What the senders say.
+    /// The rows of the senders, each times its sender's weight if there are weights.
     fn weighted_rows<'x>(&self, width: usize, x: &'x [f32]) -> Cow<'x, [f32]> {
         let Some(sender_weights) = &self.sender_weights else { return Cow::Borrowed(x) };
         let mut weighted_rows = x.to_vec();

@@ -36,7 +36,7 @@ pub type Aggregates = Vec<Aggregate>;
 /// The messages of nodes to their receivers. Each is brought to norm one at most.
 #[derive(Debug, Clone, Copy)]
 pub enum Message<'a> {
-    /// What a branch of a network makes of its input.
+    /// The output of a branch of a network for its input.
     Embedding {
         /// The network.
         network: &'a Network,
@@ -45,15 +45,15 @@ pub enum Message<'a> {
     },
     /// An input as it is: 0 for the rows, then the aggregates.
     Input(usize),
-    /// What is known about the node's class, centred: the label of a training node, else, also where there is no label, the
+    /// The node's class as far as it is known, centred: the label of a training node, else, also where there is no label, the
     /// probabilities that a network gives.
     Class {
         /// The network that knows the inputs so far.
         network: &'a Network,
     },
-    /// What a method makes of public rows and of what left the vault before. Not at node level, where rows are private.
+    /// A message that a method makes of public rows and of what left the vault before. Not at node level, where rows are private.
     Made {
-        /// What makes it.
+        /// The function that makes it.
         maker: Maker<'a>,
         /// The values of each node.
         width: usize,
@@ -169,7 +169,7 @@ impl Rows {
         Ok(Rows { features, ..self.clone() })
     }
 
-    /// What every node says: of length one, or zero; what a method made may be shorter.
+    /// The messages of all nodes: of length one, or zero; those that a method made may be shorter.
     pub(crate) fn messages(&self, message: Message<'_>, aggregates: &Aggregates) -> Result<Vec<f32>> {
         self.messages_of(0..self.labels.len(), message, aggregates)
     }
@@ -220,7 +220,7 @@ impl Rows {
         Ok(messages)
     }
 
-    /// What is known about each node's class, less what everyone knows: the label of a training node, the
+    /// Each node's class as far as it is known, less what everyone knows: the label of a training node, the
     /// probabilities of the others. Labels of validation and test nodes are not looked at, and some nodes have none.
     fn known_classes(&self, nodes: Range<usize>, network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
         let (trains, uniform) =

@@ -80,7 +80,7 @@ pub(crate) fn place_bins(value: f64, unit: f64) -> [usize; 2] {
     [coarse.clamp(0.0, (COARSE - 1) as f64) as usize, COARSE + (fine as usize).min(FINE - 1)]
 }
 
-/// What the first round says of a column.
+/// The spread of a column, as far as the first round tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Spread {
     /// Nothing that could be told from noise, or that needs a second round.
@@ -112,7 +112,7 @@ impl Spread {
             Spread::Known(Map::Standard { curve, mean: 0.0, deviation: 1.0, bounds: None })
         };
         if zeros > MOSTLY_ZERO * all {
-            // What is sparse stays sparse.
+            // Sparse columns stay sparse.
             let magnitudes = negative.and(&positive);
             return if magnitudes.total > 0.0 { far_from_zero(&magnitudes) } else { Spread::Unknown };
         }

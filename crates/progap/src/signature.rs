@@ -89,7 +89,7 @@ impl SecretKey {
     /// The key in the text of a file.
     ///
     /// # Errors
-    /// What is wrong with it, in one sentence.
+    /// The problem with it, in one sentence.
     pub fn parse(text: &str) -> std::result::Result<SecretKey, &'static str> {
         if text.contains("BEGIN ENCRYPTED PRIVATE KEY") {
             return Err("the key is encrypted: decrypt it first, as with `openssl pkey -in FILE -out NEW`");
@@ -151,7 +151,7 @@ impl PublicKey {
     /// The key in the text of a file.
     ///
     /// # Errors
-    /// What is wrong with it, in one sentence.
+    /// The problem with it, in one sentence.
     pub fn parse(text: &str) -> std::result::Result<PublicKey, &'static str> {
         if text.contains("PRIVATE KEY") {
             return Err("it is a secret key: keep it to yourself, and give the public one (the file `.pub`)");

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 /// Opens a file whose texts have at most this many bytes, and waits for other processes for so long.
 ///
-/// What a forged file could do to us is limited before anything of it is read; what is committed is on disk when the commit returns,
+/// The harm that a forged file could do is limited before anything of it is read; a transaction is on disk when its commit returns,
 /// the folder's entry included.
 pub(crate) fn connect(
     path: &Path,

@@ -97,7 +97,7 @@ fn cost(event: &Event, settings: &Settings, delta: f64, values: u64) -> Result<O
         Err(progap_privacy::Error::Unsupported(_)) => return Ok(None),
         bound => bound?.value,
     };
-    // What is drawn from tables costs more at a larger epsilon, and the guarantee must still pay for it.
+    // Noise drawn from tables costs more at a larger epsilon, and the guarantee must still pay for it.
     let paid = settings.seed.is_some() || tables::fit(values, bound, delta);
     Ok((bound.is_finite() && paid).then_some(bound))
 }

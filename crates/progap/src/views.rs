@@ -112,7 +112,7 @@ impl Block {
         let content = mean(&|row| row[..classes].iter().map(|&v| square(f64::from(v))).sum());
         let centre = mean(&|row| f64::from(row[classes]));
         let constant = mean(&|row| square(f64::from(row[classes]) - centre)).sqrt();
-        // What is zero everywhere stays zero.
+        // Values that are zero everywhere stay zero.
         let unit = |scale: f64| if scale > 0.0 && scale.is_finite() { scale as f32 } else { 1.0 };
         Block {
             scale: unit((content / classes.max(1) as f64).sqrt()),
@@ -153,7 +153,7 @@ impl Block {
     }
 }
 
-/// What the sums say, and how it is weighed against the features.
+/// The view of the sums, and how it is weighed against the features.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct GraphView {
     pub blocks: Vec<Block>,
@@ -183,7 +183,7 @@ impl Views {
         self
     }
 
-    /// What the features say, and what the sums say with it.
+    /// The view of the features, and that of the sums if there is one.
     pub(crate) fn parts(&self) -> (&Softmax, Option<&GraphView>) {
         (&self.features, self.graph.as_ref())
     }
@@ -340,7 +340,7 @@ impl GraphView {
     }
 }
 
-/// What both views say of some rows, as the combination reads it.
+/// The outputs of both views for some rows, as the combination reads them.
 pub(crate) struct Joined<'v> {
     known: Vec<f32>,
     seen: Vec<f32>,
@@ -381,7 +381,7 @@ impl<'v> Joined<'v> {
     }
 }
 
-/// What is read of some rows of all aggregates, side by side.
+/// The values that are read of some rows of all aggregates, side by side.
 pub(crate) fn read(blocks: &[Block], aggregates: &[&[f32]], nodes: &[u32], shape: &ViewsShape) -> Vec<f32> {
     let stride = shape.classes + 1;
     let mut out = Vec::with_capacity(nodes.len() * shape.width());

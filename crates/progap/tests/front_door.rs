@@ -99,7 +99,7 @@ fn another_level_leaves_nothing_in_vain() {
     }
 }
 
-/// What a binding to another language needs: every setting can be read, written and parsed by its declaration.
+/// The needs of a binding to another language: every setting can be read, written and parsed by its declaration.
 #[test]
 fn declarations_cover_the_settings() {
     let settings = Settings::of(progap::Method::Progap, Level::Node);

@@ -78,7 +78,7 @@ mod charging {
                 && refusal.spent == receipts[13].total
                 && refusal.asked == receipts[0].epsilon
         );
-        // What it says is left fits, and a percent more does not.
+        // The epsilon that it says is left fits, and a percent more does not.
         let sigma = |epsilon: f64| {
             let (mut low, mut high) = (1e-2, 1e6);
             for _ in 0..100 {

@@ -112,7 +112,7 @@ fn a_data_set_has_one_budget_for_each_unit_and_the_same_data_no_second_name() {
     assert_eq!(ledger.check().unwrap().datasets, 3);
 }
 
-/// What anybody may see of a ledger: the rows, their seals, the receipts.
+/// The parts of a ledger that anybody may see: the rows, their seals, the receipts.
 #[test]
 fn rows_seals_and_receipts_are_the_same_to_the_last_byte_whatever_the_data() {
     let write = |data: &str| {
@@ -273,7 +273,7 @@ PRAGMA user_version = 1;";
         assert!(standing.iter().all(|status| status.upgraded && status.identity_known));
         assert!((0.4470..0.4473).contains(&standing[0].spent), "{standing:?}");
 
-        // What was charged is charged; what is left is as before; the data are known.
+        // A run that was charged is charged; the budget left is as before; the data are known.
         let resumed = run("one", "school", Unit::Edge).with_noise_values(1000);
         let receipt = ledger.charge(resumed).unwrap();
         assert_eq!((receipt.row, receipt.dataset.as_str(), &receipt.hash), (3, "school", &before[2].6));

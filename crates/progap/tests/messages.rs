@@ -1,4 +1,4 @@
-//! What nodes send is chosen by what helped: labels where neighbours' classes tell, embeddings where they do not.
+//! Messages of nodes are chosen by what helped: labels where neighbours' classes tell, embeddings where they do not.
 
 mod common;
 

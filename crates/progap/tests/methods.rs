@@ -31,7 +31,7 @@ fn sage_learns_from_the_graph_and_predicts_without_it() {
     assert!(with > without + 0.05, "the graph helps: {with} {without}");
 }
 
-/// What decides nothing is no claim about training, and a fit is no epoch.
+/// A setting that decides nothing is no claim about training, and a fit is no epoch.
 #[test]
 fn settings_without_effect_are_listed_apart() {
     let (_keep, folder) = folder();
@@ -299,7 +299,7 @@ fn dp_gnn_says_that_predictions_are_not_private() {
     assert!(statement.epsilon.is_some_and(|epsilon| epsilon <= 8.0 && epsilon > 7.0));
     assert_verified(&folder);
     assert_predicts_as_measured(&release);
-    // What reads neighbours lies among the private files, and can be kept back.
+    // The aggregates, which read neighbours, lie among the private files, and can be kept back.
     assert!(!folder.join("aggregates/1.npy").exists());
     std::fs::remove_file(folder.join("private/aggregates-1.npy")).expect("removed");
     assert_verified(&folder);

@@ -41,7 +41,7 @@ fn run(data: &Dataset, request: &Request, ranks: usize) -> Ranked {
     outcomes.into_iter().flatten().next().expect("the first rank knows")
 }
 
-/// What the formulas speak of.
+/// The run that the formulas speak of.
 struct Formula<'d> {
     data: &'d Dataset,
     settings: Settings,
@@ -130,7 +130,7 @@ impl<'d> Formula<'d> {
         batch.iter().enumerate().filter(sent).map(|(_, &node)| self.row(node, stage)).sum()
     }
 
-    /// What every epoch sends to learn how good it is, and every stage, and the end.
+    /// The bytes that every epoch sends to learn how good it is, and every stage, and the end.
     fn accuracies(&self) -> usize {
         8 * self.others() * (self.stages() * (self.settings.epochs + 1) + 3)
     }
@@ -143,7 +143,7 @@ fn sent(ranked: &Ranked, rank: usize) -> BTreeMap<&'static str, usize> {
 fn compare(formula: &Formula<'_>, ranked: &Ranked, expected: impl Fn(usize) -> [(Sent, usize); 2]) {
     let served = formula.served();
     let width = CLASSES;
-    // What a message takes follows from the noise: one byte or two.
+    // The size of each value of a message follows from the noise: one byte or two.
     let bytes = sent(ranked, 0)["messages"] / (served[0] * width * formula.settings.depth);
     assert!([1, 2].contains(&bytes), "{bytes} bytes");
     for rank in 0..formula.ranks {
@@ -295,7 +295,7 @@ fn sample(receivers: &[Vec<u32>], most: usize) -> Vec<Vec<u32>> {
     receivers.iter().map(&mut keep).collect()
 }
 
-/// What it takes to agree on the edges that stay, and the messages along them.
+/// The traffic to agree on the edges that stay, and the messages along them.
 #[test]
 fn a_sample_of_edges() {
     let (data, most) = (data(), 4);

@@ -407,7 +407,7 @@ fn huge_features_never_reach_a_model() {
     }
 }
 
-/// What cannot be trained on is refused before it is charged.
+/// Data that cannot be trained on is refused before it is charged.
 #[test]
 fn one_training_node_is_refused_before_anything_is_written() {
     let mut parts = network().into_parts();

@@ -69,7 +69,7 @@ enum Scope {
     Attacks,
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct AuditJson {
     dataset: String,
@@ -78,14 +78,14 @@ struct AuditJson {
     confidence: f64,
     refuted: bool,
     verdict: String,
-    /// What the release that was named guarantees.
+    /// The guarantee of the release that was named.
     release: Option<Guarantee>,
     findings: Vec<Finding>,
     link_inference: Vec<attack::Outcome>,
     membership_inference: Option<attack::Outcome>,
 }
 
-/// What a release guarantees, by its own statement.
+/// The guarantee of a release, by its own statement.
 #[derive(Serialize)]
 struct Guarantee {
     private: bool,

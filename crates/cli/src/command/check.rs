@@ -32,7 +32,7 @@ pub struct Check {
     json: bool,
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct CheckJson {
     /// Who may see it.
@@ -40,7 +40,7 @@ struct CheckJson {
     dataset: String,
     method: Method,
     level: Level,
-    /// What one record would be, and how many there are.
+    /// The unit that would be one record, and how many there are.
     unit: Option<Unit>,
     records: Option<usize>,
     epsilon: Option<f64>,

@@ -79,7 +79,7 @@ fn describe(mut source: DataSource) -> progap_graph::Result<Described> {
     }
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct Inspected {
     #[serde(flatten)]
@@ -274,7 +274,7 @@ fn features(summary: &Summary) -> String {
     }
 }
 
-/// What a user should know before training on it.
+/// Oddities of the data that a user should know before training on it.
 fn oddities(summary: &Summary) -> impl Iterator<Item = String> {
     let note = |number: usize, what: &str| (number > 0).then(|| format!("{what}: {}", count(number)));
     [

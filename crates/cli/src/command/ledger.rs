@@ -100,7 +100,7 @@ impl Init {
     }
 }
 
-/// What training on this data protects unless told otherwise.
+/// The unit that training on this data protects unless told otherwise.
 fn default_unit(dataset: &Dataset) -> Unit {
     if dataset.graph().is_symmetric() { Unit::EdgeUndirected } else { Unit::Edge }
 }
@@ -288,12 +288,12 @@ fn units() -> impl TypedValueParser<Value = Unit> {
     PossibleValuesParser::new(Unit::ALL.map(Unit::name)).try_map(|name| name.parse::<Unit>())
 }
 
-/// What is spent is never shown smaller than it is.
+/// The epsilon that is spent is never shown smaller than it is.
 fn rounded_up(epsilon: f64) -> String {
     format!("{:.4}", (epsilon * 1e4).ceil() / 1e4)
 }
 
-/// What is left is never shown larger than it is.
+/// The epsilon that is left is never shown larger than it is.
 fn rounded_down(epsilon: f64) -> String {
     format!("{:.4}", (epsilon * 1e4).floor() / 1e4)
 }

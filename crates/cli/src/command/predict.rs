@@ -83,7 +83,7 @@ impl Predict {
             None => (Subject::Own(&release), nodes),
             Some((rows, found)) => (Subject::Later(rows, found), found.nodes.clone()),
         };
-        // What cannot be predicted at all is said before anything is written.
+        // Predictions that cannot be made at all are refused before anything is written.
         subject.predict(&[])?;
         if !release.covers_predictions() {
             eprintln!(

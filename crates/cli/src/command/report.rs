@@ -77,7 +77,7 @@ impl WriteReport {
         report::write(&content, &out)
     }
 
-    /// What there is to report.
+    /// The content of the report.
     fn content(&self) -> Result<Report, Box<dyn std::error::Error>> {
         let _spinner = ui::spinner(format!("reading {}", self.folder.display()));
         if let Some(content) = experiment::kept_report(&self.folder)? {
@@ -107,7 +107,7 @@ impl WriteReport {
 /// The default folder for the report of a folder.
 fn beside(folder: &Path, ending: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let folder = std::fs::canonicalize(folder).map(|whole| {
-        // What the user wrote is kept where it has a name.
+        // The path that the user wrote is kept where it has a name.
         if folder.file_name().is_some() { folder.to_path_buf() } else { whole }
     })?;
     let mut name = folder.file_name().ok_or("give a folder for the report with --out")?.to_os_string();

@@ -73,7 +73,7 @@ pub struct Train {
     quiet: bool,
 }
 
-/// What can be said anew when an interrupted run goes on; all else was decided when it began.
+/// Options that can be given anew when an interrupted run goes on; all else was decided when it began.
 const ALLOWED_ON_RESUME: [&str; 6] = ["resume", "threads", "memory", "json", "quiet", "data_dir"];
 
 /// Refuses `--resume` together with what the run decided when it began.

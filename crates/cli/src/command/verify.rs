@@ -41,7 +41,7 @@ impl Verify {
     pub fn run(self) -> Outcome {
         let signer = self.signer.as_deref().map(PublicKey::read).transpose()?;
         let (signature, signed) = release::signed(&self.release, signer.as_ref())?;
-        // What is not by whom it should be is not even opened.
+        // A release without a valid signature by the named signer is not opened at all.
         let stranger = signer.is_some() && !signature.ok;
         let mut findings = if stranger { vec![] } else { release::verify(&self.release)? };
         findings.push(Finding { detail: in_flags(&signature.detail), ..signature });
@@ -51,7 +51,7 @@ impl Verify {
                 &serde_json::json!({ "ok": ok, "signature": signed, "findings": findings }),
             )?)?;
         } else {
-            // What nobody can recompute stands apart from what was.
+            // Findings that nobody can recompute stand apart from those that were recomputed.
             let (claimed, checked): (Vec<&Finding>, Vec<&Finding>) =
                 findings.iter().partition(|finding| finding.verdict == Verdict::Claimed);
             let row = |finding: &&Finding| {

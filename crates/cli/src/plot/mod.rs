@@ -1,6 +1,6 @@
 //! Figures as SVG or PNG.
 //!
-//! What a figure shows ([`crate::report::Plot`]) becomes a [`Picture`], a list of strokes and texts in pixels, which
+//! The content of a figure ([`crate::report::Plot`]) becomes a [`Picture`], a list of strokes and texts in pixels, which
 //! `svg` and `png` only copy out. So both look the same.
 
 mod axis;

@@ -18,7 +18,7 @@ pub enum Role {
     Grid,
     /// The paper.
     Ground,
-    /// What belongs together, told apart by a number.
+    /// A series, told from others by its number.
     Series(usize),
     /// The strongest cell of a heat map; words can be read on it.
     Heat,

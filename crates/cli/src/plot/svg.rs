@@ -11,7 +11,7 @@ pub enum SvgTarget<'a> {
     File,
     /// A part of a page that chooses the colours, and that can be pointed at.
     Page {
-        /// What it shows, for those who do not see it.
+        /// The alternative text, for those who do not see it.
         label: &'a str,
     },
 }

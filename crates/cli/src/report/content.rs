@@ -40,7 +40,7 @@ pub enum Block {
     Facts(Vec<(String, String)>),
     /// Text to be copied as it is, such as a command or a file, with a name.
     Code {
-        /// What it is.
+        /// The name of the text.
         name: String,
         /// The text.
         text: String,

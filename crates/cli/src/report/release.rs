@@ -351,7 +351,7 @@ fn cost_section(release: &Release, cost: Option<Cost>) -> Section {
     section("cost", "Cost", blocks)
 }
 
-/// What was recomputed while the report was written.
+/// The findings that were recomputed while the report was written.
 pub(super) fn checks(findings: &[release::Finding]) -> Section {
     let row = |finding: &release::Finding| {
         let verdict = Cell::text(finding.verdict.to_string());

@@ -13,7 +13,7 @@ pub mod npz;
 #[path = "../../../graph/tests/common/shared.rs"]
 pub mod shared;
 
-/// What a run of the command came to.
+/// The outcome of a run of the command.
 pub struct Run {
     pub success: bool,
     pub stdout: String,
@@ -25,7 +25,7 @@ pub fn progap_in(folder: &Path, arguments: &[&str]) -> Run {
     outcome(command(folder).args(arguments).output().expect("the command starts"))
 }
 
-/// What a process that is over came to.
+/// The outcome of a process that is over.
 pub fn outcome(output: Output) -> Run {
     Run {
         success: output.status.success(),

@@ -8,7 +8,7 @@ use progap::release::{self, Finding, Verdict};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// What came of forging.
+/// The outcome of forging.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     /// Forgeries that could not be opened, or had a wrong finding.

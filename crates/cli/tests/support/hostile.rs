@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 
 /// How long a refusal may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What lies outside, and must not be shown, nor its checksum.
+/// Text that lies outside, and must not be shown, nor its checksum.
 const SECRET: &str = "something outside of the folder, 4711";
 /// A terabyte that takes no space.
 const TERABYTE: u64 = 1 << 40;
 
-/// What lies where a file is due.
+/// Hostile entries where a file is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     LinkOutside,
@@ -60,7 +60,7 @@ const OF_A_RELEASE: [&str; 8] = [
 ];
 const OF_A_RUN: [&str; 4] = ["run.json", "secret.key", "aggregates/1.npy", "checkpoint-1.safetensors"];
 
-/// What runs on hostile folders.
+/// Runs on hostile folders.
 pub struct Range<'p> {
     progap: &'p Path,
     place: &'p Path,

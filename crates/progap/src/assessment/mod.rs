@@ -1,6 +1,6 @@
 //! How good predictions are: one number by any of several metrics, class by class, and whether probabilities can be believed.
 //!
-//! What each metric is, scikit-learn defines: `scripts/oracle/metrics.py` has its figures for the tests.
+//! Metrics are as scikit-learn defines them: `scripts/oracle/metrics.py` has its figures for the tests.
 
 mod baselines;
 mod metric;

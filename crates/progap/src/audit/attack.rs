@@ -174,7 +174,7 @@ pub fn membership(release: &Release, dataset: &Dataset) -> Result<Attack> {
     Attack::new("loss", question, &scores(Part::Train)?, &scores(Part::Test)?)
 }
 
-/// What every node would have sent for each aggregate, as far as the released model tells, without what all send, and
+/// The messages that nodes would have sent for each aggregate, as far as the released model tells, less their mean, and
 /// turned to where the aggregates vary least: the best linear test for a message among the sum of the others.
 fn messages(release: &Release, rows: &Rows) -> Result<Vec<(usize, Vec<f32>)>> {
     let recipe = release.settings()?.method.recipe();

@@ -23,7 +23,7 @@ fn value(canary: usize) -> f64 {
 /// that it is in a bin of values and in one of differences. What a canary moves is the sum of both, over the root of two.
 ///
 /// # Errors
-/// What the mechanism returns.
+/// Errors of the mechanism.
 pub(crate) fn experiment(
     coins: Vec<bool>,
     mechanism: &mut dyn FnMut(Dataset) -> Result<Vec<f32>>,

@@ -15,7 +15,7 @@ const CANARIES: usize = 10_000;
 /// Asks a mechanism once for the counts of canaries that coins choose.
 ///
 /// # Errors
-/// What the mechanism returns.
+/// Errors of the mechanism.
 pub(crate) fn experiment(
     coins: Vec<bool>,
     mechanism: &mut dyn FnMut(Dataset) -> Result<NoisyCounts>,

@@ -69,7 +69,7 @@ impl Claim {
     }
 }
 
-/// What holds with a delta of zero holds with any; the tests need one.
+/// A guarantee that holds with a delta of zero holds with any; the tests need one.
 pub(super) const NO_DELTA: f64 = 1e-12;
 
 /// Without noise scores tell all: guess about every canary.

@@ -106,7 +106,7 @@ impl World {
     /// aggregate after the other, each of the messages with the signs of [`sign`].
     ///
     /// # Errors
-    /// What the mechanism returns.
+    /// Errors of the mechanism.
     pub fn experiment(
         &self,
         randomness: &mut Randomness<AnySource>,
@@ -333,7 +333,7 @@ pub fn aggregation_claim(settings: &Settings, plan: &Plan, edges: usize) -> Resu
     aggregations_claim(plan, edges, method::aggregations(settings))
 }
 
-/// What is claimed about this many aggregates.
+/// The claim about this many aggregates.
 fn aggregations_claim(plan: &Plan, edges: usize, rounds: usize) -> Result<Claim> {
     if plan.unit.is_none() {
         return Ok(Claim::none(automatic_delta(edges)));
@@ -418,7 +418,7 @@ impl Gradients {
     /// Asks a mechanism once for the sum of the gradients of the canaries that coins choose.
     ///
     /// # Errors
-    /// What the mechanism returns.
+    /// Errors of the mechanism.
     pub fn experiment(
         &self,
         settings: &Settings,

@@ -15,7 +15,7 @@
 //! | `training` | canaries in a real data set, scored from what a whole training run releases |
 //! | [`attack`] | link and membership inference against a release, as an outsider would try |
 //!
-//! What a mechanism under audit does is a function from a data set to answers. The product hands in the vault; tests hand
+//! A mechanism under audit is a function from a data set to answers. The product hands in the vault; tests hand
 //! in broken mechanisms, which must be found out.
 
 pub mod attack;

@@ -44,7 +44,7 @@ impl Pairs {
     /// directions are there, and is taken to be in where all are.
     ///
     /// # Errors
-    /// What the mechanism returns.
+    /// Errors of the mechanism.
     pub fn experiment(
         &self,
         randomness: &mut Randomness<AnySource>,

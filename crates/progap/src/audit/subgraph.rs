@@ -34,8 +34,8 @@ impl Subgraphs {
         let canaries = canaries.max(2);
         let shape = SageArchitecture { hidden: 1, convolutions: 1, ..SageArchitecture::new(canaries, 2) };
         let mut sage = Sage::new(SageArchitecture { norm: Norm::None, normalise: false, ..shape }, 1)?;
-        // What the features weigh comes first. It is zero, so that the slopes behind it are the same for every record; and
-        // they have one sign for what a node hears and for its own row.
+        // The weights of the features come first. They are zero, so that the slopes behind them are the same for every record; and
+        // these slopes have one sign for what a node hears and for its own row.
         let (features, others) = sage.parameters_mut().split_at_mut(canaries);
         features.fill(0.0);
         others.iter_mut().for_each(|weight| *weight = weight.abs());
@@ -100,7 +100,7 @@ impl Subgraphs {
     /// Asks a mechanism once for the sum of all gradients.
     ///
     /// # Errors
-    /// What the mechanism returns.
+    /// Errors of the mechanism.
     pub fn experiment(
         &self,
         randomness: &mut Randomness<AnySource>,

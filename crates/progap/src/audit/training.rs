@@ -119,7 +119,7 @@ impl<'a> Planted<'a> {
         })?)
     }
 
-    /// What everyone but the owner of a record sees of each canary at node level: the rows of the aggregates that it may have
+    /// The view that everyone but the owner of a record has of each canary at node level: the rows of the aggregates that it may have
     /// touched, and what the release predicts about its receivers, from their own rows. Nothing that reads the
     /// canary's own row.
     fn view_of_others(&self, release: &Release, predict: Predict<'_>) -> Result<Vec<Vec<f64>>> {

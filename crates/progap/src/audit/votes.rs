@@ -49,7 +49,7 @@ impl Voters {
     /// Asks a mechanism once for all counts of the canaries that coins choose.
     ///
     /// # Errors
-    /// What the mechanism returns.
+    /// Errors of the mechanism.
     pub fn experiment(
         &self,
         randomness: &mut Randomness<AnySource>,

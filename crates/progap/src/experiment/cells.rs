@@ -290,7 +290,7 @@ impl Maker<'_> {
         if base.level == Level::Node {
             axes.push(("epochs".into(), numbers(&[5, 10])));
         }
-        // What the user fixed is not tuned.
+        // Settings that the user fixed are not tuned.
         let fixed: Vec<&str> =
             self.options.changes.iter().map(|(name, _)| Ok(setting(name)?.name)).collect::<Result<_>>()?;
         axes.retain(|(name, _)| !fixed.contains(&name.as_str()) && base.without_effect(name).is_none());

@@ -22,7 +22,7 @@ pub enum Notice<'n> {
     Ended {
         /// The job.
         job: &'n Job,
-        /// What came of it, or why nothing did.
+        /// The result, or the reason why there is none.
         outcome: &'n std::result::Result<Finished, String>,
         /// How long it took.
         seconds: f64,
@@ -54,7 +54,7 @@ pub struct Queue<'q> {
     pub stop: &'q AtomicBool,
 }
 
-/// What a worker says: a job by number, and what came of it when it ended.
+/// A message of a worker: a job by number, and its outcome when it ended.
 enum Message {
     Begun(usize),
     Ended(usize, Box<Ended>),

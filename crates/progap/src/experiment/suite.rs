@@ -204,7 +204,7 @@ mod tests {
         assert!(Experiment::new(Name::Labels, &options(Tuning::None)).is_err(), "without shares");
     }
 
-    /// What a method does not read is not tuned.
+    /// Settings that a method does not read are not tuned.
     #[test]
     fn a_grid_has_no_point_twice() {
         let options = only(Method::Views, Level::Edge, Tuning::Grid);

@@ -56,7 +56,7 @@ pub(super) fn trials(candidates: usize, split: u64) -> Result<Vec<Trial>> {
     Ok((0..number).map(trial).collect())
 }
 
-/// What a run is scored by: validation accuracy, with noise where validation labels are private.
+/// The score of a run: validation accuracy, with noise where validation labels are private.
 pub(super) fn score(level: Level, val_accuracy: f64, val_nodes: usize, seed: u64) -> Result<f64> {
     if level != Level::Node {
         return Ok(val_accuracy);
@@ -66,7 +66,7 @@ pub(super) fn score(level: Level, val_accuracy: f64, val_nodes: usize, seed: u64
     Ok(val_accuracy + noise as f64 / val_nodes.max(1) as f64)
 }
 
-/// What the choice would cost a release: the runs' own budget, and the budget of showing the best.
+/// The cost that the choice would have for a release: the runs' own budget, and the budget of showing the best.
 ///
 /// # Proof definition
 /// For `K` drawn in secret from the law of [`RunCount`], before and independently of the runs, each with fresh secret noise

@@ -15,7 +15,7 @@ use super::fits;
 /// How far a recorded epsilon may lie below a recomputed one: the grid of an accountant is finite.
 const RECOMPUTED: f64 = 1.0 - 1e-4;
 
-/// What a row says, besides the run and its event. Rows of version 1 name their data set by its fingerprint, in a column of
+/// The content of a row, besides the run and its event. Rows of version 1 name their data set by its fingerprint, in a column of
 /// its own; rows since then by its name and unit, in here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

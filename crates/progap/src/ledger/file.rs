@@ -227,7 +227,7 @@ pub(super) fn rows_written(path: &Path, connection: &Connection) -> Result<u64> 
         .map_err(|error| Error::from_sqlite(path, error))
 }
 
-/// What a new row says, before it has a place in the file.
+/// The content of a new row, before it has a place in the file.
 pub(super) struct Draft<'a> {
     pub run_id: Option<&'a str>,
     pub event: Option<&'a str>,

@@ -14,7 +14,7 @@ use rusqlite::{Connection, Transaction};
 use super::book::{Account, Book};
 use super::error::{Error, Result};
 
-/// What the hash is for, so that it is never that of anything else.
+/// The purpose of the hash, so that it is never that of anything else.
 const PURPOSE: &[u8] = b"progap ledger, identity of data\0";
 
 /// The secret of a ledger.
@@ -211,7 +211,7 @@ pub(super) fn refuse_second_name(
     }
 }
 
-/// What to tell an owner whose name has other data in another unit.
+/// The warning to an owner whose name has other data in another unit.
 pub(super) fn other_units(
     book: &Book,
     identities: &Identities,

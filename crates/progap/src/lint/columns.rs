@@ -44,7 +44,7 @@ pub(super) fn no_bounds(dataset: &Dataset, settings: &Settings, remarks: &mut Ve
     }
 }
 
-/// What was read off private rows, as nobody declared it.
+/// Facts about columns that were read off private rows, as nobody declared them.
 pub(super) fn undeclared(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     if settings.level != Level::Node {
         return;

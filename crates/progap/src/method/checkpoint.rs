@@ -72,7 +72,7 @@ pub trait CheckpointStore {
     fn save(&mut self, state: &State, key: Option<&RunKey>) -> Result<()>;
     /// Keeps the state if the last time is long ago, or if `now` is set.
     fn save_if_due(&mut self, state: &State, key: Option<&RunKey>, now: bool) -> Result<()>;
-    /// What to say when training is stopped.
+    /// The error to report when training is stopped.
     fn interrupted(&self) -> Error;
     /// Whether the training accuracy of every epoch is wanted where it does not come by itself.
     fn watches_training(&self) -> bool {

@@ -84,7 +84,7 @@ impl<F: FnMut(&Progress) -> ControlFlow<()> + Send> Observer for F {
     }
 }
 
-/// What a method leaves.
+/// The result of training by a method.
 pub(crate) struct Fitted {
     /// The vault, with the list of what was asked.
     pub vault: Vault,
@@ -105,7 +105,7 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
-    /// What a method leaves: the models of some stages, each with what it reads, the last of which classifies.
+    /// The result with the models of some stages, each with what it reads, the last of which classifies.
     fn new(
         trainer: Trainer<'_>,
         models: Vec<(usize, Vec<Vec<Reads>>)>,
@@ -171,7 +171,7 @@ pub(crate) fn aggregations(settings: &Settings) -> usize {
     settings.method.recipe().aggregations(settings)
 }
 
-/// What the run decided by what happened so far and the number of validation nodes, where its settings leave that to it.
+/// The run's decision by its history so far and the number of validation nodes, where its settings leave that to it.
 pub(crate) fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Option<Choice> {
     settings.method.recipe().choose(settings, history, val_nodes)
 }

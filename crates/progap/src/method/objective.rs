@@ -53,7 +53,7 @@ pub(super) fn val_score(
     Ok(scores.map(|scores| scores.get(metric)).filter(|score| score.is_finite()))
 }
 
-/// What an epoch works with.
+/// The context that an epoch works in.
 pub(crate) struct StepContext<'d> {
     pub vault: &'d mut Vault,
     pub settings: &'d Settings,

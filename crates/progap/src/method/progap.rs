@@ -1,7 +1,7 @@
 //! ProGAP: stage `s` trains base networks 0 to `s` on the features and on the aggregates of the stages before, each
 //! of which was asked for once and kept.
 //!
-//! What is aggregated are embeddings, as published, or what is known about the classes of nodes (docs/method.md).
+//! Aggregated messages are embeddings, as published, or what is known about the classes of nodes (docs/method.md).
 
 use progap_nn::Architecture;
 use serde::{Deserialize, Serialize};
@@ -281,7 +281,7 @@ fn choose(settings: &Settings, history: &[EpochRecord], val_nodes: usize) -> Opt
     Some(Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) })
 }
 
-/// What is sent for the aggregate of that index: as set, or as chosen.
+/// The kind of messages sent for the aggregate of that index: as set, or as chosen.
 fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages {
     match choice {
         Some(choice) => choice.messages.get(index).copied().unwrap_or(Messages::Labels),
@@ -348,7 +348,7 @@ mod tests {
         let not = chosen(&[(0, 0.5), (0, 0.6), (1, 0.61), (1, 0.3)], 3).0;
         assert_eq!(not, [Labels, Embeddings, Embeddings]);
         assert_eq!(chosen(&[(0, 1.0), (1, 1.0)], 2).0, [Labels, Labels], "no error is left");
-        // What later stages did changes nothing of what was sent before them.
+        // Results of later stages change nothing of what was sent before them.
         let late = chosen(&[(0, 0.5), (1, 0.5), (2, 0.9), (3, 0.8)], 3);
         assert_eq!(late, (vec![Labels, Embeddings, Embeddings], 2));
         assert_eq!(chosen(&[(0, 0.5), (1, 0.4)], 1), (vec![Labels], 0));

@@ -19,7 +19,7 @@ use crate::rows::Rows;
 use crate::settings::{Level, Settings, Size};
 use crate::{Result, units};
 
-/// What an audit attacks, and how hard.
+/// The target of an audit, and how hard it is attacked.
 pub(crate) struct AuditTarget<'t> {
     pub dataset: &'t Dataset,
     pub settings: &'t Settings,
@@ -153,7 +153,7 @@ pub(crate) trait Recipe: Sync {
         Plan::calibrated(calibrator, self.queries(settings, sizes)?, settings, sizes)
     }
 
-    /// What a query at edge level is to an accountant where neighbours differ in the given unit of an edge; nothing where no rule is
+    /// The event that a query at edge level is to an accountant where neighbours differ in the given unit of an edge; nothing where no rule is
     /// known.
     fn in_unit(&self, query: &Query, unit: Unit) -> Option<Event> {
         units::sum_in_unit(&query.event, unit)
@@ -190,7 +190,7 @@ pub(crate) trait Recipe: Sync {
         plan::parameters_of_networks(settings, sizes)
     }
 
-    /// What the run decided by what happened so far and the number of validation nodes, where its settings leave that to it.
+    /// The run's decision by its history so far and the number of validation nodes, where its settings leave that to it.
     fn choose(&self, _settings: &Settings, _history: &[EpochRecord], _val_nodes: usize) -> Option<Choice> {
         None
     }
@@ -205,7 +205,7 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
-    /// What every node would have sent for the aggregate of that index, as far as a release tells; for whoever attacks it.
+    /// The message that every node would have sent for the aggregate of that index, as far as a release tells; for whoever attacks it.
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         embeddings_sent(release.predictor(), rows, index)
     }
@@ -245,7 +245,7 @@ pub(crate) trait Recipe: Sync {
         None
     }
 
-    /// What is public at node level beside sizes and settings, where it is other than the bound on senders and the batches.
+    /// Public facts at node level beside sizes and settings, where they are other than the bound on senders and the batches.
     fn public_at_node_level(&self, _settings: &Settings, _plan: &Plan) -> Option<Vec<String>> {
         None
     }
@@ -261,7 +261,7 @@ pub(crate) trait Recipe: Sync {
     }
 }
 
-/// What the last model's own branches give of its inputs, where that is as wide as what was sent. An input that an earlier model
+/// Embeddings of inputs by the last model's own branches, where they are as wide as what was sent. An input that an earlier model
 /// made was sent as it is.
 pub(crate) fn embeddings_sent(predictor: &Predictor, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
     // The released model tells nothing of stages after its own.

@@ -40,7 +40,7 @@ pub(crate) struct FittedStage {
     pub stage_score: StageScore,
 }
 
-/// What decides a run besides the data.
+/// The inputs that decide a run besides the data.
 #[derive(Clone, Copy)]
 pub(crate) struct RunSpec<'r> {
     pub settings: &'r Settings,

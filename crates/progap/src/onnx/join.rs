@@ -75,7 +75,7 @@ fn attention(
 ) -> Result<String> {
     let width = hidden / heads;
     let scale = graph.constant(&[width, 1], &vec![1.0 / (width as f32).sqrt(); width]);
-    // What every head makes of each branch, summed over the branches that ask.
+    // The output of every head, as a mean over the branches that ask.
     let mut means = vec![];
     for head in 0..heads {
         let mut of = |part: usize| -> Result<Vec<String>> {

@@ -22,10 +22,10 @@ use crate::{Error, Result};
 
 /// Below this a row counts as zero.
 const SMALLEST: f32 = 1e-12;
-/// What norms add to a variance.
+/// The number that norms add to a variance.
 const EPSILON: f32 = 1e-5;
 
-/// What stands beside the operations.
+/// Metadata beside the operations.
 pub(crate) struct About<'a> {
     pub name: &'a str,
     /// The guarantee, in words.
@@ -95,7 +95,7 @@ pub(crate) fn file(
     Ok(graph.into_file(about.name, about.words, &facts))
 }
 
-/// What a model gives to those after it.
+/// The outputs of a model for those after it.
 struct Given {
     embedding: Option<String>,
     logits: Option<String>,
@@ -144,7 +144,7 @@ impl<'n> Parts<'n> {
         Ok(product(graph, x, shape, weight, bias))
     }
 
-    /// What a trained batch norm multiplies by, and what it adds.
+    /// The factors of a trained batch norm, and the shifts that it adds.
     fn batch_norm(&self, name: &str) -> Result<(Vec<f32>, Vec<f32>)> {
         let part = |what: &str| self.get(&format!("{name}.norm.{what}")).map(|(_, values)| values);
         let (gamma, beta) = (part("weight")?, part("bias")?);

@@ -104,7 +104,7 @@ impl Ranks {
         self.traffic().1.clone()
     }
 
-    /// What is sent from now on belongs to this part of the run.
+    /// Traffic from now on belongs to this part of the run.
     pub(crate) fn now(&self, moment: Moment) {
         self.traffic().0 = moment;
     }
@@ -131,7 +131,7 @@ impl Ranks {
         self.transport.exchange(to).map_err(Error::Rank)
     }
 
-    /// What the first rank says, on every rank.
+    /// The first rank's bytes, on every rank.
     pub(crate) fn broadcast(&self, what: Sent, bytes: Option<Vec<u8>>) -> Result<Vec<u8>> {
         let mut all = self.all_gather(what, bytes.unwrap_or_default())?;
         Ok(std::mem::take(&mut all[0]))

@@ -177,7 +177,7 @@ impl Arrived {
         Ok(Arrived { words: come.iter().map(|bytes| (bytemuck::pod_collect_to_vec(bytes), 0)).collect() })
     }
 
-    /// What is left of a rank's words.
+    /// The words of a rank that are left.
     fn left(&self, rank: usize) -> &[u32] {
         self.words.get(rank).map_or(&[], |(words, taken)| &words[*taken..])
     }

@@ -51,7 +51,7 @@ pub(super) fn sampled(
     graph.keeping(&staying).map_err(Error::from)
 }
 
-/// What a sender keeps of more edges than it may have.
+/// The edges that a sender keeps of more than it may have.
 struct Choice {
     /// The places of the edges, ascending.
     places: Vec<u32>,

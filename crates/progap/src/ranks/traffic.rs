@@ -16,7 +16,7 @@ pub enum Sent {
     Rows,
     /// Sums over rows: gradients, statistics, accuracies.
     Sums,
-    /// What the first rank keeps.
+    /// Aggregates that the first rank keeps.
     Kept,
     /// Columns in units of their own, to be brought to scale.
     Columns,
@@ -36,7 +36,7 @@ impl Sent {
         Sent::Sample,
     ];
 
-    /// What a number stands for.
+    /// The kind of traffic that a number stands for.
     fn from_number(number: u64) -> Option<Sent> {
         Sent::ALL.into_iter().find(|sent| *sent as u64 == number)
     }

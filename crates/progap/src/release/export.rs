@@ -28,7 +28,7 @@ use crate::settings::Level;
 use crate::signature::SecretKey;
 use crate::{Error, Result};
 
-/// What an export says of itself beside its manifest.
+/// The file in which an export describes itself, beside its manifest.
 pub(super) const EXPORT: &str = "export.json";
 /// The public page of an export.
 pub const PAGE: &str = "report.html";

@@ -13,7 +13,7 @@ pub enum Guarantee {
         epsilon: f64,
         /// The delta.
         delta: f64,
-        /// What one record is.
+        /// The unit, which is one record.
         unit: Unit,
     },
     /// None, because the noise comes from a seed, and anybody can compute it.

@@ -57,7 +57,7 @@ impl Predictor {
 }
 
 impl Views {
-    /// What the features say, without the graph.
+    /// The view of the features, without the graph.
     fn features_alone(&self) -> Views {
         let shape = ViewsShape { aggregates: 0, ..self.shape().clone() };
         Views::new(shape, self.parts().0.clone(), None)

@@ -18,7 +18,7 @@ use crate::predictor::{MODEL, aggregate_file};
 use crate::settings::{Level, Method, Settings};
 use crate::{Error, Result, files, method, run};
 
-/// What begins the names of aggregates, and of those that no mechanism protects.
+/// The prefixes of the names of aggregates, and of those that no mechanism protects.
 const AGGREGATES: &str = "aggregates/";
 const OWN_AGGREGATES: &str = "private/aggregates-";
 /// More files than a release of any method lists.
@@ -101,7 +101,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// What a run with these settings leaves.
+    /// The contents that a run with these settings leaves.
     pub fn of(settings: &Settings) -> Contents {
         let aggregates = settings.depth * settings.direction.ways();
         let protected = settings.method.recipe().aggregates_are_protected();
@@ -156,7 +156,7 @@ impl Listed {
         Ok(Listed { folder, public, own, checked: Mutex::default() })
     }
 
-    /// What the lists say that this is, at the level of its statement; [`Listed::check`] says whether they say so of every file.
+    /// The contents according to the lists, at the level of the statement; [`Listed::check`] says whether they say so of every file.
     pub fn contents(&self, level: Level) -> Contents {
         let all = || self.public.files.keys().chain(self.own.iter().flat_map(|own| own.files.keys()));
         // The data owner keeps back what no mechanism protects, or not.

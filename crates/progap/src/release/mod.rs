@@ -65,7 +65,7 @@ use metrics::metrics_file;
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 const OWN_MANIFEST: &str = "private/manifest.json";
-/// What begins the names of files that are for the data owner alone.
+/// The prefix of the names of files that are for the data owner alone.
 const PRIVATE: &str = "private/";
 const NODES: &str = "nodes.progap";
 const OWN_ROWS: &str = "private/rows.progap";
@@ -106,7 +106,7 @@ pub struct Predictions {
     pub probabilities: Vec<f32>,
 }
 
-/// What a release is written of, besides the aggregates, which lie in its folder already.
+/// The content of a release, besides the aggregates, which lie in its folder already.
 pub(crate) struct Content<'a> {
     pub config: Config,
     /// The data set, prepared; its edges are not written.
@@ -178,7 +178,7 @@ pub(crate) fn bare(graph: Graph) -> Result<Dataset> {
 impl Release {
     /// Opens a release; files that are missing, changed or of another release are errors.
     ///
-    /// What it is, the statement and the model say: no settings are needed. Where they are there they must be those of the rest.
+    /// The statement and the model say what it is: no settings are needed. Where settings are there they must be those of the rest.
     pub fn open(folder: &Path) -> Result<Release> {
         let listed = Listed::open(folder)?;
         let file = folder.join(STATEMENT);
@@ -234,7 +234,7 @@ impl Release {
         })
     }
 
-    /// What it protects.
+    /// The level of protection.
     pub fn level(&self) -> Level {
         self.contents.level
     }
@@ -345,7 +345,7 @@ impl Release {
             return Err(Error::file(&self.folder, missing).into());
         }
         let rows = Rows::of_nodes(&self.nodes)?;
-        // What one model makes for another it makes for all nodes.
+        // Outputs that one model makes for another are made for all nodes.
         let size = if self.predictor.links.len() > 1 { nodes.len().max(1) } else { NODES_AT_ONCE };
         nodes.chunks(size).try_for_each(|nodes| take(predicted(&self.predictor, &rows, nodes)?))
     }
@@ -390,7 +390,7 @@ pub(crate) fn every_node(dataset: &Dataset) -> Vec<u32> {
     (0..dataset.nodes() as u32).collect()
 }
 
-/// What a model says about some nodes.
+/// The predictions of a model for some nodes.
 pub(crate) fn predictions(predictor: &Predictor, dataset: &Dataset, nodes: &[u32]) -> Result<Predictions> {
     predicted(predictor, &Rows::of_nodes(dataset)?, nodes)
 }

@@ -171,7 +171,7 @@ impl Release {
         ))
     }
 
-    /// What MLflow must know: who loads the model, what goes in and comes out, and the guarantee.
+    /// The metadata that MLflow needs: who loads the model, what goes in and comes out, and the guarantee.
     fn mlmodel(&self) -> String {
         let tensor = |name: String, columns: usize| json!({ "name": name, "type": "tensor", "tensor-spec": { "dtype": "float32", "shape": [-1, columns] } });
         let read = self.predictor.aggregates_read();

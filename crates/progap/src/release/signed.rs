@@ -98,11 +98,11 @@ pub fn signed(folder: &Path, signer: Option<&PublicKey>) -> Result<(Finding, Sig
     })
 }
 
-/// What checksums cannot show.
+/// The limits of checksums.
 const UNSIGNED: &str = "none. Checksums show that nothing was damaged; they do not show who made this, nor that training was \
                         really run as described: whoever made it could have written anything";
 
-/// What a signature cannot show.
+/// The limits of a signature.
 const WORD: &str = "that training was really run as described rests on its owner's word";
 
 /// A small file of the folder, if it is there.

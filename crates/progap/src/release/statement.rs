@@ -130,7 +130,7 @@ impl Statement {
         }
     }
 
-    /// What the numbers say, in plain words.
+    /// The meaning of the numbers, in plain words.
     fn words(&self, settings: &Settings) -> String {
         in_words(settings, self)
     }
@@ -230,7 +230,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
     }
 }
 
-/// What is said of the settings as public, with those that have most to do with the cost.
+/// The line about the settings as public, with those that have most to do with the cost.
 fn settings_are_public(settings: &Settings) -> String {
     let values = [("depth", settings.depth), ("epochs", settings.epochs)];
     let decide = values.iter().filter(|(name, _)| settings.without_effect(name).is_none());
@@ -252,7 +252,7 @@ pub(super) fn is_public_list(found: &[String], expected: &[String], settings: &S
     is(expected) || is(&said_before.map(|line| line.replace(IN_ORDER, "")).collect::<Vec<_>>())
 }
 
-/// What was taken as public; also for comparison with the list that is there.
+/// The list of what was taken as public; also for comparison with the list that is there.
 pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, labelled: usize) -> Vec<String> {
     let mut public = vec![
         format!(
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
     use crate::method::catalogue;
 
-    /// What decides nothing is not said to be public, and lists of releases that said so are still those of their settings.
+    /// Settings that decide nothing are not said to be public, and lists of releases that said so are still those of their settings.
     #[test]
     fn only_settings_that_decide_something_are_named_as_public() {
         for entry in catalogue::methods() {

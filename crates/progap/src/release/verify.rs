@@ -220,7 +220,7 @@ fn private_checksums(release: &Release) -> Finding {
     Finding::checked("private checksums", detail, told.is_empty())
 }
 
-/// What an export says of itself, against what it is.
+/// The claims of an export about itself, against what it is.
 fn exported(release: &Release) -> Result<Option<Finding>> {
     let Some(exported) = &release.exported else { return Ok(None) };
     let rows = match (exported.rows, release.has_features()) {
@@ -236,7 +236,7 @@ fn exported(release: &Release) -> Result<Option<Finding>> {
     Ok(Some(Finding::checked("export", detail, ok && exported.rows == release.has_features())))
 }
 
-/// What the statement says in words, against what its numbers and the settings say.
+/// The words of the statement, against its numbers and the settings.
 fn words(statement: &Statement, settings: &Settings) -> Finding {
     let unit = unit(settings);
     let ok = statement.unit == unit

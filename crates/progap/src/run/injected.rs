@@ -21,7 +21,7 @@ use crate::settings::{Level, Messages, Method, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result, files};
 
-/// What the mechanisms answered.
+/// The answers of the mechanisms.
 enum Answers {
     /// Noisy aggregates, as they were kept.
     Aggregates(Vec<Vec<f32>>),
@@ -123,7 +123,7 @@ fn randomness(settings: &Settings) -> Randomness<Reproducible> {
     Randomness::from_seed(settings.seed.expect("a seed"))
 }
 
-/// What the mechanisms answered in a run that is over.
+/// The answers of the mechanisms in a run that is over.
 fn answers(dataset: &Dataset, settings: &Settings, release: &Release) -> Answers {
     if settings.method == Method::EdgeRand {
         let plan: Plan = prepare(dataset, &settings.checked().expect("settings")).expect("a plan");
@@ -221,7 +221,7 @@ fn given_the_same_answers_no_public_byte_tells_the_edges() {
     }
 }
 
-/// What was asked is compared with what would be claimed, before there is a release.
+/// The queries that were asked are compared with what would be claimed, before there is a release.
 #[test]
 fn a_query_more_than_was_planned_leaves_no_release() {
     let [data, _] = twins();

@@ -39,7 +39,7 @@ pub struct Ranked {
     pub peak_memory: Vec<u64>,
 }
 
-/// What every rank is told by the first before anything is asked. It travels between ranks and nowhere else.
+/// The first rank's message to every rank before anything is asked. It travels between ranks and nowhere else.
 #[derive(Serialize, Deserialize)]
 struct Told {
     run: RunFile,
@@ -124,7 +124,7 @@ pub fn resume_over(
     go_on(ranks, data, run, plan, observer)
 }
 
-/// What runs on one machine only, and what to do about it.
+/// Settings and data that run on one machine only, and what to do about it.
 fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
     let alone = |what: String| Err(Error::Rank(what));
     if !settings.method.recipe().trains_on_ranks() {

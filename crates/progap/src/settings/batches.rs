@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(batches(mlp, 1433, 1200).1, 75, "another method");
     }
 
-    /// What was asked for stays, however large the training set is.
+    /// Values that were asked for stay, however large the training set is.
     #[test]
     fn what_was_asked_for_stays() {
         use crate::settings::Request;

@@ -142,9 +142,9 @@ impl About {
 
 /// The type of a setting.
 pub trait SettingType: Serialize + DeserializeOwned + Copy {
-    /// What is given for it.
+    /// The type of a value that is given for it.
     type Given: Into<Self>;
-    /// What it can be.
+    /// The kind of values that it can have.
     const KIND: Kind;
     /// Whether it can be left out.
     const OPTIONAL: bool = false;

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// What is said is what the methods have, setting by setting.
+    /// The line of defaults is what the methods have, setting by setting.
     #[test]
     fn the_line_says_what_the_registry_has() {
         let of = |name: &str| Declaration::find(name).expect("a setting").defaults();
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(of("hidden"), "16; 8 for views at level edge");
         assert_eq!(of("encoder_layers"), "2");
         assert_eq!(of("layerwise"), "off");
-        // What the method and the level are by default says nothing of the others.
+        // The defaults of the method and of the level say nothing of the others.
         for declaration in
             Settings::declarations().iter().filter(|setting| !["method", "level"].contains(&setting.name))
         {

@@ -47,7 +47,7 @@ impl Size {
     }
 }
 
-/// What the cost of a run reads of the data: a setting that nobody gave and follows from sizes, or the sampling of batches.
+/// Sizes of the data that the cost of a run reads: for a setting that nobody gave and follows from sizes, or for the sampling of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizesNeeded {
     /// The setting that can be given instead, by its name; none where nothing replaces the sizes.

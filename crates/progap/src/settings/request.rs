@@ -76,7 +76,7 @@ impl Request {
         self.with("level", level.name())
     }
 
-    /// What a file lists. As many files list everything, a setting that decides nothing may stand there with its default or its published
+    /// The settings that a file lists. As many files list everything, a setting that decides nothing may stand there with its default or its published
     /// value, as if nobody had asked for it.
     ///
     /// ```
@@ -211,7 +211,7 @@ impl Request {
         }
         let given = self.names();
         if matches!(self.start, Start::Usual) {
-            // What can follow from sizes depends on what was given, too.
+            // The settings that can follow from sizes depend on those that were given, too.
             settings = settings.by_sizes();
             given.iter().for_each(|name| settings.from_sizes.close(name));
         }

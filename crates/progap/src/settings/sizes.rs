@@ -158,7 +158,7 @@ mod tests {
             [6, 16, 17, 40, 100].map(wide),
             [(16, 0.01), (16, 0.01), (32, 0.03), (64, 0.03), (64, 0.03)]
         );
-        // What was given stays, whatever it is.
+        // Values that were given stay, whatever they are.
         let given = node().with("batch_size", 512).with("hidden", 16).with("learning_rate", 0.02);
         let given = decided(given, 450, 40);
         assert_eq!((given.batch_size, given.hidden, given.learning_rate), (512, 16, 0.02));

@@ -238,7 +238,7 @@ pub(crate) fn partners(nodes: usize) -> Vec<[Option<u32>; 2]> {
     order.chunks(2).map(|pair| [pair.first().copied(), pair.get(1).copied()]).collect()
 }
 
-/// What a node has in each of the columns, of rows that begin with some node; nothing where the value is missing, or where there is no node.
+/// A node's value in each of the columns, of rows that begin with some node; nothing where the value is missing, or where there is no node.
 fn values_of(
     rows: &Rows,
     first: usize,

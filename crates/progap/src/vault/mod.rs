@@ -340,7 +340,7 @@ pub(crate) fn balanced_weights(labels: &[u32], classes: usize) -> Vec<f32> {
 /// As [`balanced_weights`], where classes were counted.
 fn weights_of(counts: &[usize]) -> Vec<f32> {
     let share = counts.iter().sum::<usize>() as f64 / counts.len() as f64;
-    // What no node has is in no batch.
+    // A class that no node has is in no batch.
     counts.iter().map(|&count| if count > 0 { (share / count as f64) as f32 } else { 1.0 }).collect()
 }
 

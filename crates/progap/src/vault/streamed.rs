@@ -1,6 +1,6 @@
 //! The noisy sums of graphs that memory does not hold: a block of receivers at a time.
 //!
-//! What every node says is in memory as small integers, since edges come from anywhere. Everything else passes through: edges and rows lie in
+//! The messages of all nodes are in memory as small integers, since edges come from anywhere. Everything else passes through: edges and rows lie in
 //! a mapped file, sums go to whoever takes them. As all noise is bound to all exact sums, these are computed twice, first for their digest and
 //! then for their noise: nothing exact is ever written anywhere, and the result has the bits of [`Vault::aggregate`].
 
@@ -115,7 +115,7 @@ where
     Ok(())
 }
 
-/// What every node says, in panels of as many columns as are summed at once.
+/// The messages of all nodes, in panels of as many columns as are summed at once.
 struct Panels<T> {
     width: usize,
     panels: Vec<(Range<usize>, Vec<T>)>,

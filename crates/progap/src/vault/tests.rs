@@ -211,7 +211,7 @@ pub(super) fn of(values: &[f32], width: usize) -> impl Fn(Range<usize>) -> Resul
     move |nodes| Ok(values[nodes.start * width..nodes.end * width].to_vec())
 }
 
-/// What a method made is sent as long as it is, and never longer than one; at node level, where it could be made of private rows, it
+/// A message that a method made keeps its length, and is never longer than one; at node level, where it could be made of private rows, it
 /// is not sent at all.
 #[test]
 fn what_a_method_made_is_no_longer_than_one_and_never_sent_at_node_level() {

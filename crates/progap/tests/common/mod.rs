@@ -84,7 +84,7 @@ pub fn assert_verified(folder: &Path) {
     assert!(findings.iter().all(|finding| finding.ok), "{findings:#?}");
 }
 
-/// What the release predicts for the test nodes is what its metrics say.
+/// The predictions of the release for the test nodes are as accurate as its metrics say.
 pub fn assert_predicts_as_measured(release: &Release) {
     assert_predicts_as_measured_on(&network(), release);
 }

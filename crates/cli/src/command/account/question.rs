@@ -51,7 +51,7 @@ impl Planned {
         Some(Sigma { per_multiplier, means })
     }
 
-    /// What is asked with a given sigma.
+    /// The queries with a given sigma.
     fn with_sigma(&self, sigma: f64) -> Result<Queries, Failure> {
         if !(sigma.is_finite() && sigma > 0.0) {
             return Err(Error::invalid("sigma", sigma, "a finite number above 0").into());
@@ -77,7 +77,7 @@ pub struct Question {
     /// The epsilon to find noise for.
     pub target: Option<f64>,
     pub planned: Option<Planned>,
-    /// What is asked, unless its noise is to be found.
+    /// The event and its queries, unless their noise is to be found.
     given: Option<Given>,
 }
 
@@ -170,7 +170,7 @@ impl Question {
                 answer.map_err(|_| "no epsilon holds here with a delta of zero: give --delta".to_string());
             return Ok(Answers { opinions: vec![Opinion { name: PURE, answer }], tightest: Some(PURE) });
         }
-        // What training would choose comes first, and stands for the accountant that it asks.
+        // The answer that training would choose comes first, and stands for the accountant that it asks.
         let mut best = match self.target {
             Some(_) if accountant == Best.name() => self.ask_one(&Best)?.ok(),
             _ => None,
@@ -207,7 +207,7 @@ impl Question {
         Ok(answer.map(|answer| (name, Answer { caveat, ..answer })))
     }
 
-    /// What is asked, with the noise that was given or that the budget needs.
+    /// The event and its queries, with the noise that was given or that the budget needs.
     fn noise(&self, accountant: &dyn Accountant) -> Result<Result<Asked, String>, Failure> {
         match (&self.given, &self.planned) {
             (Some(Given { sigma, queries, event }), _) => {
@@ -236,7 +236,7 @@ impl Question {
         }
     }
 
-    /// What it costs, in both units of an edge.
+    /// The cost, in both units of an edge.
     fn answer(
         &self,
         found: Asked,
@@ -277,7 +277,7 @@ impl Question {
     }
 }
 
-/// What is asked, with its noise.
+/// An event and its queries, with their noise.
 struct Asked {
     sigma: Option<f64>,
     queries: Option<Queries>,

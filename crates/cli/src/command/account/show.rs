@@ -18,7 +18,7 @@ use crate::ui::{self, noise_in_words, up};
 pub struct AccountJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<Unit>,
-    /// What the number called sigma is.
+    /// The meaning of the number called sigma.
     sigma_means: &'static str,
     sigma: Option<f64>,
     epsilon: f64,

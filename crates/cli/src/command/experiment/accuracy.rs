@@ -8,7 +8,7 @@ use progap::settings::{Level, Method, Metric};
 use super::content::{Outcomes, data_names, epsilon, unit_note};
 use crate::report::{Cell, Table};
 
-/// What a column of the paper's own figures is called.
+/// The name of a column of the paper's own figures.
 const PUBLISHED: &str = "published";
 
 /// 77.2 +- 0.33, in percent; of a log loss 0.634 +- 0.012.
@@ -22,7 +22,7 @@ fn accuracy(metric: Metric, outcome: &Outcome) -> Cell {
     Cell { interval: Some((low, high)), ..Cell::number(mean, text) }
 }
 
-/// What tells the rows of the table of accuracies apart.
+/// The key that tells the rows of the table of accuracies apart.
 #[derive(PartialEq)]
 struct RowKey<'c> {
     level: Level,
@@ -48,7 +48,7 @@ impl<'c> RowKey<'c> {
     }
 }
 
-/// What others found for a row.
+/// The figure that others found for a row.
 type FigureOf<'f> = &'f dyn Fn(&RowKey<'_>) -> Option<Cell>;
 
 /// Methods, levels, budgets and variants by data sets; beside ours what others found.

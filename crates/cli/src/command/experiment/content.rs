@@ -173,7 +173,7 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
     section("settings", "Settings", vec![Block::Table(table)])
 }
 
-/// What private tuning would cost.
+/// The cost that private tuning would have.
 fn budget_section(outcomes: &Outcomes<'_>) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = outcomes
         .iter()

@@ -8,7 +8,7 @@ use crate::report;
 
 /// The file of the results.
 pub const RESULTS: &str = "results.sqlite";
-/// What the experiment says, for `progap report`.
+/// The report of the experiment, for `progap report`.
 const REPORT: &str = "report.json";
 
 /// Writes what an experiment says: for people, and for `progap report`.

@@ -210,7 +210,7 @@ fn metric_names() -> impl TypedValueParser<Value = Metric> {
 
 fn parse_change(text: &str) -> Result<Change, String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, such as epochs=20")?;
-    // What is no setting, or no value of it, is refused with all else that is wrong with an experiment.
+    // An unknown setting, or a wrong value of one, is refused with all else that is wrong with an experiment.
     let parsed = Declaration::find(name).and_then(|setting| setting.parse(value));
     Ok((name.trim().to_string(), parsed.unwrap_or_else(|_| value.trim().into())))
 }
@@ -356,7 +356,7 @@ impl Table1 {
 
 impl Merge {
     fn run(self) -> Outcome {
-        // What has no ending of a file is the folder of an experiment.
+        // A path without the ending of a file is the folder of an experiment.
         let file = |path: &PathBuf| {
             if path.is_dir() || path.extension().is_none() { path.join(RESULTS) } else { path.clone() }
         };

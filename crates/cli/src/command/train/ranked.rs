@@ -18,7 +18,7 @@ use crate::{flags, stop};
 
 /// Pages of the mapped file that stay in memory besides those of features and of what every rank reads.
 const SMALL_PAGES: u64 = 32 << 20;
-/// What every rank reads of each node: where its edges begin, its label, its part.
+/// Bytes that every rank reads of each node: where its edges begin, its label, its part.
 const NODE_BYTES: usize = 16;
 
 impl Train {
@@ -49,7 +49,7 @@ impl Train {
             }
         };
         let path = source.part_file()?;
-        // What is checked need not stay, nor what the first rank reads of others.
+        // Pages that are checked need not stay, nor those that the first rank reads of others.
         progap_graph::store::keep_mapped_below(SMALL_PAGES);
         let dataset = ranks::open(ranks, &path, |dataset| Ok(source.split_of(dataset)?))?;
         let first = ranks.rank() == 0;
@@ -132,7 +132,7 @@ fn show(ranked: &Ranked, name: &str, json: bool) -> Outcome {
     ui::print(&flags::in_flags(&ui::facts(&format!("{} on {name}", settings.method), &rows)))
 }
 
-/// What all ranks together sent in each part of the run.
+/// Bytes that all ranks together sent in each part of the run.
 fn by_stage(ranked: &Ranked) -> String {
     let mut all: BTreeMap<Moment, u64> = BTreeMap::new();
     for (moment, kinds) in ranked.sent.iter().flat_map(Traffic::moments) {

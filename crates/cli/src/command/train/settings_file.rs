@@ -14,7 +14,7 @@ use toml::Spanned;
 
 use crate::source::DataSource;
 
-/// What a file asks for.
+/// The settings and the data source that a file asks for.
 pub struct SettingsFile {
     pub request: Request,
     pub source: DataSource,

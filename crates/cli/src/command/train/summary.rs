@@ -17,22 +17,22 @@ use super::super::{Outcome, check};
 use crate::ui::{self, percent};
 use crate::verdict::no_better_than;
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct TrainJson {
     #[serde(flatten)]
     run: RunReport,
-    /// What all runs cost together; null without a guarantee.
+    /// The cost of all runs together; null without a guarantee.
     epsilon_all_runs: Option<f64>,
     delta_all_runs: Option<f64>,
-    /// What differs between the runs.
+    /// The difference between the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     varied: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<RunReport>,
 }
 
-/// What a run came to.
+/// The report of a run.
 #[derive(Serialize, Clone)]
 pub(super) struct RunReport {
     dataset: String,
@@ -87,7 +87,7 @@ struct Rarest {
     alone: bool,
 }
 
-/// What is for the data owner alone: it depends on the data without noise.
+/// The part of a report that is for the data owner alone: it depends on the data without noise.
 #[derive(Serialize, Clone)]
 struct OwnerReport {
     /// Where labels are private.
@@ -96,7 +96,7 @@ struct OwnerReport {
     #[serde(flatten)]
     times: Times,
     peak_rss_bytes: u64,
-    /// What was found in the data before the run.
+    /// Findings in the data before the run.
     findings: Vec<Remark>,
 }
 
@@ -118,7 +118,7 @@ impl RunReport {
     }
 }
 
-/// What is said on every line that is for the data owner alone.
+/// The note on every line that is for the data owner alone.
 const OWNER: &str = "for the data owner alone";
 
 /// Shows what runs came to: a summary, or one JSON object.
@@ -212,7 +212,7 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
     ui::print(&ui::facts(&format!("{} on {}", run.method, run.dataset), &rows))
 }
 
-/// What accuracy does not show: how rare classes fare, whether probabilities can be believed, what does as well without a model.
+/// Facts that accuracy does not show: how rare classes fare, whether probabilities can be believed, what does as well without a model.
 fn score_rows(shown: &AccuracyReport) -> Vec<(&'static str, String)> {
     let mut rows = vec![];
     let Some(scores) = &shown.test_scores else { return rows };
@@ -238,7 +238,7 @@ fn score_rows(shown: &AccuracyReport) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What differs between repeated runs: their splits, unless the data has one or its seed was given.
+/// The difference between repeated runs: their splits, unless the data has one or its seed was given.
 fn varied(reports: &[RunReport]) -> Result<Option<&'static str>, Box<dyn std::error::Error>> {
     let [first, .., last] = reports else { return Ok(None) };
     let (first, last) = (Release::open(&first.release)?, Release::open(&last.release)?);
@@ -301,7 +301,7 @@ fn graph_left_out(settings: &Settings) -> Option<&'static str> {
     )
 }
 
-/// What the release holds in the clear, or what is shown of it though no guarantee covers it.
+/// The contents of the release that lie in the clear, or what is shown of it though no guarantee covers it.
 fn what_lies_open(level: Level) -> Option<&'static str> {
     match level {
         Level::None => None,
@@ -315,7 +315,7 @@ fn what_lies_open(level: Level) -> Option<&'static str> {
     }
 }
 
-/// What there is to say of a run that left a release, with what was found in the data before it.
+/// The report of a run that left a release, with the findings in the data before it.
 pub(super) fn report(
     release: &Release,
     dataset: &Dataset,

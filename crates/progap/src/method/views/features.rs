@@ -22,7 +22,7 @@ const MOST_ROWS: usize = 4096;
 pub(super) const TOLERANCE: f64 = 1e-4;
 pub(super) const ITERATIONS: usize = 100;
 
-/// What the features say.
+/// The fitted view of the features.
 pub(super) struct Features {
     /// The model of all training nodes.
     pub model: Softmax,

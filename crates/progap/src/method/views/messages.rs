@@ -12,7 +12,7 @@ const CONSTANT: f32 = 0.2;
 /// The constant beside structure, by which a message keeps some of its length.
 const STRUCTURE_CONSTANT: f32 = 0.3;
 
-/// What is known of each node's class, centred and of one length: the label of a training node, the probabilities of the
+/// A message about each node's class, centred and of one length: the label of a training node, the probabilities of the
 /// others.
 pub(super) fn labels(known: &[f32], labels: &[u32], is_train: &[bool], classes: usize) -> Vec<f32> {
     let mut messages = Vec::with_capacity(labels.len() * (classes + 1));
@@ -97,7 +97,7 @@ fn agreement(row: &[f32], label: u32) -> f64 {
     row.iter().zip(&own).map(|(a, b)| f64::from(a * b)).sum()
 }
 
-/// What nodes with a label heard from their neighbours.
+/// Totals of the messages that nodes with a label heard from their neighbours.
 #[derive(Default)]
 struct Heard {
     senders: f64,

@@ -283,7 +283,7 @@ impl Recipe for TwoViews {
                 }
             })?;
             let stage_score = trainer.stage_score(at)?;
-            // What the last stage says is sent nowhere.
+            // The output of the last stage is sent nowhere.
             if at < settings.depth {
                 speaker =
                     Some(speaker.map_or(Speaker::new(at, stage_score), |before| before.or(at, stage_score)));
@@ -351,7 +351,7 @@ fn choose(settings: &Settings, history: &[EpochRecord]) -> Choice {
     Choice { messages: messages.collect(), stage: (0..=settings.depth).fold(0, better) }
 }
 
-/// What is sent for the aggregate of that index.
+/// The kind of messages sent for the aggregate of that index.
 fn sent(settings: &Settings, choice: Option<&Choice>, index: usize) -> Messages {
     choice.and_then(|choice| choice.messages.get(index).copied()).unwrap_or(settings.messages)
 }

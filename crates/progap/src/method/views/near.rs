@@ -151,7 +151,7 @@ mod tests {
             );
             assert!((near.shares[range].iter().sum::<f32>() - 1.0).abs() < 1e-5);
         }
-        // What is said of a node comes back from the others only.
+        // A value of one node reaches the means of other nodes only.
         let mut said = vec![0f32; nodes];
         said[4] = 1.0;
         let means = near.means(&said, 1);

@@ -21,7 +21,7 @@ impl Folds {
         place % self.count == fold
     }
 
-    /// What belongs to a fold, of a list with an entry for each training node that teaches.
+    /// The entries of a fold, of a list with an entry for each training node that teaches.
     pub fn of(self, fold: usize, list: &[u32]) -> Vec<u32> {
         list.iter().copied().skip(fold).step_by(self.count).collect()
     }

@@ -31,7 +31,7 @@ const MOST_PRODUCTS: usize = 1 << 28;
 /// but to fewer than these it never is.
 const LEAST_ROWS: usize = 4096;
 
-/// What a stage is fitted to.
+/// Inputs to the fit of a stage.
 pub(super) struct Stage<'a> {
     pub shape: &'a ViewsShape,
     pub rows: &'a Rows,
@@ -80,7 +80,7 @@ impl Stage<'_> {
         Ok((GraphView { blocks, view, combination: model }, log_losses))
     }
 
-    /// What the view of the sums learns from some nodes.
+    /// The design and likelihoods of some nodes, from which the view of the sums learns.
     fn lesson(&self, blocks: &[Block], nodes: &[u32]) -> Result<Lesson> {
         let sums = self.sums(blocks, nodes);
         let design = Design::new(&self.inputs(&sums)?, &(0..nodes.len() as u32).collect::<Vec<_>>())?;

@@ -32,7 +32,7 @@ pub(super) fn public(release: &Release) -> Result<Vec<Finding>> {
             most.map_or("unknown".into(), |most| format!("at most {most} {what}, as the delta says"));
         claimed.push(Finding::claimed("number of records", detail, ["the number of edges"]));
     }
-    // What decides nothing in this run leaves no trace either, whatever it says.
+    // A setting that decides nothing in this run leaves no trace either, whatever it says.
     let decides = |name: &&str| settings.without_effect(name).is_none();
     let (training, without_effect): (Vec<&str>, Vec<&str>) =
         settings_without_trace(release, settings).into_iter().partition(decides);
@@ -60,7 +60,7 @@ pub(super) fn public(release: &Release) -> Result<Vec<Finding>> {
     Ok(claimed)
 }
 
-/// What is claimed in `private/`, by name alone.
+/// The claims in `private/`, by name alone.
 pub(super) fn private(release: &Release) -> Result<Option<Finding>> {
     let mut there = vec![];
     // It must be readable, whatever it says.

@@ -44,7 +44,7 @@ pub(super) fn bounded_delta(statement: &Statement, settings: &Settings, sizes: P
     Finding::checked(what, detail, ok)
 }
 
-/// What was taken as public, against the settings.
+/// The list of what was taken as public, against the settings.
 pub(super) fn public_list(
     statement: &Statement,
     settings: &Settings,
