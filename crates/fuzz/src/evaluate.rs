@@ -13,10 +13,10 @@ pub const MOST_BYTES: usize = 256 << 20;
 /// No case may take longer, on a machine that does other things too.
 pub const LONGEST: Duration = Duration::from_secs(10);
 
-/// What a case came to.
+/// The outcome of a case.
 #[derive(Debug)]
 pub struct Evaluation {
-    /// What is wrong, if something is.
+    /// The failure in words, if there is one.
     pub wrong: Option<String>,
     /// How long it took.
     pub took: Duration,

@@ -225,7 +225,7 @@ fn settings(level: Level) -> Settings {
 /// Makes the whole folders anew.
 ///
 /// # Errors
-/// What cannot be trained or written.
+/// A run that cannot be trained or written.
 pub fn renew() -> Result<(), Box<dyn std::error::Error>> {
     let corpus = root().join("fuzz/corpus");
     let fresh = |name: &str| {

@@ -1,4 +1,4 @@
-//! What a stranger may hand us, damaged in every way.
+//! Inputs that a stranger may hand us, damaged in every way.
 //!
 //! A [`Target`] is a function of bytes that must come to an end: with a result or with an error in words, soon and in bounded memory.
 //! The same functions are run by libFuzzer (`fuzz/`, which needs a nightly compiler) and by the deterministic mutator here, which
@@ -23,7 +23,7 @@ pub struct Target {
     pub name: &'static str,
     /// Reads the bytes. It must neither panic nor hang, whatever they are.
     pub run: fn(&[u8]),
-    /// What the mutator starts from.
+    /// The inputs that the mutator starts from.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Its share of a sweep: slow targets have a small one.
     pub weight: u64,

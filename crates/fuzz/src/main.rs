@@ -178,7 +178,7 @@ fn watched(target: &Target, seed: u64, range: std::ops::Range<u64>) -> Outcome<T
                 let stopped = number().unwrap_or(from);
                 let what =
                     ended.map_or("did not end".into(), |status| format!("the process died ({status})"));
-                // What came before it in this process was right, or would be found again.
+                // Cases before it in this process were right, or would be found again.
                 tally.cases += stopped + 1 - from;
                 tally.failures.push(Failure { number: stopped, what });
                 from = stopped + 1;

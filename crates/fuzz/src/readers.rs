@@ -88,7 +88,7 @@ pub fn store_repaired(content: &[u8]) {
     let _ = store::from_bytes(content);
 }
 
-/// What a folder of parts says about them.
+/// The manifest of a folder of parts.
 pub fn run_parts(content: &[u8]) {
     let _ = store::check_manifest(content);
 }

@@ -17,11 +17,11 @@ use crate::{Target, root};
 pub struct Failure {
     /// Its number.
     pub number: u64,
-    /// What is wrong.
+    /// The failure, in words.
     pub what: String,
 }
 
-/// What some cases came to.
+/// The outcome of some cases.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     /// How many there were.

@@ -62,7 +62,7 @@ fn open(path: &Path) {
     std::hint::black_box(dataset);
 }
 
-/// What any program must at least do: copy the bytes out of the page cache.
+/// The least that any program must do: copy the bytes out of the page cache.
 fn read_bytes(path: &Path) {
     let mut file = File::open(path).expect("opened");
     let mut block = vec![0u8; 1 << 20];

@@ -59,7 +59,7 @@ impl Scaled {
     }
 }
 
-/// What is hashed, piece by piece.
+/// The hash of content that comes piece by piece.
 struct Content(XxHash3_128);
 
 impl Content {

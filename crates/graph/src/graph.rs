@@ -20,14 +20,14 @@ pub struct Graph {
     counted: Counted,
 }
 
-/// What takes a pass over all edges to find out, and is asked for again and again.
+/// Properties that take a pass over all edges to find out, and are asked for again and again.
 #[derive(Debug, Clone, Default)]
 struct Counted {
     symmetric: OnceLock<bool>,
     distinct: OnceLock<usize>,
 }
 
-/// What is kept, or what counting it comes to. Nobody waits for a count under way: a thread that counts in parallel takes up other work
+/// The kept result, or that of counting now. Nobody waits for a count under way: a thread that counts in parallel takes up other work
 /// meanwhile, which may ask for the same; and a process that is forked meanwhile has no thread that would end it.
 fn once<T: Copy>(kept: &OnceLock<T>, count: impl FnOnce() -> T) -> T {
     if let Some(&known) = kept.get() {

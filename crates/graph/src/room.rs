@@ -3,7 +3,7 @@
 
 use crate::Problem;
 
-/// What must be free beside a list at least this large: the buffers that unpack it are taken without asking, and must not end
+/// Bytes that must be free beside a list at least this large: the buffers that unpack it are taken without asking, and must not end
 /// the process. Above the 32 MiB up to which the allocator learns from what is freed, so that asking leaves no trace.
 const BESIDE: usize = 40 << 20;
 

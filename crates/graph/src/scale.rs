@@ -77,7 +77,7 @@ pub enum Map {
     SignedLog,
     /// `(curve(v) - mean) / deviation`.
     Standard {
-        /// What comes first.
+        /// The curve, applied before mean and deviation.
         curve: Curve,
         /// The mean of what the curve gives.
         mean: f64,
@@ -307,20 +307,20 @@ pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparatio
     mapped.filter(|number| number.map.is_some() || how == Preparation::Declared).collect()
 }
 
-/// What becomes of the values of a column: they go through a map or, without one, stay as 32 bits hold them, without an origin.
+/// The change to the values of a column: they go through a map or, without one, stay as 32 bits hold them, without an origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     number: NumberColumn,
     map: Option<Map>,
 }
 
-/// What makes columns as 32 bits hold them, without an origin: what was read of a row, whatever stands in all others.
+/// Changes that round columns to 32 bits, without an origin: what was read of a row, whatever stands in all others.
 pub(crate) fn rounding(numbers: &[NumberColumn]) -> Vec<Change> {
     let with_origin = numbers.iter().filter(|number| number.origin.is_some());
     with_origin.map(|number| Change { number: number.clone(), map: None }).collect()
 }
 
-/// What applies the maps of columns.
+/// Changes that apply the maps of columns.
 pub(crate) fn mapping(numbers: &[NumberColumn]) -> Vec<Change> {
     let mapped = numbers.iter().filter(|number| number.map.is_some());
     mapped.map(|number| Change { number: number.clone(), map: number.map }).collect()
@@ -334,7 +334,7 @@ pub fn apply(features: Features, rows: usize, numbers: &[NumberColumn]) -> Resul
     change(features, rows, &mapping(numbers))
 }
 
-/// What becomes of a value of a column as it lies in the matrix: the map of what was read, or without a map that itself.
+/// The image of a column's value as it lies in the matrix: the map of what was read, or without a map that itself.
 fn image(number: &NumberColumn, map: Option<Map>, value: f32) -> f32 {
     let value = number.origin.map_or(f64::from(value), |origin| origin + f64::from(value));
     map.map_or(value as f32, |map| map.apply(value))

@@ -26,7 +26,7 @@ const VALUES_AT_ONCE: usize = if cfg!(test) { 64 } else { 1 << 21 };
 pub struct Scaled {
     /// The features are as they were, all else as it becomes.
     rest: Dataset,
-    /// What is done to a row, one after the other.
+    /// The changes to a row, one pass after the other.
     passes: Vec<Vec<Change>>,
 }
 
@@ -79,7 +79,7 @@ impl Scaled {
         let of = |list: &[NumberColumn], column: u32| {
             list.binary_search_by_key(&column, |number| number.column).ok().map(|at| list[at].clone())
         };
-        // What was mapped by what is declared stays.
+        // Columns already mapped by what is declared stay.
         let is_mapped = |column: u32| of(&numbers, column).is_some_and(|number| number.map.is_some());
         let own = |number: &NumberColumn| NumberColumn {
             origin: of(&numbers, number.column).and_then(|own| own.origin),

@@ -54,7 +54,7 @@ impl Known {
             {
                 let is_there = |column: u32| stored.binary_search_by_key(&(column as usize), |s| s.0).is_ok();
                 if let (Some(known), true) = (known, number.missing.is_some_and(is_there)) {
-                    // What stands in the place of a missing value is 0.
+                    // A missing value is stored as 0.
                     known.zeros = known.zeros.saturating_sub(1);
                 }
             }

@@ -14,7 +14,7 @@ const BLOCKS: usize = 256;
 
 /// A sum of messages of type `M`, each of which is multiplied with the weight of its edge.
 pub trait WeightedSum<M>: Sum<M> {
-    /// What an edge of that weight carries of an entry of a message.
+    /// The part of an entry of a message that an edge of that weight carries.
     ///
     /// # Proof definition
     /// For integers at most `in_steps(weight) / 65536` of it in magnitude, by integer arithmetic: what is left is cut off towards zero.

@@ -211,7 +211,7 @@ fn a_school_is_fetched_verified_and_loaded() {
     let options = LoadOptions { min_class_count: Some(100), ..Default::default() };
     let dataset = named::load("fb:Reed98", folder.path(), &options).unwrap();
     assert_eq!((dataset.name(), dataset.classes() > 1), ("fb:Reed98", true));
-    // What is here is not fetched again, unless it is damaged.
+    // A file that is here is not fetched again, unless it is damaged.
     assert!(!fetch("fb:Reed98", folder.path(), &from(&server), &mut |_| {}).unwrap()[0].downloaded);
     assert_eq!(server.starts(), [None, Some(30_000)]);
     fs::write(&fetched[0].path, "damaged").unwrap();

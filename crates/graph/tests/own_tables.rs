@@ -401,7 +401,7 @@ fn row_by_row_a_node_s_value_changes_no_other_row() {
     assert_eq!(one.features().row(2).next(), Some((0, 2.0)), "log2(1 + 3)");
 }
 
-/// What was learnt about columns is kept, and maps rows that come later in the same way.
+/// Maps learnt from columns are kept, and apply to rows that come later in the same way.
 #[test]
 fn maps_are_kept_in_files_and_apply_to_other_rows() {
     let trained = read("id,label,pay\n1,a,10\n2,,20\n3,b,60\n").prepared(Preparation::Standardise).unwrap();

@@ -71,7 +71,7 @@ fn mutated_files_with_right_checksums_are_refused_or_whole() {
         common::repair::checksums(&mut copy);
         match store::from_bytes(copy) {
             Err(error) => refused += usize::from(!matches!(error.problem(), Problem::Checksum { .. })),
-            // What comes out is a data set like any other.
+            // The result is a data set like any other.
             Ok(dataset) => assert_eq!(round_trip(&dataset).0, dataset),
         }
     }

@@ -153,7 +153,7 @@ fn dates_and_missing_numbers_of_other_tools_are_read() {
     println!("{:?}", dates.features().to_dense(2));
 }
 
-/// What must come back, with classes by name: their order is the reader's.
+/// The parts that must come back, with classes by name: their order is the reader's.
 fn assert_same(ours: &Dataset, theirs: &Dataset) -> Result<(), TestCaseError> {
     prop_assert_eq!(ours.graph(), theirs.graph());
     prop_assert_eq!(ours.split(), theirs.split());
@@ -203,7 +203,7 @@ proptest! {
         let names: Vec<&String> = numbers.iter().collect();
         let mut parts = dataset.into_parts();
         parts.node_ids = NodeIds::from_texts(&names[..parts.graph.nodes()]);
-        // What is no label when it is read, or another one, cannot be the name of a class.
+        // A text that is read as no label, or as another one, cannot be the name of a class.
         let is_name = |name: &&&String| !["nan", "-1"].contains(&name.as_str()) && !name.ends_with(".0");
         let classes = names.iter().filter(is_name).map(|name| (*name).clone());
         let classes = classes.chain((0..).map(|number| format!("class {number}")));

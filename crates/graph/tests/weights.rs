@@ -141,7 +141,7 @@ fn weights_survive_every_format() {
     assert_ne!(other.content_fingerprint(), dataset.content_fingerprint());
     let plain = from_csv(text, &LoadOptions::default()).unwrap();
     assert_ne!(plain.content_fingerprint(), dataset.content_fingerprint());
-    // What has no weights says so.
+    // Data without weights are refused where weights are asked for.
     store::write(&plain, &path("plain.progap")).unwrap();
     let error = read::load(&path("plain.progap"), &weighted()).unwrap_err().to_string();
     assert!(error.contains("this data has none"), "{error}");

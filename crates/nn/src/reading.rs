@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::input::Input;
 
 static LISTENER: OnceLock<fn(usize)> = OnceLock::new();
-/// What comes in with a row at least.
+/// The least number of bytes that come in with a row.
 const AROUND: usize = 1 << 16;
 
 /// From now on `listener` is told, before rows are read, about how many bytes come into memory with them where they lie in mapped files. The

@@ -315,7 +315,7 @@ fn a_sample_depends_on_no_other_not_even_in_the_last_bit() {
     }
 }
 
-/// What the accountant is told: a record that is gone moves its own term and those of the nodes that read it, and no
+/// The accountant's premise: a record that is gone moves its own term and those of the nodes that read it, and no
 /// other term in any bit; each by at most twice the clip.
 #[test]
 fn a_record_moves_its_own_term_and_those_that_read_it() {

@@ -110,7 +110,7 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
         let near = coarse.search(0.0, 1.5, NEAR)?;
         let start = near.multiplier.ln();
         let beside = coarse.ask(start + 20.0 * NEAR)?;
-        // What a coarse grid adds can be taken off again, as far as it is known.
+        // The error that a coarse grid adds can be taken off again, as far as it is known.
         let [here, there] =
             [&near, &beside].map(|found| coarse.excess(found.bound.value - found.bound.error));
         let mut slope = (there - here) / (20.0 * NEAR);

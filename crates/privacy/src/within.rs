@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// What an accountant says of what was asked is never above what it says of the plan.
+        /// An accountant's bound for what was asked is never above its bound for the plan.
         #[test]
         fn what_is_within_a_plan_costs_no_more(
             ratio in 1.0_f64..8.0, step in 1.0_f64..4.0, counts in (1_u64..6, 1_u64..200), less in (0_u64..6, 0_u64..200),

@@ -99,7 +99,7 @@ fn noise_is_divided_as_the_event_says() {
     );
 }
 
-/// What is written down with noise as large as the sensitivity is multiplied all over.
+/// Noise written down as large as the sensitivity is multiplied throughout the event.
 #[test]
 fn an_event_with_more_noise_is_the_same_event_with_more_noise() {
     let asked = node_level(2, 1.0, 2.0).unwrap();

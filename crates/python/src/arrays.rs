@@ -34,7 +34,7 @@ pub enum Given<'py> {
     Sparse(Rows<'py>),
 }
 
-/// What people call their nodes.
+/// Node ids as the caller has them.
 #[derive(FromPyObject)]
 pub enum Ids<'py> {
     Numbers(PyReadonlyArray1<'py, i64>),

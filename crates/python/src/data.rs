@@ -26,7 +26,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// What it holds itself, and what others hold of it, as it was.
+    /// Its own data, and those that others hold of it, as they were.
     pub fn data(&self, py: Python<'_>) -> PyResult<&progap::Dataset> {
         self.lenders.check(py).map(|()| &self.data)
     }
@@ -46,7 +46,7 @@ fn own(data: progap::Dataset) -> Dataset {
     Dataset { data, lenders: Lenders::default() }
 }
 
-/// What a caller knows about files, by the names of the keyword arguments of `progap.load`.
+/// The options of a caller about files, by the names of the keyword arguments of `progap.load`.
 fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
     let mut options = LoadOptions::default();
     for (name, value) in given {
@@ -360,7 +360,7 @@ fn directed(dataset: progap::Dataset, direction: Direction) -> Result<progap::Da
     progap::Dataset::new(parts)
 }
 
-/// What people call the nodes of a data set: numbers as numbers, texts as texts.
+/// The ids of the nodes of a data set: numbers as numbers, texts as texts.
 pub fn ids(py: Python<'_>, dataset: &progap::Dataset) -> PyResult<Py<PyAny>> {
     let nodes = dataset.nodes();
     Ok(match dataset.node_ids() {

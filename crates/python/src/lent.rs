@@ -29,7 +29,7 @@ impl<T> AsRef<[T]> for Lent<T> {
     }
 }
 
-/// What others hold of a data set. Clones are of the same.
+/// The arrays of a data set that others hold. Clones are of the same.
 #[derive(Clone, Default)]
 pub struct Lenders(Arc<Vec<Lender>>);
 

@@ -58,7 +58,7 @@ enum Told<T> {
     Done(T),
 }
 
-/// What training talks to, in a thread of the pool.
+/// The observer that training talks to, in a thread of the pool.
 struct Reporter<'a, T> {
     tell: Sender<Told<T>>,
     /// One answer for each epoch that was told; none where nobody listens.

@@ -44,7 +44,7 @@ fn described<'py>(py: Python<'py>, setting: &Declaration) -> PyResult<Bound<'py,
     Ok(about)
 }
 
-/// What is asked for: settings by name, over the defaults or over the published settings.
+/// The request: settings by name, over the defaults or over the published settings.
 pub fn request(settings: &Bound<'_, PyDict>, published: bool) -> PyResult<Request> {
     let mut request = if published { Request::published() } else { Request::default() };
     for (name, value) in settings {

@@ -188,7 +188,7 @@ pub struct Download {
 enum Stop {
     /// Another try may go on.
     Interrupted(String),
-    /// What was kept of an earlier try does not fit; the next one starts anew.
+    /// The partial file of an earlier try does not fit; the next try starts anew.
     Stale,
     /// Trying again is no use.
     Refused(String),
@@ -219,7 +219,7 @@ impl Download {
                 }
                 Err(Stop::Failed(error)) => {
                     remove(&part)?;
-                    // What an earlier run left may have been the reason: one more try without it.
+                    // The partial file of an earlier run may have been the reason: one more try without it.
                     if kept_from_before == 0 {
                         return Err(error);
                     }

@@ -99,7 +99,7 @@ impl RemoteFile {
         }
     }
 
-    /// What a user needs in the end: the file itself, or the files within.
+    /// The files a user needs in the end: the file itself, or the files within.
     fn targets(&self) -> Vec<&Path> {
         match &self.members[..] {
             [] => vec![&self.path],
@@ -256,7 +256,7 @@ fn known_checksum(entry: &Entry, path: &Path) -> Option<Sha256Sum> {
     entry.files.iter().filter(|file| file.members.is_empty()).find(same_name).and_then(|file| file.sha256)
 }
 
-/// What to do when files are not here.
+/// The error when files are not here, with what to do.
 fn absent(entry: &Entry, data_dir: &Path, present: &[PathBuf]) -> crate::Error {
     let folder = data_dir.display();
     let by_hand: Vec<String> = entry

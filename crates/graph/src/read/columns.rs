@@ -126,7 +126,7 @@ impl ColumnChoices {
         *self == ColumnChoices::default()
     }
 
-    /// What is said about a column, `drop` and `keep` included.
+    /// The choice about a column, `drop` and `keep` included.
     pub(crate) fn of(&self, name: &str) -> ColumnChoice {
         let mut choice = self.columns.get(name).cloned().unwrap_or_default();
         let kept = self.keep.is_empty() || self.keep.iter().any(|keep| keep == name);

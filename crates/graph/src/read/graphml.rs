@@ -74,7 +74,7 @@ impl Edge {
     }
 }
 
-/// What stands under a key, or its default.
+/// The value under a key, or its default.
 fn value<'a>(values: &'a HashMap<usize, String>, at: usize, keys: &'a [Key]) -> &'a str {
     values.get(&at).or(keys[at].default.as_ref()).map_or("", String::as_str)
 }

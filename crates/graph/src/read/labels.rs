@@ -9,7 +9,7 @@ pub(crate) struct Classes {
     pub(crate) names: Vec<String>,
 }
 
-/// What stands for a label that is not known, whatever the array holds.
+/// The number that stands for a label that is not known, whatever the array holds.
 pub(crate) const MISSING: i64 = i64::MIN;
 
 /// Classes from label numbers: the numbers that occur, ascending, each with its number as its name. [`MISSING`] is no
@@ -65,7 +65,7 @@ const LEAST_LABELLED: usize = 100;
 
 /// Whether labels are classes: there is one, and they are not measurements or names, of which nearly every node has its own.
 ///
-/// What decides is public at every level: the list of classes and the number of labelled nodes.
+/// The quantities that decide are public at every level: the list of classes and the number of labelled nodes.
 pub(crate) fn check_classes(labels: &[u32], names: &[String]) -> std::result::Result<(), Problem> {
     if names.is_empty() {
         return Err(Problem::Empty("classes"));

@@ -1,6 +1,6 @@
 //! Words that stand for "no value", in labels and in columns.
 
-/// What programs write where there is no value, in any case.
+/// Words that programs write for a missing value, in any letter case.
 const WORDS: [&str; 6] = ["nan", "na", "n/a", "null", "<na>", "#n/a"];
 /// The same, only as it is spelt: `none` is a class that people have.
 const SPELT: [&str; 2] = ["None", "?"];
@@ -11,7 +11,7 @@ pub(crate) fn is_missing(text: &str) -> bool {
     WORDS.iter().any(|word| text.eq_ignore_ascii_case(word)) || SPELT.contains(&text)
 }
 
-/// What is said of words that were taken for no value, where there were some: the words, and how often each stood there.
+/// The note on words that were taken for no value, where there were some: the words, and how often each stood there.
 pub(crate) fn note(words: &[(String, usize)]) -> Option<String> {
     const SHOWN: usize = 5;
     let mut said: Vec<String> =

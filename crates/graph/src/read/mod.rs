@@ -73,7 +73,7 @@ pub enum Direction {
 }
 
 impl LoadOptions {
-    /// What is known of an archive of arrays, weights included.
+    /// The choices about an archive of arrays, weights included.
     fn of_arrays(&self) -> NpzOptions {
         NpzOptions {
             weights: self.weights.clone(),

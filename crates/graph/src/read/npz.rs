@@ -256,7 +256,7 @@ fn read_numbers<R: Read + Seek>(archive: &mut Archive<R>, features: &Features) -
     Ok(descriptions(archive, "number_columns")?.unwrap_or_else(found))
 }
 
-/// What our own writer says of columns, each as a text in JSON; nothing where it is not there.
+/// Descriptions of columns by our own writer, each as a text in JSON; nothing where the array is not there.
 fn descriptions<R: Read + Seek, T: DeserializeOwned>(
     archive: &mut Archive<R>,
     key: &str,

@@ -316,7 +316,7 @@ fn each_line(mut reader: impl Read, mut take: impl FnMut(&[u8], u64) -> Result<(
 
 /// The fields of a line, taken one after the other.
 struct Fields<'a> {
-    /// What follows the fields taken so far; `None` after the last.
+    /// The rest of the line after the fields taken so far; `None` after the last.
     rest: Option<&'a [u8]>,
     row: u64,
     column: usize,

@@ -43,7 +43,7 @@ pub(super) struct Section<'a> {
     content: Content<'a>,
 }
 
-/// What takes pieces of a section, in their order.
+/// A consumer of the pieces of a section, in their order.
 pub(super) type Take<'t> = dyn FnMut(&[u8]) -> io::Result<()> + 't;
 
 enum Content<'a> {

@@ -59,7 +59,7 @@ impl PartFile {
     /// Checks the rows of some nodes and the edges into them, and gives the checksums of the pieces that begin there.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A defect in them.
     pub fn check(&self, nodes: Range<usize>) -> Result<Vec<PieceSum>> {
         self.check_content(nodes.clone()).map_err(|error| parts::blame(&self.path, error))?;
         let mut sums = vec![];

@@ -196,7 +196,7 @@ pub(super) fn blame(path: &Path, error: Error) -> Error {
 }
 
 impl Manifest {
-    /// What is in a manifest, and the pieces in the order of the whole.
+    /// The content of a manifest, and the pieces in the order of the whole.
     fn parse(content: &[u8]) -> Result<(Manifest, Vec<Placed>)> {
         let manifest: Manifest =
             serde_json::from_slice(content).map_err(|error| Problem::Corrupt(error.to_string()))?;
@@ -293,7 +293,7 @@ fn pieces(
         let cut = |part: usize| match bytes_before(dataset, section.name(), borders[part]) {
             _ if part == 0 => starts[at],
             Some(before) if part < parts => end.min(starts[at] + before.next_multiple_of(PAGE)),
-            // What belongs to no node is the first part's.
+            // Bytes that belong to no node are the first part's.
             Some(_) | None => end,
         };
         (0..parts).for_each(|part| add(part, cut(part)..cut(part + 1)));

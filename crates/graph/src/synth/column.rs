@@ -77,7 +77,7 @@ impl Column {
         self.tie
     }
 
-    /// What the column draws from, checked against the number of classes.
+    /// The sampler of the column, checked against the number of classes.
     pub(super) fn sampler(&self, number: usize, classes: usize, seed: u64) -> Result<ColumnSampler> {
         let invalid = |message: String| Problem::Invalid(format!("column {:?}: {message}", self.name));
         if !(0.0..=1.0).contains(&self.tie) {

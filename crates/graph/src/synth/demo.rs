@@ -60,7 +60,7 @@ fn columns() -> Vec<Column> {
             .pool(1, 0.0, [0.89, 0.63, 0.0, 0.0, 0.0, 0.0])
             .pool(4, 3.0, [0.03, 0.03, 0.025, 0.02, 0.015, 0.01]),
         Column::new("gender").pool(2, 0.3, [0.97, 0.96, 0.96, 0.97, 0.98, 0.99]),
-        // What one studies is fixed late, and fashions change a little.
+        // A major is fixed late, and fashions change a little.
         Column::new("major")
             .pool(35, 1.1, [0.25, 0.25, 0.26, 0.31, 0.36, 0.38])
             .pool(35, 1.1, [0.40, 0.40, 0.40, 0.32, 0.24, 0.23])

@@ -15,7 +15,7 @@ const PILOT_DRAWS: usize = 1 << 15;
 /// A structure that needs that many draws for one edge, because most repeat another, is refused.
 const MOST_DRAWS_PER_EDGE: f64 = 16.0;
 
-/// What the nodes are like, before it is known how often they make friends.
+/// The properties of the nodes, before it is known how often they make friends.
 pub(super) struct People {
     pub(super) seed: u64,
     /// How much each node attracts friendships.

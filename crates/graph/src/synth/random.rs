@@ -7,7 +7,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What a stream is for: streams of different purposes are independent.
+/// The purpose of a stream: streams of different purposes are independent.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 pub(super) enum Purpose {

@@ -166,7 +166,7 @@ impl<W: Write + Seek> Arrays<W> {
         }
     }
 
-    /// What is said of columns, each as a text in JSON.
+    /// Descriptions of columns, each as a text in JSON.
     fn descriptions(&mut self, key: &str, all: &[impl serde::Serialize]) -> Result<()> {
         let json = all.iter().map(serde_json::to_string).collect::<std::result::Result<Vec<_>, _>>();
         self.texts(key, json.map_err(std::io::Error::other)?.iter().map(String::as_str))

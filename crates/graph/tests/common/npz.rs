@@ -12,7 +12,7 @@ pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/npz").join(name)
 }
 
-/// What the files of `scripts/oracle/npz.py` hold.
+/// The content of the files of `scripts/oracle/npz.py`.
 pub fn expected() -> Value {
     serde_json::from_str(&std::fs::read_to_string(fixture("expected.json")).unwrap()).unwrap()
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What the server does.
+/// The behaviour of the server.
 #[derive(Clone, Default)]
 pub struct Behaviour {
     /// The content of every file; the name asked for does not matter.

@@ -22,7 +22,7 @@ pub(crate) struct Slots {
     state: usize,
 }
 
-/// What one LSTM keeps for each row and branch.
+/// Values that one LSTM keeps for each row and branch.
 #[derive(Debug, Clone)]
 struct Way {
     /// The four gates after their activation; backward, the gradients before it.

@@ -22,14 +22,14 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// What a product starts from.
+/// The value that a product starts from.
 #[derive(Clone, Copy)]
 pub(crate) enum Start<'a> {
     /// The same row everywhere.
     Row(&'a [f32]),
     /// Row `r` of the matrix times factor `r`.
     Scaled(&'a [f32], Matrix<'a>),
-    /// What is there already.
+    /// The values that are there already.
     Sum,
     Zero,
 }

@@ -85,7 +85,7 @@ pub fn sage_gradient(
     Ok(SageGradient { values: step.values, stats, statistics: step.statistics })
 }
 
-/// What a step keeps of all rows; used again from step to step.
+/// Buffers that a step keeps for all rows; used again from step to step.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
     traces: Vec<BlockTrace>,
@@ -96,7 +96,7 @@ pub(super) struct Tape {
     back: Vec<f32>,
 }
 
-/// What a block keeps.
+/// Buffers that a block keeps.
 #[derive(Debug, Default)]
 struct BlockTrace {
     /// The aggregate, of a convolution.

@@ -160,7 +160,7 @@ impl SageArchitecture {
     }
 }
 
-/// What a block of layers is, by the order of its parts.
+/// The kind of a block of layers, by the order of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Linear, activation, norm, dropout.

@@ -23,7 +23,7 @@ pub(super) struct Ready<'m> {
     pub padded_width: usize,
 }
 
-/// What a block may read of the rows at hand.
+/// Values that a block may read of the rows at hand.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'s> {
     pub input: Input<'s>,
@@ -218,7 +218,7 @@ impl<'m> Ready<'m> {
             dropout::apply(mask, rows, arch.hidden, g, self.padded_width);
         }
         if kind == Kind::Convolution {
-            // What was kept was divided by its probability; where nothing was, the gradient is zero by now.
+            // Kept values were divided by the probability of keeping them; where none was kept, the gradient is zero by now.
             let kept = if mask.is_some() { 1.0 - arch.dropout } else { 1.0 };
             activation::backward(arch.activation, kept, &out[..values], &mut g[..values]);
         }

@@ -88,7 +88,7 @@ impl<'a> Neighbours<'a> {
 /// - *A sample whose norm is not finite contributes zero*, which is a function of the sample alone.
 /// - *An empty batch gives zeros.*
 ///
-/// What remains is the rounding of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
+/// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
 /// parameter. Whoever adds noise charges for it.
 pub fn sage_clipped_sum(
     sage: &Sage,
@@ -163,7 +163,7 @@ fn per_sample<T: Default + Send>(
         .collect())
 }
 
-/// What a block keeps of the rows it has seen.
+/// Values that a block keeps of the rows it has seen.
 #[derive(Default, Clone)]
 struct RowTrace {
     pre: Vec<f32>,

@@ -141,7 +141,7 @@ impl Design {
     }
 }
 
-/// What brings a row to the wanted length.
+/// The factor that brings a row to the wanted length.
 fn row_factor(scaling: RowScaling, column_weights: &[f32], row: impl Iterator<Item = (usize, f32)>) -> f32 {
     if scaling == RowScaling::None {
         return 1.0;

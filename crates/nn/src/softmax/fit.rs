@@ -370,7 +370,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// What a thread works in.
+/// The working memory of a thread.
 struct Block {
     logits: Vec<f32>,
     active: Vec<f32>,

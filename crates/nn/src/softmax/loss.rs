@@ -9,7 +9,7 @@ use crate::loss;
 /// normal number.
 const ROWS_OF_A_LOGARITHM: usize = 4;
 
-/// What is known of a block of rows, and how much each of them counts.
+/// The evidence about a block of rows, and how much each of them counts.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub evidence: Evidence<'a>,

@@ -64,7 +64,7 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 /// - *A sample whose norm is not finite contributes zero*, which is a function of the sample alone.
 /// - *An empty batch gives zeros.*
 ///
-/// What remains is the rounding of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
+/// The remaining rounding is that of the sum itself: at most `n 2^-53` of the sum of the absolute values of its terms, per
 /// parameter, as for one term after another (blocks of samples are added up first, then their sums, which rounds no
 /// term more often). Whoever adds noise charges for it.
 pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec<f64>> {

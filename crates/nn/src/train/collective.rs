@@ -25,7 +25,7 @@ pub struct DistributedBatch<'t> {
     pub numbered_from: u32,
 }
 
-/// What is gathered of a chunk of rows.
+/// Partial results gathered over a chunk of rows.
 pub(crate) trait Part {
     fn write(&self, out: &mut Vec<u8>);
     /// Takes over what another process wrote; nothing where it is cut short.

@@ -79,7 +79,7 @@ pub enum Event {
     PoissonSampled {
         /// Probability that a record is in the sample.
         rate: f64,
-        /// What is asked of the sample.
+        /// The inner event, asked of the sample.
         event: Box<Event>,
     },
     /// All of the events, one after the other, each free to depend on the results before it.

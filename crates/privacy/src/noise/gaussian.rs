@@ -293,7 +293,7 @@ impl RoundedGaussian {
         elsewhere + if value == 0 { shared } else { shared >> self.low_bits }
     }
 
-    /// What a column holds of a symbol.
+    /// The mass of a symbol that a column holds.
     fn column_mass(&self, column: u32, symbol: u32) -> u128 {
         let Look { alias, threshold, .. } = self.look(column << (32 - self.column_bits));
         let leading = u128::from(threshold >> (self.column_bits + self.low_bits)) << (96 + self.low_bits);
@@ -303,7 +303,7 @@ impl RoundedGaussian {
     }
 }
 
-/// What one word finds in the columns.
+/// The result of looking up one word in the columns.
 struct Look {
     column: u32,
     alias: u32,
@@ -355,7 +355,7 @@ fn alias_columns(mut weights: Vec<u128>, column_bits: u32) -> (Vec<u128>, Vec<u3
             heavy.push(rich);
         }
     }
-    // What is left is exactly full: threshold 0 with the column as its own alias.
+    // The columns left are exactly full: threshold 0 with the column as its own alias.
     debug_assert!(heavy.iter().all(|&symbol| weights[symbol] == capacity));
     (thresholds, aliases)
 }

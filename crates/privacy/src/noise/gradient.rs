@@ -232,7 +232,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the proof needs: no entry moves by more than half a step.
+        /// The premise of the proof: no entry moves by more than half a step.
         #[test]
         fn rounding_moves_by_at_most_one_half(x in -MOST_STEPS..MOST_STEPS, small in -4.0_f64..4.0, exponent in 0_i32..51) {
             for x in [x, small, x * 2f64.powi(-exponent), small.floor() + 0.5, small.floor() + 0.5_f64.next_down()] {

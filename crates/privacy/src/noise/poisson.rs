@@ -133,7 +133,7 @@ impl GapTable {
     #[inline]
     fn draw<S: Source>(&self, stream: &mut Stream<S>) -> usize {
         let leading = stream.next_u64();
-        // What more is known of the number, once ties have asked for it.
+        // The bits known of the number, once ties have asked for more.
         let mut drawn = vec![];
         let mut gap = usize::from(self.starts[(leading >> (64 - self.leading_bits)) as usize]);
         while let Some(&threshold) = self.thresholds.get(gap) {

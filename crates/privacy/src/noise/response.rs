@@ -100,7 +100,7 @@ impl SparseResponse {
                 turned = turned.saturating_add(1).saturating_add(self.gap.geometric(stream));
             }
             if turned == one {
-                // What is a one has a coin of its own.
+                // A one has a coin of its own.
                 turned = turned.saturating_add(1).saturating_add(self.gap.geometric(stream));
             }
             if self.keep.sample(stream) {

@@ -202,7 +202,7 @@ mod tests {
         RunKey::from_bytes(&[7; RunKey::BYTES])
     }
 
-    /// What processes with these borders make of the values.
+    /// The values as released by processes with these borders.
     fn in_parts(values: &[i64], cuts: &[usize]) -> Result<Vec<f32>, Wrong> {
         let (gaussian, scale) =
             (RoundedGaussian::new(300.0).unwrap(), Quantiser::<i16>::new(100).unwrap().scale());

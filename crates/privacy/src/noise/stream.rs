@@ -405,7 +405,7 @@ mod tests {
         let mut again = keyed(1);
         again.forget();
         assert_eq!(after, first_word(&mut again, "a", &sums), "a resumed run has the same successor");
-        // What lasts through a run is the same before and after.
+        // The stream of a lasting purpose is the same before and after.
         let lasting = |randomness: &mut Randomness<Secure>| {
             randomness.lasting_purpose("sample").unwrap().stream().next_u64()
         };

@@ -2,13 +2,13 @@
 
 use crate::{Place, Problem, Result};
 
-/// What comes next.
+/// A tag, or the text between tags.
 pub(super) enum Tag {
     /// `<name key="value">`, or `<name/>`, which is closed already. Names are without their namespace.
     Open { name: String, attributes: Vec<(String, String)>, closed: bool },
     /// `</name>`.
     Close(String),
-    /// What stands between tags.
+    /// Text between tags.
     Text(String),
 }
 

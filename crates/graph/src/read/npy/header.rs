@@ -12,7 +12,7 @@ const MAX_HEADER: usize = 1 << 16;
 /// Texts of a fixed width beyond this are a forged header rather than names.
 pub(crate) const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// What kind of values an array holds.
+/// The kind of values an array holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Bool,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Bytes,
 }
 
-/// What the header says.
+/// The content of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(super) kind: Kind,

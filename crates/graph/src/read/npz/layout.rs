@@ -35,14 +35,14 @@ impl ArrayNames {
     }
 }
 
-/// What was found in an archive.
+/// The layout found in an archive.
 pub(super) struct Layout {
     pub(super) labels: Option<String>,
     pub(super) features: Option<String>,
-    /// What the names of the arrays of sparse features begin with.
+    /// The prefix of the names of the arrays of sparse features.
     pub(super) sparse_features: Option<String>,
     pub(super) edges: Option<String>,
-    /// What the names of the arrays of sparse rows begin with.
+    /// The prefix of the names of the arrays of sparse rows.
     pub(super) sparse_edges: Option<String>,
     /// Whether every edge stands once, for both directions.
     pub(super) lists_edges_once: bool,

@@ -5,7 +5,7 @@ use crate::Problem;
 /// A result whose error does not know yet which cell it concerns.
 pub(super) type Checked<T> = std::result::Result<T, Problem>;
 
-/// What a cell holds. Text files do not say what a cell means; Parquet files do.
+/// The content of a cell. Text files do not say what a cell means; Parquet files do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Cell<'a> {
     /// Nothing: an empty field, a null.

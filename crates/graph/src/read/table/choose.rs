@@ -21,7 +21,7 @@ const TEXT_WIDTH: usize = 64;
 /// More columns than this are not hashed to.
 const MAX_TEXT_WIDTH: usize = 1 << 20;
 
-/// What is known of a feature column besides its cells.
+/// A feature column, with what is known of it besides its cells.
 #[derive(Debug)]
 pub(super) struct Feature {
     pub(super) column: FeatureColumn,
@@ -180,7 +180,7 @@ fn numbers_of(bounds: &[Bound; 2]) -> std::result::Result<[f64; 2], Problem> {
     Err(Problem::Invalid(message))
 }
 
-/// What is said about the scale of numbers; nothing where they are used as they are. The column's place is not known yet.
+/// The declared scale of numbers; none where they are used as they are. The column's place is not known yet.
 fn declared(choice: &ColumnChoice) -> std::result::Result<Declared, Problem> {
     let bounds = choice.bounds.as_ref().map(numbers_of).transpose()?;
     if choice.log == Some(true) && bounds.is_none_or(|[low, _]| low <= 0.0) {
@@ -219,7 +219,7 @@ fn as_numbers(
     report.missing = missing.len();
     let known = numbers.rows() - missing.len();
     let (mut low, mut high, mut nonzeros, mut beyond) = (f32::INFINITY, f32::NEG_INFINITY, 0, 0usize);
-    // What holds 0 and 1 only stays as it is, whichever map would be used; declared bounds are taken at their word.
+    // A column of 0 and 1 only stays as it is, whichever map would be used; declared bounds are taken at their word.
     let mut needs_scale = bounds.is_some();
     let is_beyond =
         |value: f64| bounds.is_some_and(|[smallest, largest]| value < smallest || value > largest);

@@ -192,7 +192,7 @@ fn first_line(bytes: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// What separates the names of the first line: the usual sign unless another one stands there more often, quoted names
+/// The separator of the names of the first line: the usual sign unless another one stands there more often, quoted names
 /// left out.
 fn separator(start: &[u8], usual: u8) -> u8 {
     let mut quoted = false;

@@ -45,7 +45,7 @@ pub(super) fn days_in(text: &str, order: DateOrder) -> Option<f64> {
     Some(whole + time.map_or(Some(0.0), time_of_day)?)
 }
 
-/// What the values of a column say of dates.
+/// The order of the dates in a column, where most of its values are dates.
 #[derive(Debug, PartialEq)]
 pub(super) enum Dates {
     /// Most are none.

@@ -15,7 +15,7 @@ pub(super) struct EdgeColumns {
     pub target: usize,
     /// The weights, where they are asked for.
     pub weight: Option<usize>,
-    /// What looks like weights and is not asked for.
+    /// The name of a column that looks like weights and is not asked for.
     unread: Option<String>,
 }
 
@@ -73,7 +73,7 @@ fn ends(names: &[String], options: &LoadOptions) -> Result<(usize, usize)> {
     Ok((source, target))
 }
 
-/// What was read, edge by edge.
+/// The columns that were read, edge by edge.
 #[derive(Default)]
 pub(super) struct EdgeLists {
     pub sources: Vec<u32>,

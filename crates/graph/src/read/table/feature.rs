@@ -52,7 +52,7 @@ enum Values {
     Lost,
 }
 
-/// What a feature column is.
+/// A feature column, once its kind is known.
 #[derive(Debug)]
 pub(super) enum Finished {
     /// Numbers, and the rows that have none.
@@ -200,7 +200,7 @@ impl FeatureColumn {
         Ok(())
     }
 
-    /// What the column is; an error comes with the row (from 0) that it concerns.
+    /// The column, once its kind is known; an error comes with the row (from 0) that it concerns.
     pub(super) fn finish(self) -> Result<Finished, (usize, Problem)> {
         let declared_numbers = matches!(self.reads, Reads::Numbers { .. });
         if self.reads == Reads::Names {

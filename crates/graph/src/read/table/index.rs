@@ -35,7 +35,7 @@ impl Texts {
     }
 }
 
-/// What an id is called in a message.
+/// The kinds of ids, as messages state them.
 const ID_KINDS: &str = "node ids are integers or text";
 
 impl IdColumn {

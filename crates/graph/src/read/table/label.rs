@@ -14,7 +14,7 @@ pub(crate) struct LabelColumn {
     unknown: Option<Vec<String>>,
 }
 
-/// What a label column says.
+/// The content of a label column.
 #[derive(Debug)]
 pub(crate) struct Labels {
     pub(crate) classes: Classes,

@@ -6,7 +6,7 @@ use super::category::{NONE, Sorted};
 use super::numbers::Numbers;
 use crate::{Features, NumberColumn, Problem, Result, room};
 
-/// What a column becomes.
+/// The features that a column becomes.
 #[derive(Debug)]
 pub(super) enum Values {
     /// A feature, and one more where values are missing.
@@ -14,7 +14,7 @@ pub(super) enum Values {
         numbers: Numbers,
         /// The rows without a value; nothing where no feature says so.
         missing: Option<Vec<u32>>,
-        /// What is declared of it, where it is in a unit of its own.
+        /// The scale declared for it, where it is in a unit of its own.
         scale: Option<NumberColumn>,
     },
     /// A feature for each name.

@@ -343,7 +343,7 @@ impl<'a> TableInput<'a> {
             }
             Format::Text { packing: Packing::Zstd, .. } => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(bytes))?;
-                // What the command line tool takes by default: a forged window asks for no more.
+                // The limit of the command line tool by default: a forged window asks for no more.
                 decoder.window_log_max(27)?;
                 Box::new(decoder)
             }

@@ -38,7 +38,7 @@ pub(super) enum Column {
     Ignored,
 }
 
-/// What a node table says, without the edges.
+/// The content of a node table, without the edges.
 #[derive(Debug)]
 pub(super) struct Nodes {
     pub(super) ids: IdColumn,
@@ -119,7 +119,7 @@ impl Roles {
     }
 }
 
-/// What people call the column of ids, and that of labels.
+/// Usual names of the column of ids, and of that of labels.
 const ID_NAMES: [&str; 4] = ["id", "node_id", "nodeid", "node"];
 const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
 
@@ -275,7 +275,7 @@ fn name_index(names: &mut [String]) {
     }
 }
 
-/// What pandas calls a column without a name when it reads one back.
+/// The name that pandas gives a column without one when it reads it back.
 const INDEX: &str = "Unnamed: 0";
 
 /// pandas keeps the labels of its rows in columns of such names; they are no property of a node.

@@ -117,7 +117,7 @@ impl Values {
 /// Numbers lie close together where the largest is more than this many times their range.
 const CLOSE: f64 = 16.0;
 
-/// What 32 bits cut off each number, kept while all numbers lie close together.
+/// The part of each number that 32 bits cut off, kept while all numbers lie close together.
 #[derive(Debug)]
 struct Rest {
     low: f64,

@@ -118,7 +118,7 @@ impl Table {
         self.named(Kind::of(&self.schema().column(at)))
     }
 
-    /// What came of it, with the file's name where it is one of several.
+    /// The outcome, its error with the file's name where the file is one of several.
     fn named<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|error| match &self.part {
             Some(path) => error.in_file(path),
@@ -244,7 +244,7 @@ fn read_cells(
     Ok(())
 }
 
-/// What the values of a column mean.
+/// The meaning of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Signed,

@@ -23,7 +23,7 @@ const DISCLOSED: &str = "certain disclosure is more likely than delta allows";
 const NOISY: &str =
     "an allowance for rounding, not the mechanism, makes up part of delta; the truth is lower";
 
-/// What is given, and so what is looked for.
+/// The given quantity; the other one is looked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Given {
     /// Find epsilon at this delta.
@@ -83,7 +83,7 @@ impl Composition<'_> {
             return Some((0.0, 0.0, None));
         }
         let spread = variance.sqrt().max(1e-9 * mean.abs()).max(1e-300);
-        // What the sketch leaves out counts as certain disclosure from the start.
+        // Mass that the sketch leaves out counts as certain disclosure from the start.
         let lost: f64 = sketches.iter().map(|part| part.count * part.sketch.lost).sum();
         let target = match target {
             Given::Delta(delta) if lost < delta => Given::Delta(delta - lost),
@@ -190,7 +190,7 @@ struct Tilted {
     log_moment: f64,
     /// Mass that counts as certain disclosure.
     lost: f64,
-    /// What the allowance for rounding adds to `delta` at any point, on the scale of that point.
+    /// The amount that the allowance for rounding adds to `delta` at any point, on the scale of that point.
     noise_delta: f64,
 }
 
@@ -289,7 +289,7 @@ impl Tilted {
             delta_above = delta[i];
             mass_above = mass[i];
         }
-        // What lies above the window counts as lost.
+        // Mass above the window counts as lost.
         let end = (first + size as i64) as f64 * step;
         let above =
             log_above.iter().zip(tilts).map(|(moment, tilt)| (moment - tilt * end).exp()).fold(1.0, f64::min);

@@ -291,7 +291,7 @@ impl Loss<'_> {
             if p > 0.0 {
                 let width = -(points[i] - points[i + 1]).exp_m1();
                 let scale = points[i].exp();
-                // What rounding may have taken from the upper end is given back to it.
+                // Mass that rounding may have taken from the upper end is given back to it.
                 let doubt = 16.0 * U * (p_size + scale * q_size) / width;
                 let split = (p - scale * q) / width + doubt;
                 // Where e^loss or the second probability leaves the range of floats, everything moves up.

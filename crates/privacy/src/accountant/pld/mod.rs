@@ -9,7 +9,7 @@
 //!    Fourier transform, which moves the tail that decides about delta into the middle of the distribution: a delta
 //!    of 1e-20 is computed with as many correct digits as one of 0.1.
 //!
-//! What wraps around, falls off the grid or is lost to rounding is bounded and added.
+//! Mass that wraps around, falls off the grid or is lost to rounding is bounded and added.
 
 mod compose;
 mod loss;
@@ -85,7 +85,7 @@ impl PldAccountant {
             for direction in [Direction::Remove, Direction::Add] {
                 if direction == Direction::Remove || both {
                     let composition = Composition { parts: &parts, direction };
-                    // What costs no more than the worst so far need not be known any better.
+                    // A composition that costs no more than the worst so far need not be known any better.
                     let Some((value, error, caveat)) = composition.solve(target, self.tolerance, worst.value)
                     else {
                         continue;
@@ -129,7 +129,7 @@ impl Accountant for PldAccountant {
     }
 }
 
-/// What one record goes through: Gaussians, summed up exactly, and other mechanisms with their counts.
+/// The mechanisms that one record goes through: Gaussians, summed up exactly, and others with their counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Branch {
     squared_mu: f64,
