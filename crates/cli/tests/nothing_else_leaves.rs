@@ -66,7 +66,7 @@ fn everything_public(at: &Path, settings: &[&str], others: &str) -> Vec<(String,
     let say = |what: &str, run: Run| {
         (what.to_string(), format!("{}\n{}\n{}", run.success, run.stdout, run.stderr).into_bytes())
     };
-    let train = [&["train", "net", "--seed", "5", "--delta", "1e-4"], settings].concat();
+    let train = [&["train", "net", "--seed", "5"], settings].concat();
     let shown = progap_in(at, &[&train[..], &["--out", "r"]].concat()).ok();
     all.push(("train".into(), public_rows(&shown).join("\n").into_bytes()));
     let mut report = progap_in(at, &[&train[..], &["--out", "json", "--json"]].concat()).json();
@@ -120,7 +120,7 @@ fn assert_same(what: &str, [one, other]: [Vec<(String, Vec<u8>)>; 2]) {
 fn at_node_level_nothing_public_tells_a_record_that_was_not_asked() {
     let others: Vec<String> =
         (0..NODES).filter(|&node| !is_silent(node)).map(|node| node.to_string()).collect();
-    let level = ["--level", "node", "--epochs", "1", "--batch-size", "60"];
+    let level = ["--level", "node", "--delta", "1e-4", "--epochs", "1", "--batch-size", "60"];
     for method in ["progap", "gap", "mlp", "dp-gnn"] {
         // Predictions of dp-gnn read the rows of senders as they are, which its statement says: of none it says as much.
         let asked = if method == "dp-gnn" { "0" } else { &others.join(",") };
@@ -164,7 +164,8 @@ fn what_is_declared_of_columns_does_not_depend_on_a_row() {
     let others: Vec<String> =
         (0..NODES).filter(|&node| !is_silent(node)).map(|node| node.to_string()).collect();
     let places = [folder(), folder()];
-    let level = ["--level", "node", "--epochs", "1", "--batch-size", "60", "--max-degree", "5"];
+    let level =
+        ["--level", "node", "--delta", "1e-4", "--epochs", "1", "--batch-size", "60", "--max-degree", "5"];
     let all = [false, true].map(|other| {
         let at = places[usize::from(other)].path();
         put_townspeople(at, other);
