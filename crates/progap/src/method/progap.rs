@@ -226,7 +226,7 @@ fn affordable_depth(epsilon: f64, sizes: PublicSizes) -> usize {
     let of_a_class = means / sizes.classes.max(1) as f64;
     let many_classes = sizes.classes > MANY_CLASSES;
     if sizes.columns > RICH_FEATURES {
-        return usize::from(epsilon >= 4.0 && means >= 10_000.0 && (!many_classes || of_a_class >= 640.0));
+        return usize::from(epsilon >= 6.0 && means >= 16_000.0 && (!many_classes || of_a_class >= 640.0));
     }
     match epsilon >= 6.0 {
         _ if many_classes && of_a_class < 640.0 => 0,
@@ -333,8 +333,8 @@ mod tests {
         assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 18_939, 437, 6)), [1, 2]);
         assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 780, 200, 5)), [1, 2]);
         // cora, amazon_computers: many.
-        assert_eq!([2.0, 4.0, 8.0].map(|epsilon| depth(epsilon, 2708, 1433, 7)), [0, 0, 1]);
-        assert_eq!([2.0, 4.0, 8.0].map(|epsilon| depth(epsilon, 13_752, 767, 10)), [0, 1, 1]);
+        assert_eq!([2.0, 6.0, 8.0].map(|epsilon| depth(epsilon, 2031, 1433, 7)), [0, 0, 1]);
+        assert_eq!([2.0, 4.0, 6.0].map(|epsilon| depth(epsilon, 13_752, 767, 10)), [0, 0, 1]);
         // 100 classes of 60 training nodes, 40 of 112, and 100 of many.
         assert_eq!((depth(8.0, 8000, 40, 100), depth(8.0, 6000, 24, 40)), (0, 1));
         assert_eq!(depth(8.0, 1_000_000, 40, 100), 2);
