@@ -156,17 +156,8 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         let text = format!("{loops} edges lead from a node to itself and were left out");
         remarks.push(note("self-loops", text));
     }
-    let (joined, pairs) = (joined_in_order(graph), graph.nodes().saturating_sub(1));
-    let by_chance = graph.distinct_edges() as f64 / (graph.nodes() as f64).powi(2);
-    if settings.level == Level::Edge
-        && joined >= LEAST_JOINED
-        && joined as f64 >= pairs as f64 * (10.0 * by_chance).max(0.1)
-    {
-        let text = format!(
-            "{joined} of {pairs} nodes are joined to the one that stands before them: the order of nodes is public and tells \
-             these edges; sort the nodes by something that is public"
-        );
-        remarks.push(warning("telling-order", text));
+    if settings.level == Level::Edge {
+        telling_order(graph, remarks);
     }
     let alone = receive_nothing(graph, settings.direction);
     if graph.distinct_edges() == 0 {
@@ -185,6 +176,19 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
             true => warning("no-senders", format!("{text}; if edges mean something both ways, {both}")),
             false => note("no-senders", text),
         });
+    }
+}
+
+/// Nodes in an order that follows edges, as where a list of nodes was made of them.
+fn telling_order(graph: &Graph, remarks: &mut Vec<Remark>) {
+    let (joined, pairs) = (joined_in_order(graph), graph.nodes().saturating_sub(1));
+    let by_chance = graph.distinct_edges() as f64 / (graph.nodes() as f64).powi(2);
+    if joined >= LEAST_JOINED && joined as f64 >= pairs as f64 * (10.0 * by_chance).max(0.1) {
+        let text = format!(
+            "{joined} of {pairs} nodes are joined to the one that stands before them: the order of nodes is public and tells \
+             these edges; sort the nodes by something that is public"
+        );
+        remarks.push(warning("telling-order", text));
     }
 }
 
