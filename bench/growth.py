@@ -4,8 +4,8 @@
     cargo build --release && python3 bench/growth.py [--folder DIR] [--large]
 
 Each row is a process of its own. `--large` makes a quarter of ogbn-papers100M (27.75 M nodes, 400 M edges, 128 columns in half precision,
-1.4 % labelled) and an eighth and a sixteenth of it, which takes 20 GB of disk, and trains on them with `--memory`. Only the standard library
-is needed.
+1.4 % labelled) and an eighth and a sixteenth of it, which takes 20 GB of disk, and trains on them, all with the same `--memory`. Only the
+standard library is needed.
 """
 
 import argparse
@@ -104,10 +104,9 @@ def million(folder):
         train(name, folder, "m.progap", settings)
 
 
-def papers(folder, methods, parts):
-    print(f"\n## Parts of ogbn-papers100M's size, edge level, --memory\n\n{HEAD}", flush=True)
+def papers(folder, methods, parts, memory):
+    print(f"\n## Parts of ogbn-papers100M's size, edge level, --memory {memory}\n\n{HEAD}", flush=True)
     for part in parts:
-        memory = f"{max(1, 8 // part)}G"
         nodes, edges = 111_000_000 // part, 1_600_000_000 // part
         sizes = ["--nodes", str(nodes), "--edges", str(edges), "--communities", str(4000 // part), "--classes", "16"]
         made = run(["data", "synth", "p.progap", *sizes, "--dense", "128", "--labelled", "0.014", "--force"], folder)
@@ -125,13 +124,17 @@ def main():
     parser.add_argument("--folder", help="where files are made [default: a temporary folder]")
     parser.add_argument("--large", action="store_true", help="parts of ogbn-papers100M's size instead of the small tables")
     parser.add_argument("--parts", default="16,8,4", help="with --large, the parts: 4 for a quarter [default: 16,8,4]")
+    parser.add_argument("--memory", default="3G", help="with --large, the bound of every run, whatever the part [default: 3G]")
+    parser.add_argument("--methods", default="progap,views", help="with --large, the methods [default: progap,views]")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         folder = Path(folder)
         written, read = disk_rate(folder)
         print(f"disk: {written:.0f} MB/s in, synced; page cache: {read:.0f} MB/s out", flush=True)
         if arguments.large:
-            papers(folder, [("progap", ["--epochs", "20", "--depth", "2"]), ("views", ["--depth", "2"])], [int(part) for part in arguments.parts.split(",")])
+            settings = {"progap": ["--epochs", "20", "--depth", "2"], "views": ["--depth", "2"]}
+            methods = [(method, settings[method]) for method in arguments.methods.split(",")]
+            papers(folder, methods, [int(part) for part in arguments.parts.split(",")], arguments.memory)
         else:
             million(folder)
             growth(folder, "edge", [100_000, 200_000, 400_000, 800_000])

@@ -228,8 +228,8 @@ fn bad_flags_are_refused() {
     refused("--level node --depth 2 --epsilon 1 --delta 1e-6", "", &["--train-nodes"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
     let sizes = "--level node --epsilon 2 --delta 1e-6 --train-nodes 2000";
-    refused(sizes, "", &["--columns", "--classes"]);
-    refused(&format!("{sizes} --columns 9 --classes 3 --nodes 2708"), "", &["--nodes", "nothing"]);
+    refused(sizes, "", &["--nodes", "--columns", "--classes"]);
+    refused(&format!("{sizes} --columns 9 --classes 3 --nodes 2708 --edges 9"), "", &["--edges"]);
     refused(&format!("{NODE} --depth 1 --epsilon 1 --columns 9"), "", &["--columns", "nothing"]);
     refused(&format!("{sizes} --depth 1"), "", &["--batch-size", "--columns"]);
     refused(&format!("{sizes} --depth 0 --columns 9"), "", &["--columns", "nothing"]);
@@ -424,12 +424,19 @@ fn batches_follow_from_columns_where_the_depth_is_given() {
         queries.iter().find_map(|query| query["sampling_rate"].as_f64().filter(|rate| *rate < 1.0))
     };
     assert_eq!((rate(600), rate(601)), (Some(0.0625), Some(0.25)));
+    // Where the budget is small they follow from the classes too.
+    let small = "--level node --epsilon 2 --delta 1e-5 --train-nodes 2000 --depth 1 --columns 6";
+    refused(small, "", &["--batch-size", "--classes"]);
+    assert_ne!(
+        json(&format!("{small} --classes 2"), "")["sigma"],
+        json(&format!("{small} --classes 3"), "")["sigma"]
+    );
 }
 
 /// Queries that training asks of number columns without bounds are accounted for where the number of these is told.
 #[test]
 fn counts_of_number_columns_follow_from_sizes() {
-    let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 9000 --columns 6 --classes 3";
+    let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 9000 --depth 1";
     let counts = |more: &str| {
         let answer = json(&format!("{flags} {more}"), "");
         let queries = answer["queries"].as_array().cloned().unwrap_or_default();

@@ -14,9 +14,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accountant::{Accountant, Bound};
+use crate::accountant::{Accountant, Bound, normal_limit};
 use crate::error::{Error, Result, check_delta, check_epsilon};
 use crate::event::Event;
+use crate::special::log_gaussian_delta;
 
 /// The smallest and largest multiplier that is tried.
 const RANGE: (f64, f64) = (1e-3, 1e9);
@@ -106,19 +107,15 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
 
     /// Goes where a coarser accountant of the same kind points to: from there a few exact questions are enough.
     fn settle(&self, coarse: &Self) -> Result<Calibration> {
-        const NEAR: f64 = 1e-3;
-        let near = coarse.search(0.0, 1.5, NEAR)?;
-        let start = near.multiplier.ln();
-        let beside = coarse.ask(start + 20.0 * NEAR)?;
-        // The error that a coarse grid adds can be taken off again, as far as it is known.
-        let [here, there] =
-            [&near, &beside].map(|found| coarse.excess(found.bound.value - found.bound.error));
-        let mut slope = (there - here) / (20.0 * NEAR);
-        let (mut x, mut step) = (start, -here / slope);
+        /// The coarse answer is hardly off by more.
+        const NEAR: f64 = 1e-2;
+        let Some((start, mut slope)) = coarse.approach()? else {
+            return self.search(0.0, 1.5, WIDTH);
+        };
+        let (mut x, mut step) = (start, 0.0);
         let mut last = None;
         for _ in 0..4 {
-            // The coarse answer is hardly off by more.
-            if !(slope < 0.0 && step.abs() < 10.0 * NEAR) {
+            if !(slope < 0.0 && f64::abs(step) < NEAR) {
                 break;
             }
             x += step;
@@ -134,7 +131,53 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
             // To the side that meets the target, by less than the answer may be off.
             step = 0.3 * WIDTH - excess / slope;
         }
-        self.search(start, 2.0 * NEAR, WIDTH)
+        self.search(start, 0.2 * NEAR, WIDTH)
+    }
+
+    /// Where the target is met to about a part in ten thousand, and how the excess falls there; nothing if secants do not lead to such a place.
+    fn approach(&self) -> Result<Option<(f64, f64)>> {
+        /// How epsilon falls with the noise, in logarithms, where nothing better is known.
+        const USUAL_SLOPE: f64 = -1.3;
+        /// An error of a secant: the product of its last two steps, as epsilon is no power of the noise.
+        const NEAR: f64 = 2e-4;
+        const APART: f64 = 0.02;
+        let mut x = self.guess().unwrap_or(0.0);
+        let mut last: Option<(f64, f64)> = None;
+        for _ in 0..8 {
+            let bound = self.ask(x)?.bound;
+            // The error is the most that a grid adds at the saddle point: on average it is two thirds of that.
+            let excess = self.excess(bound.value - bound.error * 2.0 / 3.0);
+            let slope = last.map_or(USUAL_SLOPE, |(before, then)| (excess - then) / (x - before));
+            let step = -excess / slope;
+            if !(slope < 0.0 && step.is_finite()) {
+                return Ok(None);
+            }
+            if last.is_some_and(|(before, _)| (step * (x - before)).abs() < NEAR) {
+                return Ok(Some((x + step, slope)));
+            }
+            // Points that are closer to each other tell little of the slope: a coarse grid moves each a little.
+            let step = if last.is_none() { step.abs().max(APART).copysign(step) } else { step };
+            last = Some((x, excess));
+            x = (x + step.clamp(-1.5, 1.5)).clamp(RANGE.0.ln(), RANGE.1.ln());
+        }
+        Ok(None)
+    }
+
+    /// Where the target would be met if losses added up to a normal law of their variance: a place to begin, and no answer.
+    fn guess(&self) -> Option<f64> {
+        let halves = |low: f64, high: f64, is_low: &dyn Fn(f64) -> Option<bool>| {
+            (0..40).try_fold((low, high), |(low, high), _| {
+                let middle = 0.5 * (low + high);
+                Some(if is_low(middle)? { (middle, high) } else { (low, middle) })
+            })
+        };
+        let (mu, _) = halves(1e-6, 1e3, &|mu| {
+            Some(log_gaussian_delta(mu, self.target.epsilon) < self.target.delta.ln())
+        })?;
+        let (_, x) = halves(RANGE.0.ln(), RANGE.1.ln(), &|x| {
+            Some(normal_limit(&(self.event)(x.exp()).ok()?)? > mu * mu)
+        })?;
+        Some(x)
     }
 
     /// Brackets from `start` in growing strides, then narrows the bracket to a relative `width`.
@@ -213,5 +256,68 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
             }
         }
         Ok(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::accountant::{Best, PldAccountant};
+
+    /// Sums and training of batches, as a run at node level has them.
+    fn run(multiplier: f64, rate: f64, steps: u64, sums: u64) -> Result<Event> {
+        let training = Event::gaussian(2.0 * multiplier, 1.0)?.poisson_sampled(rate)?.repeated(steps)?;
+        let sums = Event::gaussian(multiplier, 1.0)?.repeated(sums)?;
+        Event::composed(vec![training.clone(), sums, training])
+    }
+
+    /// By way of a coarse grid the answer is that of a search with the exact one alone, with few of its questions.
+    #[test]
+    fn a_coarse_grid_leads_to_the_same_answer() {
+        for (rate, steps, sums, epsilon) in
+            [(0.036, 277, 2, 8.0), (0.0625, 500, 1, 2.0), (0.25, 80, 1, 0.25), (0.001, 900, 2, 20.0)]
+        {
+            let target = Target::new(epsilon, 1e-6).expect("target");
+            let event = |multiplier: f64| run(multiplier, rate, steps, sums);
+            let found = calibrate(event, target, &Best).expect("calibrated");
+            let exact = PldAccountant::new();
+            let asked = Cell::new(0);
+            let counted = |multiplier: f64| {
+                asked.set(asked.get() + 1);
+                event(multiplier)
+            };
+            let question = Question { event: &counted, target, accountant: &exact };
+            let searched = question.search(0.0, 1.5, WIDTH).expect("searched");
+            let apart = (found.multiplier / searched.multiplier).ln().abs();
+            assert!(apart <= 2.0 * WIDTH, "{epsilon}: {} and {}", found.multiplier, searched.multiplier);
+
+            let coarse = Question {
+                accountant: exact.coarser(&event(1.0).expect("event")).expect("coarser"),
+                event: &event,
+                target,
+            };
+            let (place, _) = coarse.approach().expect("asked").expect("a place");
+            assert!((place - found.multiplier.ln()).abs() < 3e-3, "{epsilon}: {}", place.exp());
+            asked.set(0);
+            question
+                .settle(&Question { event: &counted, target, accountant: coarse.accountant })
+                .expect("settled");
+            // The guess asks for 40 events, of which no accountant hears.
+            assert!(asked.get() <= 40 + 9, "{epsilon}: {} questions", asked.get());
+        }
+    }
+
+    /// A guess needs Gaussians and samples of them; without one the search begins anywhere.
+    #[test]
+    fn other_mechanisms_need_no_guess() {
+        let event =
+            |scale: f64| Event::Laplace { scale, sensitivity: 1.0 }.poisson_sampled(0.1)?.repeated(50);
+        let target = Target::new(1.0, 1e-6).expect("target");
+        let question = Question { event: &event, target, accountant: &Best };
+        assert_eq!(question.guess(), None);
+        let found = calibrate(event, target, &Best).expect("calibrated");
+        assert!(question.meets(&found) && found.bound.value > 1.0 - 1e-5, "{:?}", found.bound);
     }
 }

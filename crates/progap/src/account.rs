@@ -118,8 +118,8 @@ impl<'d> Accounted<'d> {
     fn check_sizes(&self, settings: &Settings) -> Result<()> {
         let mut needed = settings.sizes_needed();
         let train_nodes = self.known.contains(&Size::TrainNodes).then_some(self.sizes.train_nodes);
-        if !settings.batches_follow_from_columns(train_nodes) {
-            needed.retain(|part| part.instead != Some("batch_size"));
+        for part in needed.iter_mut().filter(|part| part.instead == Some("batch_size")) {
+            part.sizes = settings.batches_follow_from(train_nodes);
         }
         let columns = self.known.contains(&Size::NumberColumns) && settings.from_sizes.scaling;
         let for_columns: &[Size] = if columns { &[Size::NumberColumns, Size::Nodes] } else { &[] };

@@ -145,7 +145,8 @@ fn sizes_that_the_plan_follows_from_are_asked_for() {
     let data = network();
     let asked = || Node::epsilon(8.0).delta(1e-5);
     let train = data.split().expect("a split").count(progap_graph::Part::Train);
-    let sized = progap::account(asked()).train_nodes(train).columns(data.features().columns());
+    let sized = progap::account(asked()).nodes(data.nodes()).train_nodes(train);
+    let sized = sized.columns(data.features().columns());
     let missing = sized.plan().expect_err("no classes").to_string();
     assert_eq!(missing, "give `depth`, or `classes` that it follows from");
     let sized = sized.classes(data.classes());

@@ -45,6 +45,18 @@ pub(super) fn squared_mu(event: &Event, path: &Path<'_>) -> Result<f64, Obstacle
     }
 }
 
+/// The squared signal-to-noise ratio of the Gaussian that many small losses add up to in the limit; nothing for trees of anything but
+/// Gaussians and samples of them. An approximation that can be below the truth: it bounds nothing.
+pub(crate) fn normal_limit(event: &Event) -> Option<f64> {
+    match event {
+        Event::Gaussian { sigma, sensitivity } => Some((sensitivity / sigma).powi(2)),
+        Event::PoissonSampled { rate, event } => Some(rate * rate * normal_limit(event)?.exp_m1()),
+        Event::SelfComposed { event, count } => Some(*count as f64 * normal_limit(event)?),
+        Event::Composed { events } => events.iter().map(normal_limit).sum(),
+        _ => None,
+    }
+}
+
 impl Accountant for GdpAccountant {
     fn name(&self) -> &'static str {
         "gdp"

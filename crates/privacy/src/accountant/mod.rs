@@ -20,6 +20,7 @@ mod zcdp;
 use serde::Serialize;
 
 pub use gdp::GdpAccountant;
+pub(crate) use gdp::normal_limit;
 pub use pld::PldAccountant;
 pub use rdp::RdpAccountant;
 pub use theorem::TheoremAccountant;
@@ -152,8 +153,9 @@ pub fn by_name(name: &str) -> Result<&'static dyn Accountant> {
     found.ok_or_else(|| crate::Error::invalid("accountant", name, "the name of an accountant"))
 }
 
-/// The tightest of all accountants: asks each one that supports the tree and keeps the smallest answer. What is private
-/// with a delta of zero never costs more than that, see [`Event::pure_epsilon`].
+/// The tightest of all accountants: `gdp` for Gaussians, else `pld`, and the smallest answer of all that support the tree where it does
+/// not, or says that its own is larger than it had to be. What is private with a delta of zero never costs more than that, see
+/// [`Event::pure_epsilon`].
 ///
 /// ```
 /// use progap_privacy::{Event, accountant::{Accountant, Best}};
@@ -174,6 +176,14 @@ impl Best {
         if GdpAccountant.obstacle(event).is_none() {
             // Exact: nobody can do better.
             return ask(&GdpAccountant);
+        }
+        let pld = PldAccountant::new();
+        if pld.obstacle(event).is_none() {
+            let bound = ask(&pld);
+            // The others have moments of the same loss, and moments tell less than all of it.
+            if bound.caveat.is_none() {
+                return bound;
+            }
         }
         all()
             .into_iter()

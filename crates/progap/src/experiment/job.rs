@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::settings::Settings;
 
 /// Changes when the same job would come to other results.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A data set as it was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use super::history::EpochRecord;
 use super::objective::RowObjective;
 use super::recipe::embeddings_sent;
 use super::trainer::Trainer;
-use super::{Fitted, Method, Recipe, architecture, rows_and_aggregates};
+use super::{Batches, Fitted, Method, Recipe, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
@@ -60,7 +60,7 @@ impl Recipe for ProGap {
     }
 
     fn depth_follows_from(&self) -> &'static [Size] {
-        &[Size::TrainNodes, Size::Columns, Size::Classes]
+        &[Size::Nodes, Size::TrainNodes, Size::Columns, Size::Classes]
     }
 
     /// Where embeddings are sent, the width is that of noisy messages, too.
@@ -68,15 +68,18 @@ impl Recipe for ProGap {
         settings.messages != Messages::Embeddings || settings.depth == 0
     }
 
-    /// Features alone, and rich ones beside sums, gain more by less noise than by more steps.
-    fn batches_of_few(&self, settings: &Settings, sizes: PublicSizes) -> usize {
-        if settings.depth == 0 || sizes.columns > RICH_FEATURES { 4 } else { 16 }
-    }
-
-    /// Features alone have one stage, which has the whole budget, and gain by more steps of it.
-    fn epochs_for(&self, settings: &Settings, train_nodes: usize) -> usize {
-        let least = if settings.depth == 0 { 2 * settings.epochs } else { settings.epochs };
-        more_epochs(settings.epochs, train_nodes).max(least)
+    /// Features alone, rich ones beside sums, and two classes under much noise gain more by less noise of a step than by more steps; the first
+    /// and the last gain by more epochs too.
+    fn batches(&self, settings: &Settings, sizes: PublicSizes) -> Batches {
+        let (alone, rich) = (settings.depth == 0, sizes.columns > RICH_FEATURES);
+        let small_budget = settings.epsilon.is_some_and(|epsilon| epsilon < LARGE_EPSILON);
+        let two_classes = sizes.classes == 2 && small_budget && !alone && !rich;
+        let least = if alone || two_classes { 2 * settings.epochs } else { settings.epochs };
+        Batches {
+            of_few: if alone || rich || two_classes { 4 } else { 16 },
+            largest: if two_classes { 2 * settings.batch_size } else { settings.batch_size },
+            epochs: more_epochs(settings.epochs, sizes.train_nodes).max(least),
+        }
     }
 
     fn published(&self, level: Level) -> Settings {
@@ -218,21 +221,37 @@ impl Recipe for ProGap {
 const RICH_FEATURES: usize = 600;
 /// More classes need wide networks.
 const MANY_CLASSES: usize = 16;
+/// The share of training nodes, and their number, with which sums begin to tell more than they cost at an epsilon of 1.
+const SHARE_FOR_SUMS: f64 = 0.36;
+const NODES_FOR_SUMS: f64 = 1200.0;
+/// From this epsilon on a budget pays for more than one thing.
+const LARGE_EPSILON: f64 = 6.0;
 
-/// The aggregations that a budget pays for at node level beside the training after each: two where it is large. With rich features, or with
-/// few training nodes of each of many classes, a small one does more for a fit of the features alone.
+/// The aggregations that a budget pays for at node level beside the training after each: two where it is large. With rich features, with few
+/// training nodes, or with few of each of many classes, a small one does more for a fit of the features alone.
 fn affordable_depth(epsilon: f64, sizes: PublicSizes) -> usize {
     let means = epsilon * sizes.train_nodes as f64;
     let of_a_class = means / sizes.classes.max(1) as f64;
     let many_classes = sizes.classes > MANY_CLASSES;
     if sizes.columns > RICH_FEATURES {
-        return usize::from(epsilon >= 6.0 && means >= 16_000.0 && (!many_classes || of_a_class >= 640.0));
+        return usize::from(
+            epsilon >= LARGE_EPSILON && means >= 16_000.0 && (!many_classes || of_a_class >= 640.0),
+        );
     }
-    match epsilon >= 6.0 {
+    match epsilon >= LARGE_EPSILON {
+        _ if !sums_tell(epsilon, sizes) => 0,
         _ if many_classes && of_a_class < 640.0 => 0,
         true if !many_classes || of_a_class >= 2560.0 => 2,
         _ => 1,
     }
+}
+
+/// Whether enough neighbours have a label, and enough nodes learn from them, for sums to tell more than they cost: both numbers fall with
+/// epsilon to the power of 1.5 (docs/method.md#few-labels).
+fn sums_tell(epsilon: f64, sizes: PublicSizes) -> bool {
+    let (power, learners) = (epsilon.powf(1.5), sizes.train_nodes as f64);
+    let share = learners / sizes.nodes.max(sizes.train_nodes).max(1) as f64;
+    power * share >= SHARE_FOR_SUMS && power * learners >= NODES_FOR_SUMS
 }
 
 /// An aggregate of labels helps if it takes away at least this share of the validation errors,
@@ -332,6 +351,21 @@ mod tests {
         // Berkeley13, Reed98: few columns.
         assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 18_939, 437, 6)), [1, 2]);
         assert_eq!([2.0, 8.0].map(|epsilon| depth(epsilon, 780, 200, 5)), [1, 2]);
+        assert_eq!([1500, 1700].map(|nodes| depth(1.0, nodes, 200, 5)), [0, 1]);
+        // Few labels.
+        let labelled = |epsilon: f64, percent: usize| {
+            let train_nodes = percent * 15_348 / 100;
+            let sizes = PublicSizes {
+                train_nodes,
+                nodes: 15_348,
+                columns: 437,
+                classes: 6,
+                ..PublicSizes::default()
+            };
+            affordable_depth(epsilon, sizes)
+        };
+        assert_eq!([5, 12, 13, 20].map(|percent| labelled(2.0, percent)), [0, 0, 1, 1]);
+        assert_eq!([1, 2].map(|percent| labelled(8.0, percent)), [0, 2]);
         // cora, amazon_computers: many.
         assert_eq!([2.0, 6.0, 8.0].map(|epsilon| depth(epsilon, 2708, 1433, 7)), [0, 0, 1]);
         assert_eq!([2.0, 4.0, 6.0].map(|epsilon| depth(epsilon, 13_752, 767, 10)), [0, 0, 1]);

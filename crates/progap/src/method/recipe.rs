@@ -29,6 +29,17 @@ pub(crate) struct AuditTarget<'t> {
     pub fresh: &'t dyn Fn() -> Randomness<AnySource>,
 }
 
+/// Batches and epochs of a method at node level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Batches {
+    /// How many make an epoch of few training nodes. With fewer a stage would have too few steps to learn anything.
+    pub of_few: usize,
+    /// The size of a batch of many training nodes.
+    pub largest: usize,
+    /// The epochs of a stage.
+    pub epochs: usize,
+}
+
 /// A method. What most methods have in common is the default.
 pub(crate) trait Recipe: Sync {
     // Settings.
@@ -86,14 +97,9 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
-    /// How many batches make an epoch of few training nodes at node level. With fewer a stage would have too few steps to learn anything.
-    fn batches_of_few(&self, _settings: &Settings, _sizes: PublicSizes) -> usize {
-        16
-    }
-
-    /// The epochs that this many training nodes suggest at node level.
-    fn epochs_for(&self, settings: &Settings, _train_nodes: usize) -> usize {
-        settings.epochs
+    /// The batches and epochs that public sizes suggest at node level.
+    fn batches(&self, settings: &Settings, _sizes: PublicSizes) -> Batches {
+        Batches { of_few: 16, largest: settings.batch_size, epochs: settings.epochs }
     }
 
     /// The epochs of each stage.

@@ -1,6 +1,7 @@
 //! Batches and epochs at node level, where they follow from the number of training nodes and of feature columns.
 
 use super::{FromSizes, Level, Settings};
+use crate::method::Batches;
 use crate::plan::PublicSizes;
 
 /// The most steps of a stage that are worth their time: more of them, with smaller batches, gain no accuracy for the same epsilon.
@@ -19,7 +20,7 @@ const LEAST_EPOCHS: usize = 3;
 impl Settings {
     /// The settings with batches and epochs decided for public sizes, as far as they are open.
     ///
-    /// A sixteenth of few training nodes, or the share that the method has, and more epochs of them where the method gains by it. Else as many as the settings say, up to
+    /// A sixteenth of few training nodes, or the share that the method has, and more epochs of them where the method gains by it. Else as many as the method says, up to
     /// the size at which a stage has [`MOST_STEPS`] steps. Beyond it batches grow and epochs become fewer, both with the square root of
     /// the size, so that time grows with the square root too; and once there are [`LEAST_EPOCHS`], batches grow with the size and the
     /// number of steps stays (docs/method.md#batches).
@@ -28,12 +29,12 @@ impl Settings {
         if self.level != Level::Node || !open.batch_size || train_nodes == 0 {
             return self;
         }
-        let few = train_nodes / self.method.recipe().batches_of_few(&self, sizes);
-        self.batch_size = small_batch(self.batch_size, few, train_nodes);
+        let Batches { of_few, largest, epochs } = self.method.recipe().batches(&self, sizes);
+        self.batch_size = small_batch(largest, train_nodes / of_few, train_nodes);
         if !open.epochs {
             return self;
         }
-        self.epochs = self.method.recipe().epochs_for(&self, train_nodes);
+        self.epochs = epochs;
         let largest = MOST_STEPS * self.batch_size / self.epochs.max(1);
         if train_nodes <= largest {
             return self;
@@ -118,13 +119,33 @@ mod tests {
         assert_eq!(batches(node(), 1433, 25_600), (0, 512, 20));
         assert_eq!(batches(node(), 1433, 4 * 25_600), (0, 1024, 10));
         assert_eq!(batches(node().with("depth", 0), 200, 1200), (0, 300, 29));
-        assert_eq!(batches(node(), 200, 1200), (1, 75, 29), "one aggregation");
+        assert_eq!(batches(node(), 200, 2000), (1, 125, 22), "one aggregation");
         let ample = || node().with("epsilon", 8.0);
         assert_eq!(batches(ample(), 1433, 2000), (1, 500, 22), "one aggregation beside rich features");
         assert_eq!(batches(ample(), 600, 2000).1, 125, "few columns");
         assert_eq!(batches(node().with("batch_size", 75), 1433, 1200).1, 75, "as asked for");
         let mlp = node().with("method", "mlp");
         assert_eq!(batches(mlp, 1433, 1200).1, 75, "another method");
+    }
+
+    /// Two classes under much noise: twice as large, a quarter of few training nodes, and at least twice the usual epochs.
+    #[test]
+    fn two_classes_have_larger_batches_where_the_budget_is_small() {
+        use crate::settings::Request;
+        let batches =
+            |epsilon: f64, depth: Option<usize>, columns: usize, classes: usize, train_nodes: usize| {
+                let request = Request::default().with("level", "node").with("epsilon", epsilon);
+                let request = depth.iter().fold(request, |request, &depth| request.with("depth", depth));
+                let sizes = PublicSizes { train_nodes, columns, classes, ..PublicSizes::default() };
+                let settings = request.settings().expect("settings").for_sizes(sizes).into_settings();
+                (settings.depth, settings.batch_size, settings.epochs)
+            };
+        assert_eq!(batches(2.0, None, 200, 2, 6200), (1, 1024, 20));
+        assert_eq!(batches(2.0, None, 200, 2, 2000), (1, 500, 22));
+        assert_eq!(batches(2.0, None, 200, 3, 6200), (1, 387, 13), "three classes");
+        assert_eq!(batches(8.0, None, 200, 2, 6200), (2, 387, 13), "a large budget");
+        assert_eq!(batches(2.0, Some(0), 200, 2, 6200), (0, 512, 20), "features alone");
+        assert_eq!(batches(2.0, None, 601, 2, 6200), (0, 512, 20), "rich ones");
     }
 
     /// Values that were asked for stay, however large the training set is.

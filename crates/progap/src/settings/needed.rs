@@ -2,6 +2,7 @@
 
 use super::{DeltaRule, Level, Settings};
 use crate::delta;
+use crate::method::Batches;
 use crate::plan::PublicSizes;
 
 /// A public size on which settings, queries or their noise may depend.
@@ -67,7 +68,7 @@ impl Settings {
     ///
     /// let needed = Request::default().with("level", "node").with("delta", 1e-5).settings()?.sizes_needed();
     /// assert_eq!(needed[0].instead, Some("depth"));
-    /// assert_eq!(needed[0].sizes, [Size::TrainNodes, Size::Columns, Size::Classes]);
+    /// assert_eq!(needed[0].sizes, [Size::Nodes, Size::TrainNodes, Size::Columns, Size::Classes]);
     /// # Ok::<(), progap::Error>(())
     /// ```
     pub fn sizes_needed(&self) -> Vec<SizesNeeded> {
@@ -82,8 +83,8 @@ impl Settings {
         if self.level == Level::Node {
             add(None, &[Size::TrainNodes]);
         }
-        if self.batches_follow_from_columns(None) {
-            add(Some("batch_size"), &[Size::Columns]);
+        if let sizes @ [_, ..] = self.batches_follow_from(None) {
+            add(Some("batch_size"), sizes);
         }
         if self.delta.is_none() && delta::matters(self) {
             add(
@@ -99,19 +100,37 @@ impl Settings {
         needed
     }
 
-    /// Whether the size of batches follows from the number of columns though the depth is given: that of few training nodes may, of many it
-    /// does not.
-    pub(crate) fn batches_follow_from_columns(&self, train_nodes: Option<usize>) -> bool {
-        let sizes = |columns| PublicSizes {
-            columns,
-            train_nodes: train_nodes.unwrap_or(0),
-            ..PublicSizes::default()
+    /// The sizes besides that of the training set from which batches follow though the depth is given: those of few training nodes may, of
+    /// many they hardly do.
+    pub(crate) fn batches_follow_from(&self, train_nodes: Option<usize>) -> &'static [Size] {
+        if self.level != Level::Node || !self.from_sizes.batch_size || self.from_sizes.depth {
+            return &[];
+        }
+        let batches = |columns, classes| {
+            let sizes = PublicSizes {
+                columns,
+                classes,
+                train_nodes: train_nodes.unwrap_or(0),
+                ..PublicSizes::default()
+            };
+            match train_nodes {
+                Some(_) => {
+                    let decided = self.for_sizes(sizes);
+                    Batches { of_few: 0, largest: decided.batch_size, epochs: decided.epochs }
+                }
+                None => self.method.recipe().batches(self, sizes),
+            }
         };
-        let size = |columns| match train_nodes {
-            Some(_) => self.for_sizes(sizes(columns)).batch_size,
-            None => self.method.recipe().batches_of_few(self, sizes(columns)),
-        };
-        let open = self.from_sizes.batch_size && !self.from_sizes.depth;
-        self.level == Level::Node && open && size(0) != size(usize::MAX)
+        let (widths, classes) = ([0, usize::MAX], [2, 3]);
+        let by_columns =
+            classes.iter().any(|&classes| batches(widths[0], classes) != batches(widths[1], classes));
+        let by_classes =
+            widths.iter().any(|&columns| batches(columns, classes[0]) != batches(columns, classes[1]));
+        match (by_columns, by_classes) {
+            (true, true) => &[Size::Columns, Size::Classes],
+            (true, false) => &[Size::Columns],
+            (false, true) => &[Size::Classes],
+            (false, false) => &[],
+        }
     }
 }

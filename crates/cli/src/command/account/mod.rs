@@ -59,13 +59,13 @@ pub struct Account {
     /// The number of training nodes, on which batches at level node and a depth that is not given depend
     #[arg(long, value_name = "N", conflicts_with = "events")]
     train_nodes: Option<usize>,
-    /// The number of nodes, on which a depth that is not given depends at level edge
+    /// The number of nodes, on which a depth that is not given depends
     #[arg(long, value_name = "N", conflicts_with = "events")]
     nodes: Option<usize>,
     /// The number of feature columns, on which a depth and a batch size that are not given depend at level node
     #[arg(long, value_name = "N", conflicts_with = "events")]
     columns: Option<usize>,
-    /// The number of classes, on which a depth that is not given depends at level node
+    /// The number of classes, on which a depth and a batch size that are not given depend at level node
     #[arg(long, value_name = "N", conflicts_with = "events")]
     classes: Option<usize>,
     /// The number of number columns without declared bounds, on which `--scaling` depends at level node, with --nodes [default: 0]
