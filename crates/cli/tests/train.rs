@@ -18,7 +18,9 @@ fn train_predict_verify_and_inspect() {
         assert!(report["owner"][key].is_number() && report.get(key).is_none(), "{key} in {report}");
     }
     let stages = report["owner"]["stages"].as_array().expect("a list");
-    for name in ["loading", "checking", "preparation", "training", "aggregation", "writing", "planning"] {
+    for name in
+        ["loading", "checking", "preparation", "training", "aggregation", "writing", "planning", "comparison"]
+    {
         let found = stages.iter().find(|stage| stage["name"] == name);
         assert!(found.is_some_and(|stage| stage["seconds"].is_number()), "{name} in {report}");
     }

@@ -12,6 +12,8 @@ use crate::vault::balanced_weights;
 
 /// Entries of training rows times classes beyond which no logistic regression is fitted: it would take longer than a model.
 const MOST_WORK: usize = 50_000_000;
+/// The most training nodes of the fit, from all over the list: more of them tell a linear model hardly more.
+const MOST_NODES: usize = 65_536;
 /// The most steps of the fit.
 const STEPS: usize = 100;
 
@@ -21,7 +23,7 @@ const STEPS: usize = 100;
 pub struct Baselines {
     /// The classes' shares of the training nodes as the answer for every node.
     pub majority: Scores,
-    /// Multinomial logistic regression on the features; absent on data that is too large for it.
+    /// Multinomial logistic regression on the features of 65,536 training nodes at most; absent on data that is too large for it.
     pub logistic_regression: Option<Scores>,
 }
 
@@ -54,6 +56,8 @@ impl Baselines {
         let entries = dataset.features().nonzeros() / dataset.nodes().max(1) * train.len();
         let mut logistic_regression = None;
         if entries.saturating_mul(classes) <= MOST_WORK {
+            let train: Vec<u32> = train.iter().copied().step_by(train.len().div_ceil(MOST_NODES)).collect();
+            let known = labels(&train);
             let weights = match settings.class_weights {
                 ClassWeights::Even => vec![],
                 ClassWeights::Balanced => row_weights(&known, &balanced_weights(&known, classes)),

@@ -35,6 +35,8 @@ impl SettingType for FromSizes {
 
 /// Up to this many classes the usual width and learning rate do.
 const FEW_CLASSES: usize = 16;
+/// From this many training nodes on a layer at node level is twice as wide.
+const MANY_TRAIN_NODES: usize = 100_000;
 /// The most epochs of many classes where losses are public, and over how many of them the loss has to fall.
 const MANY_EPOCHS: usize = 500;
 const PATIENCE: usize = 20;
@@ -116,6 +118,10 @@ impl Settings {
                 settings.patience = PATIENCE;
             }
         }
+        // The noise of each parameter is small beside a sum over many nodes: there are more things to learn than it hides.
+        if open.hidden && self.level == Level::Node && sizes.train_nodes >= MANY_TRAIN_NODES {
+            settings.hidden = settings.hidden.max(2 * self.hidden);
+        }
         if open.scaling && noise_leaves_something(self.epsilon, sizes) {
             settings.scaling = Scaling::Noisy;
         }
@@ -158,6 +164,12 @@ mod tests {
             [6, 16, 17, 40, 100].map(wide),
             [(16, 0.01), (16, 0.01), (32, 0.03), (64, 0.03), (64, 0.03)]
         );
+        // Many training nodes at node level, where noise hides less.
+        let many = |request: Request, nodes: usize| decided(request, nodes, 6).hidden;
+        assert_eq!([99_999, 100_000].map(|nodes| many(node(), nodes)), [16, 32]);
+        assert_eq!(many(node().with("hidden", 8), 100_000), 8);
+        assert_eq!(many(Request::default().with("method", "progap"), 100_000), 16, "edge level");
+        assert_eq!(decided(node(), 100_000, 40).hidden, 64, "many classes");
         // Values that were given stay, whatever they are.
         let given = node().with("batch_size", 512).with("hidden", 16).with("learning_rate", 0.02);
         let given = decided(given, 450, 40);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use progap::assessment::{Assessment, Baselines, Scores, wilson_interval};
-use progap::cost::StageCost;
+use progap::cost::{Laps, StageCost};
 use progap::experiment::mean_interval;
 use progap::lint::Remark;
 use progap::method::history::has_not_settled;
@@ -102,10 +102,17 @@ struct OwnerReport {
 
 /// How long a run took once the data was there, and how long each part of it, loading and checking the data too.
 #[derive(Serialize, Clone)]
-pub(super) struct Times {
+struct Times {
+    seconds: f64,
+    cpu_seconds: f64,
+    stages: Vec<StageCost>,
+}
+
+/// The time that a run took, while it still goes on.
+pub(super) struct Taken {
     pub seconds: f64,
     pub cpu_seconds: f64,
-    pub stages: Vec<StageCost>,
+    pub laps: Laps,
 }
 
 impl RunReport {
@@ -297,7 +304,7 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
 /// That the model is one of features alone, where aggregations were left out.
 fn graph_left_out(settings: &Settings) -> Option<&'static str> {
     settings.leaves_graph_out().then_some(
-        "not asked: with that many columns or classes, so small a budget does more for the features alone; --depth 1 asks it",
+        "not asked: with that many columns or classes or so few labels, so small a budget does more for the features alone; --depth 1 asks it",
     )
 }
 
@@ -320,11 +327,14 @@ pub(super) fn report(
     release: &Release,
     dataset: &Dataset,
     findings: Vec<Remark>,
-    times: Times,
+    mut taken: Taken,
 ) -> Result<RunReport, Box<dyn std::error::Error>> {
     let (metrics, statement, config) = (&release.metrics, &release.statement, release.config()?);
     let found = release.assess(dataset, Part::Test)?;
     let baselines = Baselines::of(dataset, &config.settings)?;
+    taken.laps.lap("comparison");
+    let Taken { seconds, cpu_seconds, laps } = taken;
+    let times = Times { seconds, cpu_seconds, stages: laps.stages() };
     let scores = found.as_ref().and_then(Assessment::scores);
     let logistic = baselines.as_ref().and_then(|baselines| baselines.logistic_regression.as_ref());
     let rarest = found.as_ref().filter(|found| found.is_uneven()).and_then(|found| {
