@@ -140,6 +140,7 @@ impl<E: Fn(f64) -> Result<Event>> Question<'_, E> {
         const USUAL_SLOPE: f64 = -1.3;
         /// An error of a secant: the product of its last two steps, as epsilon is no power of the noise.
         const NEAR: f64 = 2e-4;
+        /// The least distance of the first two points.
         const APART: f64 = 0.02;
         let mut x = self.guess().unwrap_or(0.0);
         let mut last: Option<(f64, f64)> = None;

@@ -247,7 +247,7 @@ fn affordable_depth(epsilon: f64, sizes: PublicSizes) -> usize {
 }
 
 /// Whether enough neighbours have a label, and enough nodes learn from them, for sums to tell more than they cost: both numbers fall with
-/// epsilon to the power of 1.5 (docs/method.md#few-labels).
+/// epsilon to the power of 1.5 (docs/method.md#few-labels-small-budget).
 fn sums_tell(epsilon: f64, sizes: PublicSizes) -> bool {
     let (power, learners) = (epsilon.powf(1.5), sizes.train_nodes as f64);
     let share = learners / sizes.nodes.max(sizes.train_nodes).max(1) as f64;

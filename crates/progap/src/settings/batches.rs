@@ -1,4 +1,4 @@
-//! Batches and epochs at node level, where they follow from the number of training nodes and of feature columns.
+//! Batches and epochs at node level, where they follow from the numbers of training nodes, feature columns and classes.
 
 use super::{FromSizes, Level, Settings};
 use crate::method::Batches;
