@@ -229,7 +229,11 @@ fn bad_flags_are_refused() {
     refused(&format!("{NODE} --depth 1 --epsilon 1 --undirected"), "", &["--undirected"]);
     let sizes = "--level node --epsilon 2 --delta 1e-6 --train-nodes 2000";
     refused(sizes, "", &["--nodes", "--columns", "--classes"]);
-    refused(&format!("{sizes} --columns 9 --classes 3 --nodes 2708 --edges 9"), "", &["--edges"]);
+    let queries = |nodes: usize| {
+        let answer = json(&format!("{sizes} --columns 9 --classes 3 --nodes {nodes}"), "");
+        answer["queries"].as_array().map(Vec::len)
+    };
+    assert!(queries(2708) > queries(40_000), "few labels: the graph is left out");
     refused(&format!("{NODE} --depth 1 --epsilon 1 --columns 9"), "", &["--columns", "nothing"]);
     refused(&format!("{sizes} --depth 1"), "", &["--batch-size", "--columns"]);
     refused(&format!("{sizes} --depth 0 --columns 9"), "", &["--columns", "nothing"]);
@@ -416,7 +420,7 @@ fn one_flag_says_whose_answer_counts() {
 
 /// Batches of few training nodes are larger where features are rich, so a node is in them more often.
 #[test]
-fn batches_follow_from_columns_where_the_depth_is_given() {
+fn batches_follow_from_columns_and_classes_where_the_depth_is_given() {
     let rate = |columns: usize| {
         let flags = "--level node --epsilon 8 --delta 1e-5 --train-nodes 2000 --depth 1";
         let answer = json(&format!("{flags} --columns {columns}"), "");

@@ -21,7 +21,7 @@ use progap_graph::Dataset;
 
 pub use choices::Choices;
 pub use summary::other_unit;
-use summary::{RunReport, Taken, report};
+use summary::{RunReport, Times, report};
 
 use super::Outcome;
 use super::check::findings;
@@ -182,7 +182,7 @@ impl Train {
         drop(view);
         let trained = release.cost()?.map(|cost| cost.stages).unwrap_or_default();
         laps.lap_with(trained, "planning");
-        report(&release, &dataset, remarks, Taken { seconds, cpu_seconds, laps })
+        report(&release, &dataset, remarks, Times { seconds, cpu_seconds, stages: laps.stages() })
     }
 
     /// The budget that is charged; what the owner must know about it is said before anything is.

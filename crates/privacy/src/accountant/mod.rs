@@ -178,17 +178,16 @@ impl Best {
             return ask(&GdpAccountant);
         }
         let pld = PldAccountant::new();
-        if pld.obstacle(event).is_none() {
-            let bound = ask(&pld);
-            // The others have moments of the same loss, and moments tell less than all of it.
-            if bound.caveat.is_none() {
-                return bound;
-            }
+        let tight = pld.obstacle(event).is_none().then(|| ask(&pld));
+        // The others have moments of the same loss, and moments tell less than all of it.
+        if let Some(bound) = tight.filter(|bound| bound.caveat.is_none()) {
+            return bound;
         }
         all()
             .into_iter()
-            .filter(|accountant| accountant.obstacle(event).is_none())
+            .filter(|accountant| accountant.name() != pld.name() && accountant.obstacle(event).is_none())
             .map(ask)
+            .chain(tight)
             .min_by(|a, b| a.value.total_cmp(&b.value))
             .expect("a supported tree has an accountant")
     }

@@ -102,17 +102,10 @@ struct OwnerReport {
 
 /// How long a run took once the data was there, and how long each part of it, loading and checking the data too.
 #[derive(Serialize, Clone)]
-struct Times {
-    seconds: f64,
-    cpu_seconds: f64,
-    stages: Vec<StageCost>,
-}
-
-/// The time that a run took, while it still goes on.
-pub(super) struct Taken {
+pub(super) struct Times {
     pub seconds: f64,
     pub cpu_seconds: f64,
-    pub laps: Laps,
+    pub stages: Vec<StageCost>,
 }
 
 impl RunReport {
@@ -327,14 +320,14 @@ pub(super) fn report(
     release: &Release,
     dataset: &Dataset,
     findings: Vec<Remark>,
-    mut taken: Taken,
+    mut times: Times,
 ) -> Result<RunReport, Box<dyn std::error::Error>> {
     let (metrics, statement, config) = (&release.metrics, &release.statement, release.config()?);
+    let mut laps = Laps::start();
     let found = release.assess(dataset, Part::Test)?;
     let baselines = Baselines::of(dataset, &config.settings)?;
-    taken.laps.lap("comparison");
-    let Taken { seconds, cpu_seconds, laps } = taken;
-    let times = Times { seconds, cpu_seconds, stages: laps.stages() };
+    laps.lap("comparison");
+    times.stages.extend(laps.stages());
     let scores = found.as_ref().and_then(Assessment::scores);
     let logistic = baselines.as_ref().and_then(|baselines| baselines.logistic_regression.as_ref());
     let rarest = found.as_ref().filter(|found| found.is_uneven()).and_then(|found| {
