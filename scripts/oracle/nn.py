@@ -15,38 +15,6 @@ torch.set_default_dtype(torch.float64)
 ROWS = 40
 
 
-class WeightedSum(nn.Module):
-    def __init__(self, hops):
-        super().__init__()
-        self.weights = nn.Parameter(torch.randn(hops))
-
-    def forward(self, h):
-        return (h * self.weights.softmax(0)[None, :, None]).sum(1)
-
-
-class Attention(nn.Module):
-    def __init__(self, hidden, heads):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(hidden, heads, batch_first=True)
-        nn.init.normal_(self.attention.in_proj_bias)
-        nn.init.normal_(self.attention.out_proj.bias)
-
-    def forward(self, h):
-        return self.attention(h, h, h, need_weights=False)[0].mean(1)
-
-
-class Lstm(nn.Module):
-    def __init__(self, hops, hidden):
-        super().__init__()
-        size = hops * hidden // 2
-        self.lstm = nn.LSTM(hidden, size, bidirectional=True, batch_first=True)
-        self.score = nn.Linear(2 * size, 1)
-
-    def forward(self, h):
-        alpha = self.score(self.lstm(h)[0]).squeeze(-1).softmax(-1)
-        return (h * alpha.unsqueeze(-1)).sum(1)
-
-
 class Network(nn.Module):
     def __init__(self, case):
         super().__init__()
@@ -64,12 +32,6 @@ class Network(nn.Module):
         for norm in self.norms:
             for parameter in norm.parameters():
                 nn.init.normal_(parameter, 0.5)
-        jk = case["jk"]
-        self.jk = {
-            "weighted_sum": lambda: WeightedSum(hops),
-            "attention": lambda: Attention(hidden, case["heads"]),
-            "lstm": lambda: Lstm(hops, hidden),
-        }.get(jk, lambda: None)()
         self.head = nn.Linear(combined, case["classes"])
         for parameter in self.parameters():
             parameter.data = parameter.data.float().double()
@@ -94,7 +56,7 @@ class Network(nn.Module):
             "sum": lambda: h.sum(1),
             "mean": lambda: h.mean(1),
             "max": lambda: h.max(1).values,
-        }.get(case["jk"], lambda: self.jk(h))()
+        }[case["jk"]]()
         out = F.normalize(out) if case["normalise"] else out
         if case["closing"] == "combination":
             out = activation(self.norms[-1](out))
@@ -117,19 +79,6 @@ class Network(nn.Module):
                 names += [(f"{name}.weight", self.linears[i].weight, True), (f"{name}.bias", self.linears[i].bias, False)]
                 if not self.plain(layer):
                     names += [(f"{name}.norm.{what}", tensor, False) for what, tensor in norm_tensors(self.norms[i])]
-        if case["jk"] == "weighted_sum":
-            names += [("jk.weights", self.jk.weights, False)]
-        if case["jk"] == "attention":
-            a = self.jk.attention
-            names += [("jk.project.weight", a.in_proj_weight, True), ("jk.project.bias", a.in_proj_bias, False)]
-            names += [("jk.output.weight", a.out_proj.weight, True), ("jk.output.bias", a.out_proj.bias, False)]
-        if case["jk"] == "lstm":
-            for way, suffix in (("forward", ""), ("backward", "_reverse")):
-                for part, short in (("input", "ih"), ("state", "hh")):
-                    for kind in ("weight", "bias"):
-                        tensor = getattr(self.jk.lstm, f"{kind}_{short}_l0{suffix}")
-                        names += [(f"jk.{way}.{part}.{kind}", tensor, kind == "weight")]
-            names += [("jk.score.weight", self.jk.score.weight, True), ("jk.score.bias", self.jk.score.bias, False)]
         return names + [("head.weight", self.head.weight, True), ("head.bias", self.head.bias, False)]
 
 
@@ -232,23 +181,20 @@ def main():
     xs = [sparse] + [torch.randn(ROWS, c).mul(64).round().div(64) for c in columns[1:]]
     labels = torch.randint(0, 3, (ROWS,))
     base = dict(
-        inputs=columns, hidden=5, layers=1, activation="selu", norm="batch", jk="cat", heads=1, normalise=True,
+        inputs=columns, hidden=5, layers=1, activation="selu", norm="batch", jk="cat", normalise=True,
         closing="branch", classes=3, frozen=[], optimiser="adam", weight_decay=0.0, steps=5,
     )
     variants = [
         dict(hidden=16), dict(layers=2, weight_decay=0.01), dict(layers=3, hidden=3), dict(norm="group"),
         dict(norm="group", layers=2, hidden=9), dict(norm="none", activation="relu", jk="sum", optimiser="sgd"),
         dict(norm="none", layers=2, activation="tanh", jk="mean", normalise=False, optimiser="sgd", weight_decay=0.1),
-        dict(norm="group", jk="max"), dict(jk="max", layers=2), dict(norm="group", jk="weighted_sum"),
-        dict(norm="group", jk="attention", hidden=4, heads=2), dict(jk="attention", layers=2, hidden=6, heads=3),
-        dict(norm="group", jk="lstm", hidden=4), dict(jk="lstm", layers=2, hidden=3), dict(jk="weighted_sum", activation="tanh"),
+        dict(norm="group", jk="max"), dict(jk="max", layers=2),
         dict(frozen=[0, 2]), dict(frozen=[1], layers=2), dict(norm="group", hidden=18, activation="relu"),
     ]
     closing = [
         dict(), dict(layers=2, hidden=16), dict(layers=3, hidden=3, weight_decay=0.01), dict(norm="none"),
         dict(norm="none", layers=2, activation="tanh", normalise=False, optimiser="sgd"), dict(jk="max", layers=2),
-        dict(jk="sum", norm="none"), dict(jk="weighted_sum", activation="tanh"), dict(jk="attention", hidden=4, heads=2),
-        dict(normalise=False, hidden=18, optimiser="sgd"), dict(frozen=[1], layers=2),
+        dict(jk="sum", norm="none"), dict(normalise=False, hidden=18, optimiser="sgd"), dict(frozen=[1], layers=2),
     ]
     variants += [{"closing": "combination", **variant} for variant in closing]
     cases = [run({**base, **variant, "seed": seed}, xs, labels) for seed, variant in enumerate(variants, 1)]

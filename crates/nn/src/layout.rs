@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use crate::jk::Slots;
 use crate::kernel::padded;
 use crate::layer::Norm;
 use crate::network::{Architecture, NormPlacement};
@@ -85,11 +84,10 @@ pub(crate) struct Layout {
     pub tensors: Vec<Tensor>,
     pub statistics: Vec<Tensor>,
     pub linears: Vec<Linear>,
-    /// Scale and shift of each norm, norm after norm; then those of the combination.
+    /// Scale and shift of each norm, norm after norm.
     pub vectors: Vec<Vector>,
     /// The number of the norm after each layer.
     norms: Vec<Option<usize>>,
-    pub jk: Slots,
     pub parameters: usize,
     /// The length of all sums.
     pub sums: usize,
@@ -111,7 +109,6 @@ impl Layout {
             linears: vec![],
             vectors: vec![],
             norms: vec![],
-            jk: Slots::None,
             parameters: 0,
             sums: 0,
         }
@@ -139,7 +136,6 @@ impl Layout {
                 layout.norms[i] = layout.norms.pop().flatten();
             }
         }
-        layout.jk = arch.jk.slots(&mut layout, arch.inputs.len(), hidden);
         let inputs = arch.parts() * hidden;
         layout.linear("head", (hidden, width), inputs, (arch.classes, padded(arch.classes)), None);
         layout
@@ -183,16 +179,6 @@ impl Layout {
     /// The linear layer that gives logits.
     pub fn head(&self) -> &Linear {
         self.linears.last().expect("there is a head")
-    }
-
-    /// The linear layers of the combination: those between the branches' and the head.
-    pub fn combination_linears(&self) -> &[Linear] {
-        &self.linears[self.norms.len()..self.linears.len() - 1]
-    }
-
-    /// The other parameters of the combination.
-    pub fn combination_vectors(&self) -> &[Vector] {
-        &self.vectors[2 * self.norms.iter().flatten().count()..]
     }
 
     /// Adds a linear layer that starts as PyTorch's does, and gives its number.

@@ -100,8 +100,7 @@ impl Architecture {
         check_setting((0.0..1.0).contains(&self.dropout), "dropout", self.dropout, "at least 0 and below 1")?;
         check_setting(few(self.classes, 1 << 16), "the number of classes", self.classes, "1 to 65536")?;
         let placed = self.norm != Norm::Group || self.norm_placement == NormPlacement::PerBranch;
-        check_setting(placed, "the norm", "group", "batch or none where it stands after the join")?;
-        self.jk.check(self.inputs.len(), self.hidden)
+        check_setting(placed, "the norm", "group", "batch or none where it stands after the join")
     }
 }
 

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Data, network};
 use progap_nn::{
-    Adam, Architecture, Batch, Error, Input, Inputs, Jk, Network, Norm, NormPlacement, Optimiser, Tensor,
-    epoch, gradient, logits,
+    Adam, Architecture, Batch, Error, Input, Inputs, Network, Norm, NormPlacement, Optimiser, Tensor, epoch,
+    gradient, logits,
 };
 
 #[test]
@@ -21,9 +21,6 @@ fn impossible_architectures_are_refused() {
         Architecture { dropout: 1.0, ..good() },
         Architecture { dropout: f32::NAN, ..good() },
         Architecture { classes: 0, ..good() },
-        Architecture { jk: Jk::Attention { heads: 0 }, ..good() },
-        Architecture { jk: Jk::Attention { heads: 3 }, ..good() },
-        Architecture { jk: Jk::Lstm, hidden: 1, inputs: vec![4], ..good() },
         Architecture { norm: Norm::Group, norm_placement: NormPlacement::AfterJoin, ..good() },
     ];
     for architecture in bad {

@@ -31,7 +31,6 @@ struct Case {
     activation: String,
     norm: String,
     jk: String,
-    heads: usize,
     normalise: bool,
     closing: String,
     classes: usize,
@@ -64,9 +63,6 @@ impl Case {
                 "sum" => Jk::Sum,
                 "mean" => Jk::Mean,
                 "max" => Jk::Max,
-                "weighted_sum" => Jk::WeightedSum,
-                "attention" => Jk::Attention { heads: self.heads },
-                "lstm" => Jk::Lstm,
                 other => panic!("{other}"),
             },
             normalise: self.normalise,
@@ -127,7 +123,7 @@ fn networks_agree_with_pytorch() {
     // The first input once as it is and once sparse: the same numbers by other code.
     let first = Sparse::new(oracle.inputs[0].len() / oracle.rows, &oracle.inputs[0]);
     let rows: Vec<u32> = (0..oracle.rows as u32).collect();
-    assert!(oracle.cases.len() >= 29);
+    assert!(oracle.cases.len() == 21);
     for case in &oracle.cases {
         for sparse in [false, true] {
             let mut inputs: Vec<Input> = oracle

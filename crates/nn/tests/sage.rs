@@ -391,7 +391,6 @@ fn what_cannot_be_done_is_refused() {
         SageArchitecture { head_layers: 0, ..good.clone() },
         SageArchitecture { dropout: 1.0, ..good.clone() },
         SageArchitecture { classes: 0, ..good.clone() },
-        SageArchitecture { jk: Jk::Lstm, ..good.clone() },
     ] {
         assert!(matches!(Sage::new(bad, 0), Err(Error::Setting { .. })));
     }

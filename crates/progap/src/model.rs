@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_shape_is_read_as_it_was_written_and_a_hostile_one_takes_no_memory() {
-        let network = Architecture { jk: Jk::Attention { heads: 1 }, ..Architecture::new(vec![7, 5], 3) };
+        let network = Architecture { jk: Jk::Max, ..Architecture::new(vec![7, 5], 3) };
         let views = ViewsShape { columns: 9, classes: 3, hidden: 8, aggregates: 2, directions: true };
         for shape in [
             Shape::Network(network.clone()),

@@ -28,13 +28,7 @@ impl<'a> Block<'_, 'a> {
             _ => self.loss(batch, scale, None),
         };
         let trace = &*self.trace;
-        sink.linear(
-            ready.linears.len() - 1,
-            count,
-            1,
-            Operand::Parts(self.last_activations()),
-            &trace.d_head,
-        );
+        sink.linear(ready.linears.len() - 1, count, Operand::Parts(self.last_activations()), &trace.d_head);
         if arch.normalise {
             for i in ready.trained().map(|b| ready.last(b)) {
                 let vectors = ready.network.values.layout.norm_vectors(i).expect("there is a norm");
@@ -76,7 +70,7 @@ impl<'a> Block<'_, 'a> {
     pub fn layer_backward(&mut self, l: usize, sink: &mut impl Sink<'a>) {
         let (ready, count, width) = (self.ready, self.rows.len(), self.ready.padded_width);
         if ready.is_plain(l) {
-            self.join_backward(sink);
+            self.join_backward();
         }
         for b in ready.trained() {
             let i = ready.number(b, l);
@@ -95,7 +89,7 @@ impl<'a> Block<'_, 'a> {
             };
             let (plain, used) = (ready.is_plain(l), count * width);
             let reached = self.trace.d.get_mut(b * size..).unwrap_or_default();
-            sink.linear(i, count, 1, x, if plain { reached } else { &delta });
+            sink.linear(i, count, x, if plain { reached } else { &delta });
             match (plain, l > 0 && ready.is_absorbed(l - 1)) {
                 _ if l == 0 => {}
                 (true, true) => {}

@@ -48,8 +48,8 @@ impl<'a> Block<'_, 'a> {
                 );
             }
             let scratch = &mut *self.scratch;
-            let combination = ready.combination(count);
-            combination.forward(&scratch.side_by_side, &mut scratch.joined, &mut scratch.jk);
+            let jk = ready.network.architecture().jk;
+            jk.forward(ready.join_sizes(count), &scratch.side_by_side, &mut scratch.joined);
         }
         if ready.network.architecture().normalise {
             self.normalise();
@@ -152,13 +152,13 @@ impl<'a> Block<'_, 'a> {
         let (ready, count) = (self.ready, self.rows.len());
         let tally = self.loss(batch, scale, None);
         let d_head = std::mem::take(&mut self.trace.d_head);
-        sink.linear(ready.linears.len() - 1, count, 1, Operand::Parts(self.head_input()), &d_head);
+        sink.linear(ready.linears.len() - 1, count, Operand::Parts(self.head_input()), &d_head);
         self.trace.d_head = d_head;
         if ready.is_after_join() {
             self.activations_backward(sink);
         } else {
             self.normalise_backward();
-            self.combination_backward(sink);
+            self.combination_backward();
             self.backward_to_layer(ready.layers - 1, sink);
         }
         tally
@@ -209,7 +209,7 @@ impl<'a> Block<'_, 'a> {
 
     /// The norms after the join and the row normalisation before them backward, then the combination: the gradient with
     /// respect to the branches' outputs.
-    pub(super) fn join_backward(&mut self, sink: &mut impl Sink<'a>) {
+    pub(super) fn join_backward(&mut self) {
         let ready = self.ready;
         let norm = |part: usize| {
             let (map, coefficients) = (&ready.maps[ready.last(part)], &ready.coefficients[ready.last(part)]);
@@ -220,11 +220,11 @@ impl<'a> Block<'_, 'a> {
         let inverse = ready.network.architecture().normalise.then_some(&self.trace.inverse[..]);
         join_backward(&norms, self.joined(), inverse, &mut d, self.trace.size, self.rows.len());
         self.trace.d = d;
-        self.combination_backward(sink);
+        self.combination_backward();
     }
 
     /// The combination of the branches backward; nothing where they are concatenated.
-    fn combination_backward(&mut self, sink: &mut impl Sink<'a>) {
+    fn combination_backward(&mut self) {
         let (ready, count, width) = (self.ready, self.rows.len(), self.ready.padded_width);
         if ready.concatenates() {
             return;
@@ -235,7 +235,7 @@ impl<'a> Block<'_, 'a> {
             d_out: self.trace.d(0),
             d_branches: &mut scratch.d_side_by_side,
         };
-        ready.combination(count).backward(gradients, &mut scratch.jk, sink);
+        ready.network.architecture().jk.backward(ready.join_sizes(count), gradients);
         for b in 0..ready.branches {
             let from =
                 Matrix { values: &scratch.d_side_by_side[b * width..], stride: ready.branches * width };

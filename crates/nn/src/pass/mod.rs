@@ -43,7 +43,7 @@ pub(crate) use ready::Ready;
 
 use crate::aligned::Aligned;
 use crate::input::Inputs;
-use crate::jk::{Cache, Jk};
+use crate::jk::Jk;
 use crate::kernel::tile::LANES;
 use crate::layout::padded_width;
 use crate::network::{Architecture, Network, NormPlacement};
@@ -126,7 +126,6 @@ pub(crate) struct Scratch {
     joined: Vec<f32>,
     side_by_side: Vec<f32>,
     d_side_by_side: Vec<f32>,
-    jk: Cache,
     squares: Aligned,
     delta: Aligned,
     d_gamma: Vec<f32>,
@@ -145,7 +144,6 @@ impl Scratch {
             joined: vec![0.0; combined],
             side_by_side: vec![0.0; branches * combined],
             d_side_by_side: vec![0.0; branches * combined],
-            jk: network.values.layout.jk.cache(BLOCK, branches),
             squares: block(LANES),
             delta: block(width),
             d_gamma: vec![0.0; BLOCK * width],

@@ -1,7 +1,7 @@
 //! A network made ready for a step: weights padded, transposed where gradients need it, norms absorbed where they can be.
 
 use super::absorbs_last;
-use crate::jk::{Combination, Jk, Sizes};
+use crate::jk::{Jk, Sizes};
 use crate::kernel::tile::BackwardCoefficients;
 use crate::layer::Norm;
 use crate::layer::dropout::Mask;
@@ -191,10 +191,8 @@ impl<'n> Ready<'n> {
         Mask::new(self.network.architecture().dropout, seed, layer, self.numbered_from)
     }
 
-    /// The combination of a block of branches that are not concatenated.
-    pub fn combination(&self, rows: usize) -> Combination<'_> {
-        let sizes = Sizes { rows, branches: self.branches, padded_width: self.padded_width };
-        let jk = self.network.architecture().jk;
-        Combination { jk, values: &self.network.values, linears: &self.linears, sizes }
+    /// The sizes of a block of branches that are combined.
+    pub fn join_sizes(&self, rows: usize) -> Sizes {
+        Sizes { rows, branches: self.branches, padded_width: self.padded_width }
     }
 }

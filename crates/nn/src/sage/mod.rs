@@ -129,10 +129,7 @@ impl SageArchitecture {
             check_setting(few(layers, 16), what, layers, "1 to 16")?;
         }
         check_setting((0.0..1.0).contains(&self.dropout), "dropout", self.dropout, "at least 0 and below 1")?;
-        check_setting(few(self.classes, 1 << 16), "the number of classes", self.classes, "1 to 65536")?;
-        let plain = matches!(self.jk, Jk::Cat | Jk::Sum | Jk::Mean | Jk::Max);
-        let name = format!("{:?}", self.jk);
-        check_setting(plain, "the combination of convolutions", name, "Cat, Sum, Mean or Max")
+        check_setting(few(self.classes, 1 << 16), "the number of classes", self.classes, "1 to 65536")
     }
 
     /// Layers with a norm: all but the last.

@@ -2,7 +2,7 @@
 
 use super::{Kind, Sage};
 use crate::input::Input;
-use crate::jk::{Cache, Combination, CombinationBackward, Jk, Sizes};
+use crate::jk::{CombinationBackward, Jk, Sizes};
 use crate::kernel::product::Matrix;
 use crate::layer::dropout::{self, Mask};
 use crate::layer::linear::{Operand, Weights};
@@ -10,7 +10,6 @@ use crate::layer::norm::NormLayer;
 use crate::layer::{activation, l2_normalise};
 use crate::layout::padded_width;
 use crate::pass::BLOCK;
-use crate::train::sink::Discard;
 
 /// A model made ready for one step: its weights padded, and transposed where a gradient needs it.
 pub(super) struct Ready<'m> {
@@ -109,10 +108,9 @@ impl<'m> Ready<'m> {
         self.dropout.filter(|_| rate > 0.0).map(|seed| Mask::new(rate, seed, block, 0))
     }
 
-    fn combination(&self, rows: usize) -> Combination<'_> {
-        let arch = &self.sage.architecture;
-        let sizes = Sizes { rows, branches: arch.convolutions, padded_width: self.padded_width };
-        Combination { jk: arch.jk, values: &self.sage.values, linears: &self.weights, sizes }
+    fn join_sizes(&self, rows: usize) -> Sizes {
+        let branches = self.sage.architecture.convolutions;
+        Sizes { rows, branches, padded_width: self.padded_width }
     }
 
     /// The input of a block's linear layer; dense rows were brought together in `x`.
@@ -151,7 +149,7 @@ impl<'m> Ready<'m> {
                     if arch.jk == Jk::Cat { &mut scratch.x } else { &mut scratch.side_by_side };
                 interleave(&outputs, count, width, side_by_side);
                 if arch.jk != Jk::Cat {
-                    self.combination(count).forward(&scratch.side_by_side, &mut scratch.x, &mut Cache::None);
+                    arch.jk.forward(self.join_sizes(count), &scratch.side_by_side, &mut scratch.x);
                 }
             }
         }
@@ -255,7 +253,7 @@ impl<'m> Ready<'m> {
         }
         weights.backward(count, d, x);
         let pass = CombinationBackward { branches: side_by_side, d_out: x, d_branches: dx };
-        self.combination(count).backward(pass, &mut Cache::None, &mut Discard);
+        self.sage.architecture.jk.backward(self.join_sizes(count), pass);
     }
 
     /// Values a row in the gradient by what a block reads.

@@ -1,9 +1,8 @@
 //! The sum of clipped per-sample gradients, the one thing private training asks of the data.
 //!
 //! No sample's gradient is ever formed (ghost clipping). A sample's gradient by the weights of a linear layer is
-//! `Σ_k x_kᵀ d_k` over the times `k` the layer was used (once, but for the combinations by attention and LSTM), so
-//! that its squared norm is `Σ_kl (x_k · x_l)(d_k · d_l)`, for one use `|x|² |d|²`; a bias adds one to each `x_k · x_l`.
-//! Norms come first, then one weighted accumulation.
+//! `xᵀ d`, as no layer is used twice, so that its squared norm is `|x|² |d|²`; a bias adds one to `|x|²`. Norms come first,
+//! then one weighted accumulation.
 
 use crate::error::{Error, Result, check_setting};
 use crate::input::{Batch, Input};
@@ -47,17 +46,10 @@ const SLACK: f64 = 1.0 / 1_073_741_824.0;
 ///   sequence of operations wherever the row stands in a block. The gradient that is clipped is the one *defined* by
 ///   these rounded numbers, so rounding in the network needs no bound.
 /// - *The norm is rounded up.* Products of two single-precision numbers are exact in double precision. The squared
-///   norm is a sum of fewer than 2^22 terms, each of at most three roundings: for terms that are not negative the
-///   relative error is below 2^22 * 2^-53 * 2 = 2^-30. Where a layer was used `S > 1` times terms may be negative;
-///   the absolute error is then below 2^-30 `L²` with `L = Σ_k |x_k| |d_k|`. The norm used is
-///   `sqrt(s) (1 + 2^-29)`, and covers the rounding of the square root, of `C / norm`, of the factor 1 + 2^-29 and of the
-///   two products in `x (factor d)`.
-/// - *A sample is one term of the sum.* Where it used a layer `S` times its products are added up by themselves first, and
-///   the term is that sum as computed: a function of the sample alone. It is off by at most `γ L`, `γ = (S + 1) 2^-53`
-///   to first order, and `(|g| + γ L)² <= |g|² + 3 γ L²` since `|g| <= L`: below `|g|² + 2^-30 L²` for `S` up to a million. So
-///   2^-29 `L²` is added to the squared norm, half for its own rounding and half for that of the term. Products that
-///   were added to the sum one by one would have no such bound: where they cancel, their rounding is relative to `L`,
-///   which clipping does not bound.
+///   norm is a sum of fewer than 2^22 terms that are not negative, each of at most three roundings: the
+///   relative error is below 2^22 * 2^-53 * 2 = 2^-30. The norm used is `sqrt(s) (1 + 2^-29)`, and covers the rounding of
+///   the square root, of `C / norm`, of the factor 1 + 2^-29 and of the two products in `x (factor d)`.
+/// - *A sample is one term of the sum*, as no layer is used twice: an entry of its gradient is one product.
 ///   Double precision neither overflows (squares of squares of single precision stay below 1e160) nor loses a
 ///   term to underflow that matters (they stay above 1e-180, where the product with the clip factor is not more
 ///   than it would be exactly, up to 1e-300).
@@ -77,9 +69,8 @@ pub fn clipped_sum(network: &Network, batch: Batch<'_>, clip: f64) -> Result<Vec
         }
         let factor = |norm: &f64| if norm.is_finite() { f64::min(1.0, clip / norm) } else { 0.0 };
         let factors: Vec<f64> = norms.iter().map(factor).collect();
-        for (kept, slot) in
-            kept.linears.iter().zip(&network.values.layout.linears).filter(|(kept, _)| kept.steps > 0)
-        {
+        let linears = kept.linears.iter().zip(&network.values.layout.linears);
+        for (kept, slot) in linears.filter(|(kept, _)| kept.is_used()) {
             add_linear(kept, slot, &factors, part);
         }
         for (gradients, slot) in kept.vectors.iter().zip(&network.values.layout.vectors) {
@@ -153,7 +144,14 @@ struct KeptLinear<'a> {
     sparse: Option<(Input<'a>, &'a [u32])>,
     x: Vec<f32>,
     delta: Vec<f32>,
-    steps: usize,
+}
+
+impl KeptLinear<'_> {
+    /// Whether it has a gradient: frozen layers do not.
+    #[inline(always)]
+    fn is_used(&self) -> bool {
+        !self.delta.is_empty()
+    }
 }
 
 /// All that gradients of a block's samples are made of.
@@ -166,23 +164,22 @@ struct Kept<'a> {
 }
 
 impl<'a> Sink<'a> for Kept<'a> {
-    fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]) {
+    fn linear(&mut self, slot: usize, rows: usize, x: Operand<'_, 'a>, delta: &[f32]) {
         let (inputs, outputs) = self.columns[slot];
         let kept = &mut self.linears[slot];
-        kept.steps = steps;
         kept.delta.clear();
-        kept.delta.extend_from_slice(&delta[..rows * steps * outputs]);
+        kept.delta.extend_from_slice(&delta[..rows * outputs]);
         match x {
             Operand::Sparse(input, rows) => kept.sparse = Some((input, rows)),
             Operand::Dense(x) => {
                 kept.x.clear();
-                for r in 0..rows * steps {
+                for r in 0..rows {
                     kept.x.extend_from_slice(&x.row(r)[..inputs]);
                 }
             }
             Operand::Parts(x) => {
                 kept.x.clear();
-                for r in 0..rows * steps {
+                for r in 0..rows {
                     for part in 0..inputs / x.columns {
                         kept.x.extend_from_slice(&x.part(part).row(r)[..x.columns]);
                     }
@@ -233,29 +230,17 @@ impl Kept<'_> {
     #[inline(always)]
     fn norm(&self, layout: &Layout, r: usize) -> f64 {
         let mut squares = 0.0;
-        let mut slack = 0.0;
-        for (kept, &(inputs, outputs)) in self.linears.iter().zip(&self.columns) {
-            let delta = |k: usize| &kept.delta[(r * kept.steps + k) * outputs..][..outputs];
-            if let Some((input, rows)) = kept.sparse {
-                if kept.steps > 0 {
-                    squares += (sparse_square(input, rows[r]) + 1.0) * dot(delta(0), delta(0));
+        let linears = self.linears.iter().zip(&self.columns);
+        for (kept, &(inputs, outputs)) in linears.filter(|(kept, _)| kept.is_used()) {
+            let delta = &kept.delta[r * outputs..][..outputs];
+            let x_square = match kept.sparse {
+                Some((input, rows)) => sparse_square(input, rows[r]),
+                None => {
+                    let x = &kept.x[r * inputs..][..inputs];
+                    dot(x, x)
                 }
-                continue;
-            }
-            let x = |k: usize| &kept.x[(r * kept.steps + k) * inputs..][..inputs];
-            let mut lengths = 0.0;
-            for k in 0..kept.steps {
-                let own = (dot(x(k), x(k)) + 1.0) * dot(delta(k), delta(k));
-                squares += own;
-                lengths += own.sqrt();
-                for l in 0..k {
-                    squares += 2.0 * (dot(x(k), x(l)) + 1.0) * dot(delta(k), delta(l));
-                }
-            }
-            if kept.steps > 1 {
-                // Half for the rounding of these squares, half for that of the gradient they are the norm of.
-                slack += 2.0 * lengths * lengths * SLACK;
-            }
+            };
+            squares += (x_square + 1.0) * dot(delta, delta);
         }
         for (gradients, slot) in self.vectors.iter().zip(&layout.vectors) {
             if !gradients.is_empty() {
@@ -263,15 +248,14 @@ impl Kept<'_> {
                 squares += dot(own, own);
             }
         }
-        // A negative sum can only be rounding, and the slack is larger.
-        (squares + slack).sqrt() * (1.0 + 2.0 * SLACK)
+        squares.sqrt() * (1.0 + 2.0 * SLACK)
     }
 
     /// Makes row `r`'s gradient zero. What it was made of may not be finite, and is not even multiplied.
     fn leave_out(&mut self, r: usize) {
         for (kept, &(inputs, outputs)) in self.linears.iter_mut().zip(&self.columns) {
             for (values, columns) in [(&mut kept.x, inputs), (&mut kept.delta, outputs)] {
-                if let Some(own) = values.chunks_exact_mut((kept.steps * columns).max(1)).nth(r) {
+                if let Some(own) = values.chunks_exact_mut(columns).nth(r) {
                     own.fill(0.0);
                 }
             }
@@ -305,22 +289,15 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds the gradients by a linear layer, times the factors. A sample's whole `Σ_k x_k (factor d_k)` is rounded before it
-    /// is added, so that it does not depend on what is there already: one term for each sample, however often it used the
-    /// layer.
+    /// Adds the gradients by a linear layer, times the factors: one term `x (factor d)` for each sample.
     fn add_linear<'a>(kept: &'a KeptLinear<'a>, slot: &'a Linear, factors: &'a [f64], sums: &'a mut [f64]) {
         let (outputs, padded) = (slot.outputs, slot.outputs_padded);
         let mut scaled = Vec::with_capacity(kept.delta.len());
-        for (delta, factor) in kept.delta.chunks_exact(kept.steps * padded).zip(factors) {
+        for (delta, factor) in kept.delta.chunks_exact(padded).zip(factors) {
             scaled.extend(delta.iter().map(|&d| factor * f64::from(d)));
         }
-        let mut own = vec![0.0; padded];
-        for steps in scaled.chunks_exact(kept.steps * padded) {
-            own.copy_from_slice(&steps[..padded]);
-            for d in steps[padded..].chunks_exact(padded) {
-                add(1.0, d, &mut own);
-            }
-            add(1.0, &own, &mut sums[slot.bias.clone()]);
+        for d in scaled.chunks_exact(padded) {
+            add(1.0, d, &mut sums[slot.bias.clone()]);
         }
         let weights = &mut sums[slot.weight.clone()];
         if let Some((input, rows)) = kept.sparse {
@@ -345,8 +322,7 @@ vectorised! {
             return;
         }
         let x: Vec<f64> = kept.x.iter().map(|&x| x.into()).collect();
-        let (inputs, steps) = (slot.inputs_padded, kept.steps);
-        let products = Products { x: &x, inputs, d: &scaled, outputs: padded, steps };
+        let products = Products { x: &x, inputs: slot.inputs_padded, d: &scaled, outputs: padded };
         let tiles = slot.inputs_padded / 4 * 4;
         for at in (0..outputs).step_by(8) {
             let mut keep = |column: usize, tile: &[f64; 8]| {
@@ -366,42 +342,20 @@ vectorised! {
     }
 }
 
-/// Rows of `x` and of `d`. Those of one sample lie next to each other, `steps` of them.
+/// Rows of `x` and of `d`, one of each a sample.
 struct Products<'a> {
     x: &'a [f64],
     inputs: usize,
     d: &'a [f64],
     outputs: usize,
-    steps: usize,
 }
 
 impl Products<'_> {
-    /// `Σ x d` over all rows, for the `M` columns of `x` from `column` on and 8 of `d` from `at` on. The rows of one sample are
-    /// added up first.
+    /// `Σ x d` over all rows, for the `M` columns of `x` from `column` on and 8 of `d` from `at` on.
     #[inline(always)]
     fn tile<const M: usize>(&self, column: usize, at: usize) -> [[f64; 8]; M] {
         let mut sums = [[0.0; 8]; M];
-        if self.steps == 1 {
-            self.add(self.x, self.d, column, at, &mut sums);
-            return sums;
-        }
-        let samples = self.x.chunks_exact(self.steps * self.inputs);
-        for (x, d) in samples.zip(self.d.chunks_exact(self.steps * self.outputs)) {
-            let mut own = [[0.0; 8]; M];
-            self.add(x, d, column, at, &mut own);
-            for m in 0..M {
-                for j in 0..8 {
-                    sums[m][j] += own[m][j];
-                }
-            }
-        }
-        sums
-    }
-
-    /// Adds `x d` of one row after another.
-    #[inline(always)]
-    fn add<const M: usize>(&self, x: &[f64], d: &[f64], column: usize, at: usize, sums: &mut [[f64; 8]; M]) {
-        for (x, d) in x.chunks_exact(self.inputs).zip(d.chunks_exact(self.outputs)) {
+        for (x, d) in self.x.chunks_exact(self.inputs).zip(self.d.chunks_exact(self.outputs)) {
             let x: &[f64; M] = x[column..].first_chunk().expect("within the inputs");
             let d: &[f64; 8] = d[at..].first_chunk().expect("padded to whole vectors");
             for m in 0..M {
@@ -410,6 +364,7 @@ impl Products<'_> {
                 }
             }
         }
+        sums
     }
 }
 

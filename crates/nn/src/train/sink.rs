@@ -12,8 +12,8 @@ use crate::train::collective::{Part, read_f32, read_f64, take_u64, write_f32, wr
 
 /// Takes the gradients of a block of rows.
 pub(crate) trait Sink<'a> {
-    /// A linear layer that was used `steps` times a row, on `x`; `delta` is the gradient with respect to its output.
-    fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]);
+    /// A linear layer on `x`; `delta` is the gradient with respect to its output.
+    fn linear(&mut self, slot: usize, rows: usize, x: Operand<'_, 'a>, delta: &[f32]);
 
     /// Another parameter, with each row's own gradient.
     fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>);
@@ -33,7 +33,7 @@ pub(crate) trait Sink<'a> {
 pub(crate) struct Discard;
 
 impl<'a> Sink<'a> for Discard {
-    fn linear(&mut self, _: usize, _: usize, _: usize, _: Operand<'_, 'a>, _: &[f32]) {}
+    fn linear(&mut self, _: usize, _: usize, _: Operand<'_, 'a>, _: &[f32]) {}
     fn vector(&mut self, _: usize, _: usize, _: Matrix<'_>) {}
 }
 
@@ -77,10 +77,10 @@ impl Part for Sums<'_> {
 }
 
 impl<'a> Sink<'a> for Sums<'_> {
-    fn linear(&mut self, slot: usize, rows: usize, steps: usize, x: Operand<'_, 'a>, delta: &[f32]) {
+    fn linear(&mut self, slot: usize, rows: usize, x: Operand<'_, 'a>, delta: &[f32]) {
         let slot = &self.layout.linears[slot];
         let d = Matrix { values: delta, stride: slot.outputs_padded };
-        linear::add_gradient(rows * steps, x, slot.inputs_padded, d, &mut self.values[slot.sums()]);
+        linear::add_gradient(rows, x, slot.inputs_padded, d, &mut self.values[slot.sums()]);
     }
 
     fn vector(&mut self, slot: usize, rows: usize, gradients: Matrix<'_>) {

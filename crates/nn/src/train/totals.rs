@@ -89,18 +89,6 @@ impl<'n> Totals<'n> {
         }
     }
 
-    /// The gradients of what no layer above has covered: the parameters of the combination.
-    pub fn others(&mut self, parts: &[Sums<'_>]) {
-        for slot in self.layout.combination_linears() {
-            let sums = total(parts.iter().map(|part| &part.values[slot.sums()]));
-            self.linear(slot, &sums, |_| (1.0, 0.0));
-        }
-        for slot in self.layout.combination_vectors() {
-            let sums = total(parts.iter().map(|part| &part.values[slot.sums()]));
-            copy(&sums, &mut self.values[slot.range.clone()]);
-        }
-    }
-
     /// The gradient of a linear layer; `map` gives scale and shift of each of its inputs.
     fn linear(&mut self, slot: &Linear, sums: &[f64], map: impl Fn(usize) -> (f32, f32)) {
         let (a, d) = sums.split_at(slot.inputs_padded * slot.outputs_padded);

@@ -47,7 +47,6 @@ impl Recipe for DpGnn {
         if settings.depth != 1 {
             return Err(Error::Contradiction("the method dp-gnn has one convolution: leave `depth` out"));
         }
-        sage::check_combination(settings)?;
         match settings.bounding {
             Bounding::Sample => Ok(()),
             _ => Err(Error::Contradiction(

@@ -10,7 +10,7 @@ use super::trainer::Trainer;
 use super::{Choice, Fitted, Method, Recipe, norm, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::propagate::Senders;
-use crate::settings::{Combination, Level, Settings, within};
+use crate::settings::{Level, Settings, within};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -53,18 +53,7 @@ impl Recipe for GraphSage {
 
 /// Refuses what no GraphSAGE of up to this many convolutions is.
 pub(super) fn check(settings: &Settings, most: u32) -> Result<()> {
-    within("depth", settings.depth as f64, 1.0, most.into())?;
-    check_combination(settings)
-}
-
-/// Refuses combinations that no GraphSAGE has.
-pub(super) fn check_combination(settings: &Settings) -> Result<()> {
-    match settings.jk {
-        Combination::Cat | Combination::Sum | Combination::Mean | Combination::Max => Ok(()),
-        _ => Err(Error::Contradiction(
-            "GraphSAGE combines its convolutions without parameters: give `jk cat`, `jk sum`, `jk mean` or `jk max`",
-        )),
-    }
+    within("depth", settings.depth as f64, 1.0, most.into())
 }
 
 /// The shape: as many convolutions as the depth says.

@@ -4,11 +4,9 @@
 //! |---|---|
 //! | `proto.rs` | bytes: as much of protocol buffers as it takes |
 //! | `graph.rs` | operations over matrices of one row a node |
-//! | `join.rs` | how branches become one row |
 //! | `mod.rs` | each kind of model as operations |
 
 mod graph;
-mod join;
 mod proto;
 
 use progap_nn::{Activation, Architecture, Jk, Network, Norm, NormPlacement, RowScaling, Softmax, Tensor};
@@ -202,7 +200,7 @@ fn of_network(graph: &mut Graph, network: &Network, inputs: &[String]) -> Result
         branches.push(x);
     }
     let embedding = branches.first().map(|first| unit_rows(graph, first));
-    let mut joined = join::join(graph, &parts, shape, &branches)?;
+    let mut joined = join(graph, shape.jk, &branches);
     if shape.normalise {
         joined = unit_rows(graph, &joined);
     }
@@ -211,6 +209,17 @@ fn of_network(graph: &mut Graph, network: &Network, inputs: &[String]) -> Result
         joined = activate(graph, shape.activation, &joined);
     }
     Ok(Given { embedding, logits: Some(parts.linear(graph, "head", &joined)?) })
+}
+
+/// How branches become one row.
+fn join(graph: &mut Graph, jk: Jk, branches: &[String]) -> String {
+    let all: Vec<&str> = branches.iter().map(String::as_str).collect();
+    match jk {
+        Jk::Cat => side_by_side(graph, &all),
+        Jk::Sum => graph.add("Sum", &all),
+        Jk::Mean => graph.add("Mean", &all),
+        Jk::Max => graph.add("Max", &all),
+    }
 }
 
 /// The norms of the parts of a joined row, side by side; there are batch norms alone.

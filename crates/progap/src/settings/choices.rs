@@ -195,12 +195,6 @@ choices! { "jk",
         Mean = "mean",
         /// The largest of each entry.
         Max = "max",
-        /// A weighted sum with learnt weights.
-        Wsum = "wsum",
-        /// Attention over them.
-        Attn = "attn",
-        /// Attention by an LSTM over them.
-        Lstm = "lstm",
     }
 }
 
@@ -226,9 +220,6 @@ impl Combination {
             Combination::Sum => Jk::Sum,
             Combination::Mean => Jk::Mean,
             Combination::Max => Jk::Max,
-            Combination::Wsum => Jk::WeightedSum,
-            Combination::Attn => Jk::Attention { heads: 1 },
-            Combination::Lstm => Jk::Lstm,
         }
     }
 }

@@ -37,7 +37,7 @@ class Parameters(TypedDict, total=False):
     #: Non-linear function
     activation: Literal["selu", "relu", "tanh", "elu"] | None
     #: How base networks are combined
-    jk: Literal["cat", "sum", "mean", "max", "wsum", "attn", "lstm"] | None
+    jk: Literal["cat", "sum", "mean", "max"] | None
     #: Share of values set to zero in training
     dropout: float | None
     #: Train only the newest base network in each stage
