@@ -1,0 +1,37 @@
+# What one does daily. `just` lists it; each line is a command that works without just.
+
+# This list
+default:
+    @just --list
+
+# Train on the built-in graph
+demo:
+    cargo run --release -- train
+
+# Everything that must hold before a change lands
+test:
+    ./test
+
+# Between two edits: format, lints, quick tests
+quick:
+    ./test --quick
+
+# Format all code
+fmt:
+    cargo fmt --all
+
+# Lints, warnings as errors
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# The documentation of all crates in a browser
+doc:
+    cargo doc --workspace --no-deps --open
+
+# Build and test the Python package
+python *arguments:
+    crates/python/check {{arguments}}
+
+# Beside the same training in PyTorch
+bench:
+    python3 bench/compare.py
