@@ -174,7 +174,11 @@ fn nodes_that_look_like_one_person_are_found() {
     let twice = progap_in(at, &["check", "g", "--json"]).json();
     assert!(codes(&twice).contains(&"listed-twice"), "{twice}");
     let shown = progap_in(at, &["check", "g"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
-    for said in ["2 nodes have the features, label and neighbours of another one", "\"7\" and \"again\"", "2 times as large"] {
+    for said in [
+        "2 nodes have the features, label and neighbours of another one",
+        "\"7\" and \"again\"",
+        "2 times as large",
+    ] {
         assert!(shown.contains(said), "{said}: {shown}");
     }
 }

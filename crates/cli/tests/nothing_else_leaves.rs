@@ -251,7 +251,19 @@ fn the_public_page_and_the_export_do_not_read_what_is_private() {
 #[test]
 fn a_value_that_no_number_type_holds_decides_nothing() {
     for bounds in [&[][..], &["--bounds", "a=0:5", "--bounds", "b=0:5", "--bounds", "c=0:5"]] {
-        let settings = [&["--level", "node", "--epochs", "2", "--batch-size", "40"][..], bounds].concat();
+        let level = [
+            "--level",
+            "node",
+            "--delta",
+            "1e-4",
+            "--epochs",
+            "1",
+            "--batch-size",
+            "60",
+            "--max-degree",
+            "5",
+        ];
+        let settings = [&level[..], bounds].concat();
         let public = |value: &str| {
             let place = folder();
             let at = place.path();

@@ -90,7 +90,7 @@ class Dataset:
         parts: NDArray[np.uint8] | None,
         symmetrise: bool,
         unscaled: bool,
-        weights: NDArray[np.float32] | None,
+        weights: tuple[NDArray[np.float64], float] | None,
     ) -> Dataset: ...
     @staticmethod
     def from_tables(name: str, nodes: tuple[str, bytes], edges: tuple[str, bytes], options: dict[str, Any]) -> Dataset: ...
