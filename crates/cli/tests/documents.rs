@@ -4,7 +4,8 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{folder, progap_in};
+use common::shared::shared;
+use common::{command, folder, outcome, progap_in};
 
 fn documents(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -155,23 +156,38 @@ fn the_first_page_shows_what_the_first_command_prints() {
     assert_eq!(shape(&progap_in(place.path(), &["train"]).ok()), shape(sample));
 }
 
+/// Commands of a document with what it says that they print.
+fn samples(document: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(root().join(document)).expect("text");
+    let blocks = text.split("\n```").skip(1).step_by(2);
+    let all = blocks.flat_map(|block| {
+        let samples =
+            block.split("\n$ progap ").skip(1).map(|sample| sample.split_once('\n').unwrap_or((sample, "")));
+        samples.map(|(command, printed)| (command.to_string(), printed.to_string())).collect::<Vec<_>>()
+    });
+    all.collect()
+}
+
 /// The samples of the tutorial, made again in its order in one folder. Runs that somebody interrupts are in `crash.rs`.
 #[test]
 fn the_tutorial_shows_what_its_commands_print() {
-    let text = std::fs::read_to_string(root().join("docs/training.md")).expect("text");
-    let (place, mut shown) = (folder(), 0);
-    for block in text.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-        for sample in format!("\n{block}").split("\n$ progap ").skip(1) {
-            let (command, printed) = sample.split_once('\n').unwrap_or((sample, ""));
-            if command.contains("long") {
-                continue;
-            }
-            let words: Vec<&str> = command.split_whitespace().collect();
-            let run = progap_in(place.path(), &words);
-            let all = format!("{}\n{}", run.stdout, run.stderr);
-            assert_eq!(shape(&all), shape(printed), "progap {command}");
-            shown += 1;
-        }
+    let (place, samples) = (folder(), samples("docs/training.md"));
+    assert!(samples.len() > 15, "only {} samples were found", samples.len());
+    for (command, printed) in samples.iter().filter(|(command, _)| !command.contains("long")) {
+        let run = progap_in(place.path(), &command.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(shape(&format!("{}\n{}", run.stdout, run.stderr)), shape(printed), "progap {command}");
     }
-    assert!(shown > 10, "only {shown} samples were found");
+}
+
+/// The samples of audits, on the graph that they are of where it is there.
+#[test]
+fn the_audits_shown_are_those_that_are_printed() {
+    let Some(data) = shared("data/facebook100/Berkeley13.mat") else { return };
+    let data = data.parent().and_then(Path::parent).expect("a folder");
+    let (place, samples) = (folder(), samples("docs/audit.md"));
+    assert!(samples.len() > 2, "only {} samples were found", samples.len());
+    for (words, printed) in samples {
+        let run = command(place.path()).args(words.split_whitespace()).env("PROGAP_DATA", data).output();
+        assert_eq!(shape(&outcome(run.expect("started")).stdout), shape(&printed), "progap {words}");
+    }
 }

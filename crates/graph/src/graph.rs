@@ -18,7 +18,7 @@ pub struct Graph {
     /// From 0 to 1, one for each sender; none where every edge is as good as any other.
     weights: Option<Buffer<f32>>,
     /// The public maximum that weights were divided by, where it is known.
-    weight_bound: Option<f64>,
+    pub(crate) weight_bound: Option<f64>,
     counted: Counted,
 }
 
@@ -161,15 +161,6 @@ impl Graph {
     /// The weight of each edge in the order of [`Graph::senders`], where edges have weights.
     pub fn weights(&self) -> Option<&[f32]> {
         self.weights.as_deref()
-    }
-
-    /// The public maximum that weights were divided by, where it is known.
-    pub fn weight_bound(&self) -> Option<f64> {
-        self.weight_bound.filter(|_| self.weights.is_some())
-    }
-
-    pub(crate) fn with_valid_bound(self, weight_bound: Option<f64>) -> Graph {
-        Graph { weight_bound, ..self }
     }
 
     pub(crate) fn with_valid_weights(self, weights: Option<Buffer<f32>>) -> Graph {

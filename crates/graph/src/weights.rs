@@ -125,6 +125,16 @@ impl Graph {
         filler.finish()?.with_weights(order.iter().map(|&edge| weights[edge]).collect::<Vec<f32>>())
     }
 
+    /// The public maximum that weights were divided by, where it is known.
+    pub fn weight_bound(&self) -> Option<f64> {
+        self.weight_bound.filter(|_| self.weights().is_some())
+    }
+
+    pub(crate) fn with_valid_bound(mut self, weight_bound: Option<f64>) -> Graph {
+        self.weight_bound = weight_bound;
+        self
+    }
+
     /// The same weights, which were divided by this public maximum.
     ///
     /// # Errors
