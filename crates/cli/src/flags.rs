@@ -1,5 +1,6 @@
 //! A flag for every setting, made of its declaration; and the way back, from the names in a library's messages to flags.
 
+use std::io::Write;
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
@@ -128,6 +129,54 @@ fn help(setting: &Declaration) -> String {
 fn uncapitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// The same command, where all that print JSON take `--quiet`.
+pub fn with_quiet(command: Command) -> Command {
+    let has = |name: &str| command.get_arguments().any(|arg| arg.get_id() == name);
+    let lacks = has("json") && !has("quiet");
+    let command = command.mut_subcommands(with_quiet);
+    let quiet = || Arg::new("quiet").long("quiet").short('q').action(ArgAction::SetTrue);
+    match lacks {
+        true => command.arg(quiet().help("Print nothing but errors, and JSON where it is asked for")),
+        false => command,
+    }
+}
+
+/// Whether the command that runs is to print nothing but errors. JSON that is asked for is printed all the same.
+pub fn is_quiet(matches: &ArgMatches) -> bool {
+    let leaf =
+        std::iter::successors(Some(matches), |matches| matches.subcommand().map(|(_, below)| below)).last();
+    let is_set =
+        |name: &str| leaf.and_then(|leaf| leaf.try_get_one::<bool>(name).ok().flatten()) == Some(&true);
+    is_set("quiet") && !is_set("json")
+}
+
+/// Prints what is wrong with arguments. What the standard library says of a text that is no number does not name what is accepted.
+pub fn say(error: &clap::Error) -> std::io::Result<()> {
+    let accepted = std::error::Error::source(error).and_then(|source| match source.to_string().as_str() {
+        "invalid float literal" | "cannot parse float from empty string" => {
+            Some("give a number, such as 0.5")
+        }
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            Some("give a whole number from 0")
+        }
+        _ => None,
+    });
+    let Some(accepted) = accepted.filter(|_| error.kind() == clap::error::ErrorKind::ValueValidation) else {
+        return error.print();
+    };
+    let shown = |kind| match error.get(kind) {
+        Some(clap::error::ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let (flag, value) =
+        (shown(clap::error::ContextKind::InvalidArg), shown(clap::error::ContextKind::InvalidValue));
+    writeln!(
+        std::io::stderr(),
+        "error: invalid value '{}' for '{flag}': {accepted}\n\nFor more information, try '--help'.",
+        crate::ui::harmless(value)
+    )
 }
 
 /// The long flags of the command that runs.

@@ -18,6 +18,7 @@ mod stop;
 mod transforms;
 mod ui;
 mod verdict;
+mod weights;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -79,16 +80,20 @@ enum Command {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     std::panic::set_hook(Box::new(report_panic));
     machine::prepare();
-    let command = Arguments::command().mut_subcommand("train", command::train::settle_resumed);
+    let command = flags::with_quiet(Arguments::command());
+    let command = command.mut_subcommand("train", command::train::settle_resumed);
     let parsed = command.clone().try_get_matches_from(arguments).and_then(|matches| {
         flags::remember(&command, &matches);
+        if flags::is_quiet(&matches) {
+            ui::silence();
+        }
         Arguments::from_arg_matches(&matches)
     });
     let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => {
             // Where not even that can be printed, the exit code must do.
-            let _ = error.print();
+            let _ = flags::say(&error);
             return u8::try_from(error.exit_code()).unwrap_or(1);
         }
     };

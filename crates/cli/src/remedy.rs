@@ -49,7 +49,7 @@ pub fn flags_for(error: &Error) -> Option<String> {
                 roles.iter().find_map(of_array).or(by_name).filter(|_| what.starts_with("array"))
             }),
         (Problem::Invalid(text), _) if text.starts_with("there is no split") => Some("--mask N".into()),
-        (Problem::NotAWeight(_), _) => Some("--weights".into()),
+        (Problem::NotAWeight(_), _) => Some("--weight-bound MAX".into()),
         (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
         (Problem::NoLabelFile, _) => Some("--labels FILE".into()),
         _ => None,

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::columns::Columns;
 use crate::output::Inputs;
 use crate::transforms::Transforms;
+use crate::weights::Weights;
 
 /// The folder for data sets where none is named.
 const DEFAULT_FOLDER: &str = "data";
@@ -63,18 +64,9 @@ pub struct DataSource {
     #[arg(long, value_name = "COLUMN", help_heading = "Tables")]
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
-    /// Read the weights of edges, from 0 to 1: from this column, attribute or array [default: weight], the third column of an edge list, or
-    /// the entries of a sparse matrix; messages are multiplied with them
-    #[arg(
-        long,
-        value_name = "NAME",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "weight",
-        help_heading = "Graph"
-    )]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weights: Option<String>,
+    #[command(flatten)]
+    #[serde(skip_serializing_if = "Weights::is_empty")]
+    weights: Weights,
     /// Number columns that are categories all the same
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Tables")]
     categorical: Vec<String>,
@@ -345,7 +337,7 @@ impl DataSource {
         all.extend(flag("split", self.split.clone()));
         all.extend(flag("source", self.source.clone()));
         all.extend(flag("target", self.target.clone()));
-        all.extend(self.weights.iter().map(|name| format!("--weights={name}")));
+        all.extend(self.weights.as_arguments());
         all.extend(flag("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(","))));
         all.extend(self.columns.as_arguments());
         all.extend(self.array.iter().flat_map(|array| flag("array", Some(array.clone()))));
@@ -424,7 +416,7 @@ impl DataSource {
             split_column: self.split.clone(),
             source_column: self.source.clone(),
             target_column: self.target.clone(),
-            weights: self.weights.clone(),
+            weights: self.weights.asked()?,
             categorical: self.categorical.clone(),
             without_labels: false,
             columns: self.columns.choices().map_err(Problem::Invalid)?,
@@ -472,7 +464,7 @@ impl Default for DataSource {
             split: None,
             source: None,
             target: None,
-            weights: None,
+            weights: Weights::default(),
             categorical: vec![],
             columns: Columns::default(),
             array: vec![],

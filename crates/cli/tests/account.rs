@@ -352,8 +352,9 @@ fn trained_and_accounted(data: &Dataset, flags: &[(&str, &str)], paper: bool) {
     };
     let answer = json(&arguments, "");
     let what = format!("{what}: {answer}");
-    assert_eq!(answer["epsilon"].as_f64(), trained.epsilon, "{what}");
-    assert_eq!(answer["delta"].as_f64(), trained.delta, "{what}");
+    let budget = trained.budget();
+    assert_eq!(answer["epsilon"].as_f64(), budget.map(|budget| budget.epsilon), "{what}");
+    assert_eq!(answer["delta"].as_f64(), budget.map(|budget| budget.delta), "{what}");
     let shown = answer["queries"].as_array().cloned().unwrap_or_default();
     assert_eq!(shown.is_empty(), trained.mechanisms.is_empty(), "{what}");
     assert!(shown.is_empty() || answer["accountant"] == trained.accountant, "{what}");

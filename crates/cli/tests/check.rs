@@ -150,3 +150,35 @@ fn findings_are_no_failure_and_unusable_data_is_one() {
     assert!(report["unusable"].is_string(), "{report}");
     progap_in(at, &["check", "nothing"]).refused(&["nothing"]);
 }
+
+/// One person as two nodes: the same row and the same neighbours.
+#[test]
+fn nodes_that_look_like_one_person_are_found() {
+    let place = folder();
+    let at = place.path();
+    let (mut nodes, mut edges) = (String::from("id,label,a\n"), String::from("source,target\n"));
+    for node in 0..60 {
+        nodes += &format!("{node},{},{}\n", ["x", "y"][node % 2], node / 2 % 5);
+        for step in [2, 5, 11] {
+            edges += &format!("{node},{}\n", (node + step) % 60);
+        }
+    }
+    put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+    let alone = progap_in(at, &["check", "g", "--json"]).json();
+    assert!(!codes(&alone).contains(&"listed-twice"), "{alone}");
+    for step in [2, 5, 11] {
+        edges += &format!("again,{}\n{},again\n", (7 + step) % 60, (60 + 7 - step) % 60);
+    }
+    nodes += &format!("again,y,{}\n", 7 / 2 % 5);
+    put(at, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+    let twice = progap_in(at, &["check", "g", "--json"]).json();
+    assert!(codes(&twice).contains(&"listed-twice"), "{twice}");
+    let shown = progap_in(at, &["check", "g"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "2 nodes have the features, label and neighbours of another one",
+        "\"7\" and \"again\"",
+        "2 times as large",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+}

@@ -246,3 +246,46 @@ fn the_public_page_and_the_export_do_not_read_what_is_private() {
         assert!(made("bare") == whole, "{level}: it was read");
     }
 }
+
+/// One value of a private row, however large, decides nothing: there is a release, and what no mechanism sees of the row does not show.
+#[test]
+fn a_value_that_no_number_type_holds_decides_nothing() {
+    for bounds in [&[][..], &["--bounds", "a=0:5", "--bounds", "b=0:5", "--bounds", "c=0:5"]] {
+        let level = [
+            "--level",
+            "node",
+            "--delta",
+            "1e-4",
+            "--epochs",
+            "1",
+            "--batch-size",
+            "60",
+            "--max-degree",
+            "5",
+        ];
+        let settings = [&level[..], bounds].concat();
+        let public = |value: &str| {
+            let place = folder();
+            let at = place.path();
+            put_network(at, false, false);
+            let nodes = std::fs::read_to_string(at.join("net/nodes.csv")).expect("nodes");
+            // Neither trained on nor a sender.
+            assert!(is_silent(11));
+            let change = |line: &str| match line.strip_prefix("11,") {
+                None => line.to_string(),
+                Some(rest) => {
+                    let mut cells: Vec<&str> = rest.split(',').collect();
+                    cells[1] = value;
+                    format!("11,{}", cells.join(","))
+                }
+            };
+            let nodes: Vec<String> = nodes.lines().map(change).collect();
+            put(at, &[("net/nodes.csv", (nodes.join("\n") + "\n").as_bytes())]);
+            everything_public(at, &settings, "0,1,2,100")
+        };
+        let usual = public("0.5");
+        for value in ["1e39", "-1e39", "1e400", "inf"] {
+            assert_same(value, [usual.clone(), public(value)]);
+        }
+    }
+}

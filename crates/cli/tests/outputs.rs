@@ -130,3 +130,61 @@ fn nothing_is_written_into_a_release_or_a_run_whatever_is_said() {
     assert!((contents(&at.join("r")), contents(&at.join("begun"))) == before, "something was written");
     progap_in(at, &["verify", "r"]).ok();
 }
+
+/// Programs read standard output: with `--json` it holds JSON and nothing else, with `--quiet` nothing else at all.
+#[test]
+fn json_and_quiet_print_json_alone() {
+    let place = workplace();
+    let at = place.path();
+    progap_in(at, &["train", "g.progap", "--epochs", "1", "--out", "r", "--quiet"]).ok();
+    let train = ["train", "g.progap", "--epochs", "1", "--out"];
+    let commands = [
+        [&train[..], &["t"]].concat(),
+        vec!["check", "g.progap"],
+        vec!["inspect", "g.progap"],
+        vec!["inspect", "r"],
+        vec!["verify", "r"],
+        vec!["account", "--level", "edge", "--depth", "1", "--epsilon", "1", "--delta", "1e-6"],
+        vec!["export", "r", "e"],
+        vec!["methods"],
+        vec!["data", "list"],
+        vec!["key", "new", "k"],
+    ];
+    for command in commands {
+        let run = progap_in(at, &[&command[..], &["--json", "--quiet"]].concat());
+        assert!(run.success && run.stderr.is_empty(), "{command:?}: {}", run.stderr);
+        assert!(
+            serde_json::from_str::<serde_json::Value>(&run.stdout).is_ok(),
+            "{command:?}: {}",
+            run.stdout
+        );
+    }
+    for command in
+        [&["check", "g.progap"][..], &["verify", "r"], &["methods"], &[&train[..], &["u"]].concat()]
+    {
+        assert_eq!(progap_in(at, &[command, &["--quiet"]].concat()).ok(), "", "{command:?}");
+    }
+}
+
+/// A text that is no number: the message names what is accepted.
+#[test]
+fn numbers_that_are_none_are_answered_with_what_is_accepted() {
+    let place = folder();
+    let at = place.path();
+    for (command, says) in [
+        (&["train", "--epsilon", "abc"][..], "give a number from 0.001 to 1000, or auto"),
+        (&["train", "--delta", "x"], "give a number from 1e-30 to 0.1, or auto"),
+        (&["train", "--depth", "1.5"], "give a whole number from 0 to 50"),
+        (&["train", "--threads", "all"], "give a whole number from 0"),
+        (&["train", "--weights", "--weight-bound", "most"], "give a number, such as 0.5"),
+        (&["ledger", "init", "b.db", "--data", "demo", "--epsilon", "abc"], "give a number, such as 0.5"),
+        (&["inspect", "demo", "--mask", "first"], "give a whole number from 0"),
+    ] {
+        let run = progap_in(at, command);
+        assert!(
+            !run.success && run.stderr.starts_with("error: ") && run.stderr.contains(says),
+            "{}",
+            run.stderr
+        );
+    }
+}

@@ -212,26 +212,35 @@ fn weights_say_which_edges_count() {
         progap_in(at, &["verify", &out]).ok();
         said["test_accuracy"].as_f64().or(said["owner"]["test_accuracy"].as_f64())
     };
-    let (without, with) = (accuracy("none", &[]), accuracy("none", &["--weights"]));
+    let (without, with) = (accuracy("none", &[]), accuracy("none", &["--weights", "--weight-bound", "1"]));
     assert!(with > Some(0.95) && without < Some(0.8), "{without:?} {with:?}");
-    accuracy("edge", &["--weights"]);
-    accuracy("node", &["--weights=weight"]);
+    accuracy("edge", &["--weights", "--weight-bound", "1"]);
+    accuracy("node", &["--weights=weight", "--weight-bound", "1"]);
     // Weights that are not asked for are ignored, and said to be; those that are asked for are kept.
     assert!(progap_in(at, &["inspect", "g"]).ok().contains("of the edge table; weights are not read"));
-    progap_in(at, &["data", "convert", "g", "g.progap", "--weights"]).ok();
+    progap_in(at, &["data", "convert", "g", "g.progap", "--weights", "--weight-bound", "1"]).ok();
     let kept =
         progap_in(at, &["train", "g.progap", "--level", "none", "--seed", "1", "--json", "--out", "k"])
             .json();
     assert_eq!(kept["test_accuracy"].as_f64(), with);
-    progap_in(at, &["train", "g", "--weights", "--level", "none", "--method", "sage"]).refused(&[
-        "sage",
-        "leave the weights out",
-        "--method progap",
-    ]);
-    progap_in(at, &["train", "g", "--weights=strength"]).refused(&["weights column", "--weights=COLUMN"]);
-    put(at, &[("g/edges.csv", "source,target,weight\n0,1,0.5\n1,2,7\n".as_bytes())]);
-    progap_in(at, &["inspect", "g", "--weights"])
-        .refused(&["row 3, column \"weight\"", "7 is no weight between 0 and 1"]);
+    let sage = ["train", "g", "--weights", "--weight-bound", "1", "--level", "none", "--method", "sage"];
+    progap_in(at, &sage).refused(&["sage", "leave the weights out", "--method progap"]);
+    progap_in(at, &["train", "g", "--weights=strength", "--weight-bound", "1"])
+        .refused(&["weights column", "--weights=COLUMN"]);
+    // A maximum is declared, not computed: the largest weight is one edge's. What lies above it counts as much as it.
+    progap_in(at, &["train", "g", "--weights"])
+        .refused(&["--weights needs a public maximum", "--weight-bound MAX"]);
+    progap_in(at, &["train", "g", "--weights", "--weight-bound", "0"]).refused(&["a number above 0"]);
+    let bounded = ["train", "g", "--weights", "--weight-bound", "1000", "--out", "b"];
+    for largest in ["7", "1e39"] {
+        let edges = edges.replacen(",1\n", &format!(",{largest}\n"), 1);
+        put(at, &[("g/edges.csv", edges.as_bytes())]);
+        let _ = std::fs::remove_dir_all(at.join("b"));
+        progap_in(at, &bounded).ok();
+        progap_in(at, &["verify", "b"]).ok();
+        let statement = std::fs::read_to_string(at.join("b/privacy.json")).expect("a statement");
+        assert!(statement.contains("the maximum 1000 of edge weights"), "{statement}");
+    }
 }
 
 /// At node level a rare class is found by a noisy count of the labels, which is part of the guarantee.

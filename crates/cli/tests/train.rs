@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::runs::{aggregates, contents, workplace};
+use common::runs::{aggregates, contents, make_ledger, statement, workplace};
 use common::{progap_in, text};
 
 #[test]
@@ -246,4 +246,114 @@ fn a_release_does_not_tell_where_the_data_lies() {
     let audit = ["audit", "absolute", "--parts", "attacks", "--json"];
     progap_in(at, &audit).refused(&["\"school\" is not here", "--data"]);
     progap_in(at, &[&audit[..], &["--data", tables]].concat()).json();
+}
+
+/// Noise that a seed makes known guarantees nothing: no figure anywhere says that it does.
+#[test]
+fn a_seeded_run_states_no_guarantee() {
+    let place = workplace();
+    let at = place.path();
+    for level in ["edge", "node"] {
+        let run =
+            ["train", "g.progap", "--seed", "3", "--level", level, "--epochs", "2", "--batch-size", "100"];
+        let run: Vec<&str> = run
+            .into_iter()
+            .filter(|word| level == "node" || !["--batch-size", "100"].contains(word))
+            .collect();
+        let (shown, said) = (format!("shown-{level}"), format!("json-{level}"));
+        let summary = progap_in(at, &[&run[..], &["--out", &shown]].concat()).ok();
+        let guarantee = summary.lines().find(|line| line.starts_with("guarantee")).expect("a row");
+        assert!(
+            guarantee.contains("none: seeded run, not private") && !guarantee.contains("epsilon"),
+            "{summary}"
+        );
+        assert!(summary.contains("noise           as it would be for epsilon"), "{summary}");
+        assert!(!summary.contains("not counted"), "{summary}");
+        let report = progap_in(at, &[&run[..], &["--out", &said, "--json"]].concat()).json();
+        for key in [
+            "epsilon",
+            "delta",
+            "epsilon_friendship",
+            "epsilon_directed",
+            "epsilon_all_runs",
+            "delta_all_runs",
+        ] {
+            assert!(report[key].is_null(), "{key} in {report}");
+        }
+        assert!(report["planned"]["epsilon"].is_number() && report["private"] == false, "{report}");
+        let statement = statement(&at.join(&said));
+        assert!(statement["epsilon"].is_null() && statement["delta"].is_null(), "{statement}");
+        let verified = progap_in(at, &["verify", &said]).ok();
+        assert!(verified.contains("no epsilon is claimed") && !verified.contains("claimed 1."), "{verified}");
+        let inspected = progap_in(at, &["inspect", &said]).ok();
+        assert!(inspected.contains("planned noise") && !inspected.contains("budget "), "{inspected}");
+        for (form, out) in [("hf", "card"), ("mlflow", "flow")] {
+            let out = format!("{out}-{level}");
+            progap_in(at, &["export", &said, &out, "--to", form]).ok();
+            let card = std::fs::read_to_string(at.join(&out).join("README.md")).expect("a card");
+            assert!(card.contains("none: seeded run") && card.contains("| epsilon | none |"), "{card}");
+        }
+        let page = format!("page-{level}");
+        progap_in(at, &["report", &said, "--public", "--out", &page]).ok();
+        let page = std::fs::read_to_string(at.join(&page).join("report.html")).expect("a page");
+        assert!(page.contains("Not private") && !page.contains("In numbers"), "a factor without a guarantee");
+        assert!(
+            progap_in(at, &["check", "g.progap", "--seed", "3", "--level", level])
+                .ok()
+                .contains("none: seeded run")
+        );
+    }
+}
+
+/// Several releases cost more than one: whoever trains again hears of it, and so does whoever reads a release.
+#[test]
+fn that_releases_add_up_is_said_without_a_ledger() {
+    let place = workplace();
+    let at = place.path();
+    make_ledger(at, "b.db", "edge-undirected", "5");
+    let run = ["train", "g.progap", "--epochs", "1", "--method", "progap"];
+    let alone = progap_in(at, &[&run[..], &["--out", "r"]].concat()).ok();
+    assert!(alone.contains("not counted     releases about the same records add up"), "{alone}");
+    let charged = progap_in(at, &[&run[..], &["--out", "s", "--ledger", "b.db"]].concat()).ok();
+    assert!(!charged.contains("not counted"), "{charged}");
+    for release in ["r", "s"] {
+        let statement = statement(&at.join(release)).to_string();
+        for said in ["releases about the same records add up", "progap ledger", "k records", "group privacy"]
+        {
+            assert!(statement.contains(said), "{said}: {statement}");
+        }
+    }
+    progap_in(at, &["export", "r", "e"]).ok();
+    let page = std::fs::read_to_string(at.join("e/report.html")).expect("a page");
+    assert!(page.contains("releases about the same records add up") && page.contains("group privacy"));
+    progap_in(at, &["export", "r", "card", "--to", "hf"]).ok();
+    let card = std::fs::read_to_string(at.join("card/README.md")).expect("a card");
+    assert!(card.contains("releases about the same records add up"), "{card}");
+}
+
+/// Wherever predictions are said to cost nothing further, node level says for whom they are, in one and the same sentence.
+#[test]
+fn at_node_level_it_is_said_for_whom_predictions_are() {
+    let place = workplace();
+    let at = place.path();
+    let run = ["train", "g.progap", "--level", "node", "--epochs", "1", "--batch-size", "100", "--out", "r"];
+    let shown = progap_in(at, &run).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+    let whose = progap::release::words::WHOSE_PREDICTION;
+    progap_in(at, &["export", "r", "card", "--to", "hf"]).ok();
+    let card = std::fs::read_to_string(at.join("card/README.md")).expect("a card");
+    let predicted = progap_in(at, &["predict", "r", "--nodes", "3"]).stderr;
+    let statement = statement(&at.join("r"))["in_words"].to_string();
+    for (where_, text) in
+        [("summary", &shown), ("card", &card), ("predict", &predicted), ("statement", &statement)]
+    {
+        assert!(text.contains(whose), "{where_}: {text}");
+    }
+    assert_eq!(
+        card.matches(whose).count(),
+        2,
+        "in the guarantee, and where predictions are said to be free: {card}"
+    );
+    assert!(statement.contains("shows its class by what others sent"), "{statement}");
+    let help = progap_in(at, &["predict", "--help"]).ok().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("At node level a prediction about a node uses its own features"), "{help}");
 }

@@ -258,7 +258,7 @@ impl Problem {
             }
             Problem::UnlistedCategory(_) => "correct it, or add it, or a category \"other\", to the list",
             Problem::NotFinite(_) => "replace it by a finite number or drop the row",
-            Problem::NotAWeight(_) => "divide all weights by the largest, or leave weights out",
+            Problem::NotAWeight(_) => "divide weights by a public maximum, and not by the largest of them",
             Problem::LabelOutOfRange { .. } => "correct the label, or drop the node",
             Problem::AmbiguousLabel(_) => "say which labels are not known",
             Problem::NoClasses { .. } => "put the values into a few groups, or name another label",

@@ -39,10 +39,24 @@ pub enum Features {
     },
 }
 
+/// A number as a feature: rounded to 32 bits and clamped to their range; NaN is 0. A map of one value by itself, so that no value
+/// of a private row decides whether it can be read.
+pub fn single(value: f64) -> f32 {
+    if value.is_nan() { 0.0 } else { (value as f32).clamp(f32::MIN, f32::MAX) }
+}
+
+/// The same values where all are finite, else a copy of them as by [`single`].
+fn finite(values: Buffer<f32>) -> Buffer<f32> {
+    match values.par_iter().all(|value| value.is_finite()) {
+        true => values,
+        false => values.iter().map(|&value| single(value.into())).collect::<Vec<f32>>().into(),
+    }
+}
+
 impl Features {
-    /// A dense matrix; errors name a value that is not finite, or a length that does not fit.
+    /// A dense matrix, its values as by [`single`]; errors name a length that does not fit.
     pub fn dense(rows: usize, columns: usize, values: impl Into<Buffer<f32>>) -> Result<Self> {
-        let features = Features::Dense { columns, values: values.into() };
+        let features = Features::Dense { columns, values: finite(values.into()) };
         features.check(rows)?;
         Ok(features)
     }
@@ -55,7 +69,7 @@ impl Features {
     }
 
     /// A sparse matrix; rows are put in ascending order where they are not, and values that are all 1 are
-    /// not kept. Errors name what does not fit.
+    /// not kept. Values are brought into range as by [`single`]; errors name what does not fit.
     pub fn sparse(
         rows: usize,
         columns: usize,
@@ -71,7 +85,7 @@ impl Features {
         if values.as_deref().is_some_and(|values| values.iter().all(|&v| v == 1.0)) {
             values = None;
         }
-        let features = Features::Sparse { columns, offsets, indices, values };
+        let features = Features::Sparse { columns, offsets, indices, values: values.map(finite) };
         features.check(rows)?;
         Ok(features)
     }

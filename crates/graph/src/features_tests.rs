@@ -60,13 +60,23 @@ fn compact_takes_the_smaller_form() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let nan = Features::dense(2, 2, vec![0., 0., 0., f32::NAN]).unwrap_err();
-    assert_eq!(nan.place(), Some(&Place::Node(1)));
     assert!(Features::dense(2, 2, vec![0.; 3]).is_err());
     assert!(Features::sparse(1, 2, vec![0, 1], vec![2], None).is_err());
     assert!(Features::sparse(1, 2, vec![0, 2], vec![1, 1], None).is_err());
     assert!(Features::sparse(1, 2, vec![0, 3], vec![1], None).is_err());
     assert!(Features::sparse(2, 2, vec![0, 1], vec![1], None).is_err());
-    let infinite = Features::sparse(2, 2, vec![0, 1, 2], vec![1, 0], Some(vec![1.0, f32::INFINITY].into()));
-    assert_eq!(infinite.unwrap_err().place(), Some(&Place::Node(1)));
+    // What a file holds was finite when it was written.
+    let forged = Features::Dense { columns: 2, values: vec![0., 0., 0., f32::NAN].into() };
+    assert_eq!(forged.check(2).unwrap_err().place(), Some(&Place::Node(1)));
+}
+
+/// A value of a private row must not decide whether there are features.
+#[test]
+fn values_that_are_not_finite_are_brought_into_range() {
+    let (most, least) = (f32::INFINITY, f32::NEG_INFINITY);
+    let dense = Features::dense(2, 2, vec![1., most, least, f32::NAN]).unwrap();
+    assert_eq!(dense.to_dense(2), [1., f32::MAX, f32::MIN, 0.]);
+    let sparse = Features::sparse(2, 2, vec![0, 1, 2], vec![1, 0], Some(vec![1., most].into())).unwrap();
+    assert_eq!(sparse.to_dense(2), [0., 1., f32::MAX, 0.]);
+    assert_eq!([1e39, -1e39, f64::NAN, 0.5].map(crate::single), [f32::MAX, f32::MIN, 0., 0.5]);
 }

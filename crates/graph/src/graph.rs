@@ -17,6 +17,8 @@ pub struct Graph {
     senders: Buffer<u32>,
     /// From 0 to 1, one for each sender; none where every edge is as good as any other.
     weights: Option<Buffer<f32>>,
+    /// The public maximum that weights were divided by, where it is known.
+    pub(crate) weight_bound: Option<f64>,
     counted: Counted,
 }
 
@@ -103,7 +105,8 @@ impl Graph {
     }
 
     fn unchecked(offsets: impl Into<Buffer<u64>>, senders: impl Into<Buffer<u32>>) -> Self {
-        Graph { offsets: offsets.into(), senders: senders.into(), weights: None, counted: Counted::default() }
+        let (offsets, senders) = (offsets.into(), senders.into());
+        Graph { offsets, senders, weights: None, weight_bound: None, counted: Counted::default() }
     }
 
     /// Where each row begins, and the senders; a copy only where they lie in a mapped file.
@@ -190,7 +193,9 @@ impl Graph {
             *slot += 1;
         }
         // Targets were visited in ascending order, so each row is ascending.
-        Graph::from_valid_rows(offsets, senders).with_valid_weights(weights.map(Buffer::from))
+        Graph::from_valid_rows(offsets, senders)
+            .with_valid_weights(weights.map(Buffer::from))
+            .with_valid_bound(self.weight_bound)
     }
 
     /// The first edge without an edge back, if there is one; `None` means that the graph is undirected.

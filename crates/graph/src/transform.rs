@@ -245,6 +245,7 @@ fn retain_edges(graph: Graph, keep: impl Fn(usize, &[u32], usize) -> bool + Sync
     }
     Graph::from_valid_rows(Buffer::from(offsets), Buffer::from(senders))
         .with_valid_weights(weights.map(Buffer::from))
+        .with_valid_bound(graph.weight_bound())
 }
 
 /// The values of two ascending lists without repetition, ascending, each once.

@@ -8,11 +8,58 @@ use crate::{Buffer, Graph, GraphBuilder, Place, Problem, Result, room};
 /// Weights are used in steps of one over this: a power of two, so that they are rounded down exactly.
 const STEPS: f32 = 65_536.0;
 
-/// A number as a weight; an error where it is none.
-pub(crate) fn checked(value: f64) -> std::result::Result<f32, Problem> {
-    match (0.0..=1.0).contains(&value) {
-        true => Ok(value as f32),
-        false => Err(Problem::NotAWeight(value)),
+/// Where the weights of edges stand in files, and the public maximum that they are divided by.
+///
+/// The maximum is declared and never computed: the largest of all weights is one edge's, and would move every other weight.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EdgeWeights {
+    name: String,
+    bound: f64,
+}
+
+impl EdgeWeights {
+    /// The name of a column, an attribute or an array (the usual name `weight` stands for all names that are known), and the bound.
+    ///
+    /// # Errors
+    /// A bound that is no positive number.
+    pub fn new(name: impl Into<String>, bound: f64) -> Result<EdgeWeights> {
+        check_bound(bound)?;
+        Ok(EdgeWeights { name: name.into(), bound })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The public maximum.
+    pub fn bound(&self) -> f64 {
+        self.bound
+    }
+
+    /// The weight of an edge, from 0 to 1: what lies outside is clamped, and NaN is 0, so that no value of a private edge decides
+    /// whether it can be read.
+    pub fn of(&self, value: f64) -> f32 {
+        let share = (value / self.bound).clamp(0.0, 1.0);
+        if share.is_nan() { 0.0 } else { share as f32 }
+    }
+
+    /// A graph of edges with such weights.
+    ///
+    /// # Errors
+    /// As [`Graph::from_weighted_edges`].
+    pub fn graph(&self, nodes: usize, sources: &[u32], targets: &[u32], weights: &[f32]) -> Result<Graph> {
+        Graph::from_weighted_edges(nodes, sources, targets, weights)?.with_weight_bound(self.bound)
+    }
+}
+
+fn check_bound(bound: f64) -> Result<()> {
+    match bound > 0.0 && bound.is_finite() {
+        true => Ok(()),
+        false => Err(Problem::Invalid(format!(
+            "{bound} cannot be the public maximum of weights: give a number above 0"
+        ))
+        .into()),
     }
 }
 
@@ -32,7 +79,7 @@ impl Graph {
         if weights.len() != self.edges() {
             return Err(length(weights.len(), self.edges()));
         }
-        let wrong = |&weight: &f32| checked(f64::from(weight)).is_err();
+        let wrong = |weight: &f32| !(0.0..=1.0).contains(weight);
         match weights.iter().position(wrong) {
             None => Ok(self.with_valid_weights(Some(weights))),
             Some(at) => {
@@ -76,6 +123,25 @@ impl Graph {
         let mut filler = builder.fill()?;
         order.iter().for_each(|&edge| filler.place(sources[edge], targets[edge]));
         filler.finish()?.with_weights(order.iter().map(|&edge| weights[edge]).collect::<Vec<f32>>())
+    }
+
+    /// The public maximum that weights were divided by, where it is known.
+    pub fn weight_bound(&self) -> Option<f64> {
+        self.weight_bound.filter(|_| self.weights().is_some())
+    }
+
+    pub(crate) fn with_valid_bound(mut self, weight_bound: Option<f64>) -> Graph {
+        self.weight_bound = weight_bound;
+        self
+    }
+
+    /// The same weights, which were divided by this public maximum.
+    ///
+    /// # Errors
+    /// A bound that is no positive number.
+    pub fn with_weight_bound(self, bound: f64) -> Result<Graph> {
+        check_bound(bound)?;
+        Ok(self.with_valid_bound(Some(bound)))
     }
 
     /// The same edges, each as good as any other.
@@ -127,7 +193,8 @@ impl Graph {
             room::push(&mut weights, weight)?;
         }
         let graph = Graph::from_weighted_edges(nodes, &sources, &targets, &weights)?;
-        Ok(if self.weights().is_some() { graph } else { graph.without_weights() })
+        let graph = if self.weights().is_some() { graph } else { graph.without_weights() };
+        Ok(graph.with_valid_bound(self.weight_bound()))
     }
 
     /// Each edge with the largest weight that any of its copies has.

@@ -8,14 +8,18 @@ use std::path::Path;
 use progap_graph::read::npz::NpzOptions;
 use progap_graph::read::{self, LoadOptions, edge_list, graphml, node_link, npz, table};
 use progap_graph::write::table::{TableFormat, write_folder};
-use progap_graph::{Dataset, store, write};
+use progap_graph::{Dataset, EdgeWeights, store, write};
 
 use common::npz::{archive, array, floats, integers};
 
 const NODES: &str = "id,label,age\na,x,1.5\nb,y,2.5\nc,x,3.5\n";
 
+fn asked(name: &str) -> Option<EdgeWeights> {
+    Some(EdgeWeights::new(name, 1.0).expect("a bound"))
+}
+
 fn weighted() -> LoadOptions {
-    LoadOptions { weights: Some("weight".into()), ..LoadOptions::default() }
+    LoadOptions { weights: asked("weight"), ..LoadOptions::default() }
 }
 
 /// All edges as (source, target, weight).
@@ -39,26 +43,18 @@ fn a_column_of_an_edge_table_holds_weights_where_they_are_asked_for() {
     let found = from_csv(text, &weighted()).unwrap();
     assert_eq!(edges(&found), [(1, 0, 0.0), (0, 1, 0.5), (2, 1, 1.0)]);
     assert_eq!(from_csv(text, &LoadOptions::default()).unwrap().graph().weights(), None);
-    let other = LoadOptions { weights: Some("strength".into()), ..LoadOptions::default() };
+    let other = LoadOptions { weights: asked("strength"), ..LoadOptions::default() };
     assert_eq!(edges(&from_csv("source;target;strength\na;b;0,25\n", &other).unwrap()), [(0, 1, 0.25)]);
     // Whoever asks for weights gets them, or hears why not.
     let none = from_csv("source,target\na,b\n", &weighted()).unwrap_err().to_string();
     assert!(none.contains("weights column") && none.contains("source, target"), "{none}");
     assert!(from_csv(text, &other).is_err());
-    assert!(
-        from_csv(text, &LoadOptions { weights: Some("source".into()), ..LoadOptions::default() }).is_err()
-    );
+    assert!(from_csv(text, &LoadOptions { weights: asked("source"), ..LoadOptions::default() }).is_err());
 }
 
 #[test]
 fn what_is_no_weight_is_refused_with_row_and_column() {
-    for (cell, what) in [
-        ("1.5", "1.5 is no weight"),
-        ("-0.1", "-0.1 is no weight"),
-        ("NaN", "NaN is no weight"),
-        ("", "missing"),
-        ("x", "not a number"),
-    ] {
+    for (cell, what) in [("", "missing"), ("x", "not a number")] {
         let text = format!("source,target,weight\na,b,0.5\nb,c,{cell}\n");
         let error = from_csv(&text, &weighted()).unwrap_err().to_string();
         assert!(error.contains("row 3, column \"weight\"") && error.contains(what), "{error}");
@@ -69,6 +65,35 @@ fn what_is_no_weight_is_refused_with_row_and_column() {
     }
 }
 
+/// Weights are divided by a declared maximum, so that no edge moves the weight of another, and each is clamped by itself.
+#[test]
+fn one_weight_moves_no_other_and_decides_nothing() {
+    let options =
+        |bound| LoadOptions { weights: EdgeWeights::new("amount", bound).ok(), ..LoadOptions::default() };
+    for (cell, weight) in
+        [("10", 0.1), ("1000", 1.0), ("1e400", 1.0), ("inf", 1.0), ("-3", 0.0), ("NaN", 0.0)]
+    {
+        let text = format!("source,target,amount\na,b,50\nb,c,{cell}\n");
+        let found = from_csv(&text, &options(100.0)).unwrap();
+        assert_eq!(edges(&found), [(0, 1, 0.5), (1, 2, weight)], "{cell}");
+    }
+    for bound in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(EdgeWeights::new("amount", bound).is_err_and(|error| error.to_string().contains("above 0")));
+    }
+    // The bound stays with the data, whatever becomes of them.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("nodes.csv"), NODES).unwrap();
+    std::fs::write(folder.path().join("edges.csv"), "source,target,amount\na,b,50\n").unwrap();
+    let both = LoadOptions { direction: read::Direction::Symmetrise, ..options(100.0) };
+    let data = read::load(folder.path(), &both).unwrap();
+    let file = folder.path().join("g.progap");
+    store::write(&data, &file).unwrap();
+    let kept = read::load(&file, &LoadOptions::default()).unwrap();
+    assert_eq!((kept.graph().weight_bound(), edges(&kept)), (Some(100.0), vec![(1, 0, 0.5), (0, 1, 0.5)]));
+    let other = read::load(&file, &options(7.0)).unwrap_err().to_string();
+    assert!(other.contains("divided by 100 already"), "{other}");
+}
+
 #[test]
 fn weights_that_are_there_and_not_asked_for_are_reported() {
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +102,8 @@ fn weights_that_are_there_and_not_asked_for_are_reported() {
     let described = read::describe(folder.path(), &LoadOptions::default()).unwrap();
     let report = described.columns.iter().find(|column| column.name == "weight").expect("a report");
     assert_eq!(report.kind, "not used");
-    assert!(read::describe(folder.path(), &weighted()).is_err(), "7 is no weight");
+    let described = read::describe(folder.path(), &weighted()).unwrap();
+    assert_eq!(edges(&described.dataset), [(0, 1, 1.0)], "clamped to the bound");
     std::fs::write(folder.path().join("edges.csv"), "source,target,weight\na,b,0.75\n").unwrap();
     let described = read::describe(folder.path(), &weighted()).unwrap();
     let report = described.columns.iter().find(|column| column.name == "weight").expect("a report");
@@ -103,7 +129,7 @@ fn edge_lists_graphml_and_json_have_weights() {
         <node id="a"><data key="l">x</data></node><node id="b"><data key="l">y</data></node>
         <edge source="a" target="b"><data key="w">0.5</data><data key="s">0.25</data></edge></graph></graphml>"#;
     assert_eq!(edges(&graphml::read_text(xml, &weighted()).unwrap().dataset), [(0, 1, 0.5)]);
-    let strength = LoadOptions { weights: Some("strength".into()), ..LoadOptions::default() };
+    let strength = LoadOptions { weights: asked("strength"), ..LoadOptions::default() };
     assert_eq!(edges(&graphml::read_text(xml, &strength).unwrap().dataset), [(0, 1, 0.25)]);
     assert_eq!(graphml::read_text(xml, &LoadOptions::default()).unwrap().dataset.graph().weights(), None);
     let undirected = xml.replace("directed\">", "undirected\">");
@@ -157,13 +183,12 @@ fn arrays_hold_weights_beside_a_list_of_edges() {
         let weights = floats(&format!("({},)", weights.len()), weights);
         let arrays: [(&str, &[u8]); 4] =
             [("y", &y), ("x", &x), ("edge_index", &ends), ("edge_weight", &weights)];
-        let options = NpzOptions { weights: Some(name.into()), ..NpzOptions::default() };
+        let options = NpzOptions { weights: asked(name), ..NpzOptions::default() };
         npz::read_from_with(Cursor::new(archive(&arrays)), &options)
     };
     assert_eq!(edges(&read(&[0.5, 1.0], "weight").unwrap()), [(0, 1, 0.5), (2, 1, 1.0)]);
     assert_eq!(edges(&read(&[0.5, 1.0], "edge_weight").unwrap()), [(0, 1, 0.5), (2, 1, 1.0)]);
     assert!(read(&[0.5, 1.0], "strength").is_err());
-    let error = read(&[0.5, 1.5], "weight").unwrap_err().to_string();
-    assert!(error.contains("edge_weight") && error.contains("1.5 is no weight"), "{error}");
+    assert_eq!(edges(&read(&[0.5, 1.5], "weight").unwrap()), [(0, 1, 0.5), (2, 1, 1.0)]);
     assert!(read(&[0.5, 1.0, 1.0], "weight").is_err());
 }

@@ -3,7 +3,10 @@
 //! All of it is computed from the private data as it is, without noise. It is for the data owner alone and has no part in
 //! what a release holds.
 
+mod closely;
 mod columns;
+
+pub use closely::closely;
 
 use progap_graph::{Dataset, Graph, NodeIds, Part};
 use rayon::prelude::*;

@@ -132,7 +132,7 @@ fn the_accountant_says_what_training_uses() {
     let asked = || Edge::epsilon(1.0).epochs(2);
     let plan = progap::account(asked()).on(&data).plan().expect("a plan");
     let model = progap::train(&data, asked().seed(1)).in_memory().expect("trained");
-    assert_eq!(model.statement.epsilon, Some(plan.epsilon));
+    assert_eq!(model.statement.budget().map(|budget| budget.epsilon), Some(plan.epsilon));
     assert_eq!(model.statement.event, plan.event);
     let without = progap::account(asked()).plan().expect_err("no delta").to_string();
     assert!(without.contains("give `delta`, or `nodes` and `edges`"), "{without}");

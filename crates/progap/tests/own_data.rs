@@ -277,7 +277,7 @@ fn noisy_counts_are_the_default_where_there_is_something_to_count() {
     let plan = progap::account(request.clone()).on(&open).plan().expect("a plan");
     let trained = progap::train(&open, request.seed(1)).in_memory().expect("trained");
     assert_eq!(plan.queries.count("column counts"), 2);
-    assert_eq!(trained.statement.epsilon, Some(plan.epsilon));
+    assert_eq!(trained.statement.budget().map(|budget| budget.epsilon), Some(plan.epsilon));
     for (query, _) in plan.queries.iter() {
         let asked = trained.statement.mechanisms.iter().filter(|asked| asked.name == query.name);
         assert_eq!(

@@ -286,7 +286,9 @@ fn a_forged_statement_is_found_by_recomputing() {
     train(&settings(Level::Edge), &folder).expect("trained");
     let forge = |change: &dyn Fn(&mut Value)| survives(&folder, change);
     assert!(forge(&|_| ()), "repaired checksums alone are fine");
-    assert!(!forge(&|s| s["epsilon"] = 0.5.into()), "a smaller epsilon");
+    assert!(!forge(&|s| s["epsilon"] = s["planned"]["epsilon"].clone()), "an epsilon of a seeded run");
+    assert!(!forge(&|s| s["delta"] = s["planned"]["delta"].clone()), "a delta of a seeded run");
+    assert!(!forge(&|s| s["planned"]["epsilon"] = 0.5.into()), "a smaller epsilon");
     assert!(!forge(&|s| s["epsilon_friendship"] = 0.5.into()), "a smaller epsilon for friendships");
     assert!(!forge(&|s| s["epsilon_directed"] = 0.1.into()), "a smaller epsilon for one direction");
     assert!(!forge(&|s| s["mechanisms"][0]["sigma"] = 99.0.into()), "another noise in the list");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::ndarray::Dimension;
 use numpy::{PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2};
-use progap_graph::{Buffer, Features, NodeIds, Part, Place, Problem, Result, Split};
+use progap_graph::{Buffer, Features, NodeIds, Part, Place, Problem, Result, Split, single};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
@@ -89,7 +89,9 @@ pub fn features(
             }
             let values = match &matrix {
                 Matrix::Single(array) => singles(array, lenders)?,
-                Matrix::Double(array) => rounded(array, columns).or_raise(py)?,
+                Matrix::Double(array) => {
+                    array.as_array().iter().map(|&value| single(value)).collect::<Vec<f32>>().into()
+                }
             };
             Features::dense(nodes, columns, values)
         }
@@ -152,20 +154,6 @@ fn check_rows(rows: usize, nodes: usize) -> Result<()> {
     let problem =
         Problem::Length { what: "feature matrix".into(), found: rows as u64, expected: nodes as u64 };
     Err(problem.at(Place::Key("x".into())))
-}
-
-/// Values in single precision; a finite number that it cannot hold is said as it was given.
-fn rounded(array: &PyReadonlyArray2<'_, f64>, columns: usize) -> Result<Buffer<f32>> {
-    let array = array.as_array();
-    let kept: Vec<f32> = array.iter().map(|&value| value as f32).collect();
-    for (at, (given, kept)) in array.iter().zip(&kept).enumerate() {
-        if given.is_finite() && !kept.is_finite() {
-            let (row, column) = (at / columns, at % columns);
-            let message = format!("x[{row}, {column}] is {given:e}, which single precision cannot hold");
-            return Err(Problem::Invalid(message).into());
-        }
-    }
-    Ok(kept.into())
 }
 
 pub fn node_ids(ids: Option<Ids<'_>>, nodes: usize) -> Result<NodeIds> {

@@ -7,8 +7,8 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap_graph::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
 use progap_graph::read::{self, Direction, LoadOptions, table};
 use progap_graph::{
-    DatasetParts, Error, Features, Graph, NodeIds, Part, Problem, Ratios, Result, UNLABELLED, scale, store,
-    transform,
+    DatasetParts, EdgeWeights, Error, Features, Graph, NodeIds, Part, Problem, Ratios, Result, UNLABELLED,
+    scale, store, transform,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -56,7 +56,11 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "split" => options.split_column = value.extract()?,
             "source" => options.source_column = value.extract()?,
             "target" => options.target_column = value.extract()?,
-            "weights" => options.weights = value.extract()?,
+            "weights" => {
+                let asked: Option<(String, f64)> = value.extract()?;
+                let asked = asked.map(|(name, bound)| EdgeWeights::new(name, bound));
+                options.weights = asked.transpose().or_raise(given.py())?;
+            }
             "labels" => options.label_file = value.extract()?,
             "categorical" => options.categorical = value.extract()?,
             "drop" => options.columns.drop = value.extract()?,
@@ -115,7 +119,7 @@ impl Dataset {
         parts: Option<PyReadonlyArray1<'_, u8>>,
         symmetrise: bool,
         unscaled: bool,
-        weights: Option<PyReadonlyArray1<'_, f32>>,
+        weights: Option<(PyReadonlyArray1<'_, f64>, f64)>,
     ) -> PyResult<Dataset> {
         // Copied while nobody else can change them, or lent if nobody ever can: what is trained on is what was given here.
         let mut lenders = Lenders::default();
@@ -126,11 +130,16 @@ impl Dataset {
         let labels: Vec<u32> = labels.as_array().iter().map(label).collect();
         let node_ids = arrays::node_ids(ids, nodes).or_raise(py)?;
         let split = split(parts);
-        let weights: Option<Vec<f32>> = weights.map(|weights| weights.as_array().iter().copied().collect());
+        let weights = weights.map(|(values, bound)| -> Result<(EdgeWeights, Vec<f32>)> {
+            let asked = EdgeWeights::new("edge_weight", bound)?;
+            let values = values.as_array().iter().map(|&value| asked.of(value)).collect();
+            Ok((asked, values))
+        });
+        let weights = weights.transpose().or_raise(py)?;
         let build = move || {
             let graph = match &weights {
                 None => Graph::from_edges(nodes, &sources, &targets)?,
-                Some(weights) => Graph::from_weighted_edges(nodes, &sources, &targets, weights)?,
+                Some((asked, weights)) => asked.graph(nodes, &sources, &targets, weights)?,
             };
             drop((sources, targets, weights));
             let graph = if symmetrise { transform::symmetrise(graph) } else { graph };

@@ -282,12 +282,12 @@ impl Model {
         }
     }
 
-    /// Whether the guarantee covers what the model says, and not the model alone.
+    /// For whom predictions are, in words; None if they may go to anyone.
     #[getter]
-    fn covers_predictions(&self) -> bool {
+    fn caution(&self) -> Option<&'static str> {
         match &self.0 {
-            Kept::Memory(trained) => trained.covers_predictions(),
-            Kept::Folder(release) => release.covers_predictions(),
+            Kept::Memory(trained) => trained.caution(),
+            Kept::Folder(release) => release.caution(),
         }
     }
 

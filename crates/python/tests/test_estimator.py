@@ -256,3 +256,51 @@ def test_the_command_is_in_the_package():
     assert wrong.returncode == 2 and "trian" in wrong.stderr
     missing = subprocess.run([sys.executable, "-m", "progap", "verify", "nowhere"], capture_output=True, text=True)
     assert missing.returncode == 1 and missing.stderr.startswith("error: ")
+
+
+def test_at_node_level_predictions_say_for_whom_they_are(graph, tmp_path):
+    model = progap.ProGAP(level="node", method="progap", epochs=1, batch_size=64).fit(graph)
+    release = model.save(tmp_path / "release")
+    said = release.guarantee.statement["in_words"]
+    calls = [
+        model.predict,
+        model.predict_proba,
+        model.to_frame,
+        model.score,
+        release.predict,
+        release.predict_proba,
+        release.to_frame,
+    ]
+    for call in calls:
+        with pytest.warns(progap.AudienceWarning, match="give it to that node, or to those who may see its features") as caught:
+            call()
+        assert all(str(warning.message) in said for warning in caught if warning.category is progap.AudienceWarning)
+        assert caught[0].filename == __file__
+    for call in (*calls, release.predict_table):
+        assert "At level node a prediction" in " ".join(call.__doc__.split())
+
+
+def test_at_edge_level_predictions_are_for_everyone(model, recwarn):
+    model.predict(), model.predict_proba(), model.score()
+    assert not [warning for warning in recwarn if warning.category is progap.AudienceWarning]
+
+
+def test_a_seeded_model_states_no_guarantee(graph, tmp_path):
+    with pytest.warns(progap.NotPrivateWarning):
+        model = progap.ProGAP(random_state=1, **FAST).fit(graph)
+    for guarantee in (model.guarantee_, model.save(tmp_path / "release").guarantee):
+        assert not guarantee.private and (guarantee.epsilon, guarantee.delta, guarantee.unit) == (None, None, None)
+        assert guarantee.statement["epsilon"] is None and guarantee.statement["delta"] is None
+        assert guarantee.statement["planned"]["epsilon"] <= 1.0
+        assert "none: seeded run" in repr(guarantee)
+
+
+def test_values_that_single_precision_cannot_hold_decide_nothing():
+    arrays = network()
+    for value in (1e39, -1e39, np.inf):
+        x = arrays["x"].astype(np.float64)
+        x[7, 0] = value
+        for given in (x, x.astype(np.float32)):
+            g = progap.Graph(**{**arrays, "x": given})
+            assert np.isfinite(g.x).all()
+            progap.ProGAP(level="node", method="progap", epochs=1, batch_size=64).fit(g)

@@ -157,11 +157,11 @@ def test_attributes_of_networkx_by_any_name():
     assert named.feature_names == ["id", "label", "5"] and named.x.tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1]]
     assert named.node_ids.tolist() == [0, 1, 2] and named.classes.tolist() == ["a", "b"]
     G.edges[0, 1]["strength"] = 0.5
-    weighted = progap.from_networkx(G, label="dept", weights="strength")
-    same_edges = progap.Graph(weighted.x, [[0, 1], [1, 2]], ["a", "b", "a"], edge_weight=[0.5, 1.0], feature_names=["5"])
+    weighted = progap.from_networkx(G, label="dept", weights="strength", weight_bound=1)
+    same_edges = progap.Graph(weighted.x, [[0, 1], [1, 2]], ["a", "b", "a"], edge_weight=[0.5, 1.0], weight_bound=1, feature_names=["5"])
     assert same(weighted, same_edges) and not same(weighted, progap.from_networkx(G, label="dept"))
     with pytest.raises(progap.DataError, match="no edge has an attribute 'weight'"):
-        progap.from_networkx(G, label="dept", weights="weight")
+        progap.from_networkx(G, label="dept", weights="weight", weight_bound=1)
     nx.set_node_attributes(G, {0: np.ones(2), 1: np.ones(2), 2: np.ones(2)}, "vector")
     with pytest.raises(progap.DataError, match="'vector' of nodes holds arrays"):
         progap.from_networkx(G, label="dept")
@@ -246,9 +246,6 @@ GOOD = {"x": np.ones((4, 2)), "edge_index": [[0, 1], [1, 2]], "y": [0, 1, 0, 1]}
         ({"x": [["a", "b"]] * 4}, "give numbers"),
         ({"x": [[1, 2], [1]] * 2}, "no array|give numbers"),
         ({"x": np.ones((4, 2)) * 1j}, "complex"),
-        ({"x": [[1, np.nan]] * 4}, "NaN is not finite"),
-        ({"x": [[1, np.inf]] * 4}, "inf is not finite"),
-        ({"x": [[1, 1e300]] * 4}, r"x\[0, 1\] is 1e300"),
         ({"edge_index": [[0, 1], [1, 4]]}, r"edge_index\[1\].*4 is outside 0..4"),
         ({"edge_index": [[0, -1], [1, 2]]}, r"edge_index\[0\].*-1 is outside 0..4"),
         ({"edge_index": [[0, 2**40], [1, 2]]}, "outside 0..4"),
@@ -283,14 +280,11 @@ GOOD = {"x": np.ones((4, 2)), "edge_index": [[0, 1], [1, 2]], "y": [0, 1, 0, 1]}
         ({"node_ids": np.arange(4, dtype=np.uint64) + 2**63}, "too large for a number of a node"),
         ({"y": np.array([1, 0, 1, 2**64 - 1], np.uint64)}, "18446744073709551615, which is too large for a label"),
         ({"class_names": ["a", "a"]}, "the class name 'a' stands twice"),
-        ({"edge_index": None, "adjacency": np.full((4, 4), np.nan)}, "the adjacency matrix holds NaN"),
         ({"edge_index": None, "adjacency": np.full((4, 4), "a")}, "the adjacency matrix holds <U1; give numbers"),
-        ({"x": np.ma.masked_array(np.ones((4, 2)), mask=np.eye(4, 2))}, "node 0: .*NaN is not finite"),
         ({"seed": -1}, "the seed -1 is outside"),
         ({"edge_weight": [1.0]}, r"edge_weight has the shape \(1,\) and there are 2 edges"),
-        ({"edge_weight": [0.5, 1.5]}, r"edge_weight\[1\] is 1.5"),
-        ({"edge_weight": [0.5, np.nan]}, r"edge_weight\[1\] is nan"),
-        ({"edge_weight": [0.5, -1]}, r"edge_weight\[1\] is -1"),
+        ({"edge_weight": [0.5, 1.5]}, "weights need a public maximum"),
+        ({"edge_weight": [0.5, 1.5], "weight_bound": 0}, "a number above 0"),
         ({"edge_weight": ["a", "b"]}, "give numbers"),
     ],
 )
@@ -301,9 +295,9 @@ def test_bad_input_is_one_sentence(wrong, said):
 
 def test_weights_of_edges(arrays, graph, tmp_path):
     weights = np.random.default_rng(0).random(arrays["edge_index"].shape[1]).astype(np.float32)
-    weighted = progap.Graph(**arrays, edge_weight=weights)
+    weighted = progap.Graph(**arrays, edge_weight=weights, weight_bound=1)
     np.savez(tmp_path / "g.npz", **arrays, edge_weight=weights)
-    assert same(weighted, progap.load(tmp_path / "g.npz", weights="weight")) and not same(weighted, graph)
+    assert same(weighted, progap.load(tmp_path / "g.npz", weights="weight", weight_bound=1)) and not same(weighted, graph)
     assert same(progap.load(tmp_path / "g.npz"), graph)
     assert progap.ProGAP(method="progap", epochs=2).fit(weighted).guarantee_.private
 

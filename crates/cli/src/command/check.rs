@@ -3,6 +3,7 @@
 use clap::Args;
 use progap::lint::{self, Remark, Weight};
 use progap::plan::PublicSizes;
+use progap::release::Guarantee;
 use progap::settings::{Level, Method};
 use progap::{Settings, delta, run};
 use progap_graph::Dataset;
@@ -61,11 +62,13 @@ impl Check {
             source.load_split()?
         };
         let settings = settings.on(&dataset)?;
-        let findings = findings(&dataset, &settings, &self.choices.given());
+        let mut findings = findings(&dataset, &settings, &self.choices.given());
+        findings.extend(lint::closely(&dataset, &settings).into_iter().map(in_words));
         let sizes = PublicSizes::of(&dataset, &settings);
         let plan = run::prepare(&dataset, &settings);
         let private = settings.level != Level::None;
-        let planned = plan.as_ref().ok().filter(|_| private);
+        // A seed makes the noise known: nothing is guaranteed.
+        let planned = plan.as_ref().ok().filter(|_| private && settings.seed.is_none());
         let report = CheckJson {
             audience: AUDIENCE,
             dataset: dataset.name().to_string(),
@@ -89,8 +92,12 @@ impl Check {
 
 /// Findings in a data set for a run with these settings, in the words of this command.
 pub fn findings(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
-    let found = lint::lint(dataset, settings, given).into_iter();
-    found.map(|remark| Remark { text: in_flags(&remark.text), ..remark }).collect()
+    lint::lint(dataset, settings, given).into_iter().map(in_words).collect()
+}
+
+/// A finding of the library in the words of this command.
+fn in_words(remark: Remark) -> Remark {
+    Remark { text: in_flags(&remark.text), ..remark }
 }
 
 fn show(report: &CheckJson, settings: &Settings) -> Outcome {
@@ -101,6 +108,8 @@ fn show(report: &CheckJson, settings: &Settings) -> Outcome {
     if let (Some(unit), Some(epsilon), Some(delta)) = (report.unit, report.epsilon, report.delta) {
         let delta = delta::written(delta);
         rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta}, unit {unit}")));
+    } else if settings.seed.is_some() && report.level != Level::None {
+        rows.push(("guarantee", Guarantee::Seeded.to_string()));
     }
     if report.findings.is_empty() {
         rows.push(("findings", "none".into()));

@@ -167,6 +167,13 @@ fn show_release(folder: &Path, json: bool) -> Outcome {
         let (delta, accountant) = (progap::delta::written(delta), &statement.accountant);
         rows.push(("budget", format!("epsilon {epsilon:.6}, delta {delta}, by {accountant}")));
     }
+    rows.extend(statement.planned.map(|planned| {
+        let delta = progap::delta::written(planned.delta);
+        (
+            "planned noise",
+            format!("as for epsilon {:.6}, delta {delta}; a seed makes it known", planned.epsilon),
+        )
+    }));
     rows.extend(super::train::other_unit(statement));
     rows.extend(statement.mechanisms.iter().map(|m| {
         let noise = ui::noise_in_words((m.sigma, m.sensitivity), m.noise_multiplier, m.sampling_rate);

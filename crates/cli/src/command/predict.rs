@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use progap::Release;
 use progap::release::Predictions;
-use progap::{Level, Release};
 use progap_graph::write::table::{ColumnValues, write_columns};
 use progap_graph::{AtomicFile, Dataset, Problem};
 
@@ -85,16 +85,8 @@ impl Predict {
         };
         // Predictions that cannot be made at all are refused before anything is written.
         subject.predict(&[])?;
-        if !release.covers_predictions() {
-            eprintln!(
-                "caution: the guarantee of this release does not cover predictions, which read other nodes' rows as they are: keep \
-                 them to the data owner"
-            );
-        } else if release.level() == Level::Node {
-            eprintln!(
-                "caution: each prediction is computed from the node's own features: give it to that node, or to those who may \
-                 see its features"
-            );
+        if let Some(caution) = release.caution() {
+            eprintln!("caution: {caution}");
         }
         match (self.out, format) {
             (Some(path), Some(format)) => {

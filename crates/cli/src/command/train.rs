@@ -68,8 +68,8 @@ pub struct Train {
     /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
-    /// Print nothing but errors
-    #[arg(long, short, conflicts_with = "json")]
+    /// Print nothing but errors, and JSON where it is asked for
+    #[arg(long, short)]
     quiet: bool,
 }
 
@@ -90,9 +90,10 @@ impl Train {
         // The first Ctrl-C keeps what is done and stops; the second ends the program at once.
         let stop = stop::on_ctrl_c()?;
         if let Some(folder) = &self.resume {
-            let source = DataSource::kept(&run::interrupted(folder)?.source)?;
+            let began = run::interrupted(folder)?;
+            let source = DataSource::kept(&began.source)?;
             let report = self.once(&source, None, folder, &mut None, stop)?;
-            return self.say(vec![report]);
+            return self.say(vec![report], began.ledger.is_some());
         }
         let (settings, source) = self.choices.settings()?;
         if self.ledger.is_some() {
@@ -127,7 +128,7 @@ impl Train {
             }
             reports.push(report?);
         }
-        self.say(reports)
+        self.say(reports, self.ledger.is_some())
     }
 }
 
@@ -211,8 +212,8 @@ impl Train {
         Ok(account)
     }
 
-    fn say(&self, reports: Vec<RunReport>) -> Outcome {
-        if self.quiet { Ok(()) } else { summary::show(reports, self.json) }
+    fn say(&self, reports: Vec<RunReport>, charged: bool) -> Outcome {
+        if self.quiet && !self.json { Ok(()) } else { summary::show(reports, charged, self.json) }
     }
 }
 

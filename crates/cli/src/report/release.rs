@@ -59,7 +59,7 @@ const OWNERS: &str = "The data owner alone: figures that the guarantee does not 
 /// The sections of a release's report under its title.
 pub(super) fn titled(release: &Release, sections: Vec<Section>) -> Result<Report> {
     let (Config { dataset, settings, .. }, statement) = (release.config()?, &release.statement);
-    let epsilon = statement.epsilon.filter(|_| statement.private);
+    let epsilon = statement.epsilon;
     let guarantee = epsilon.map_or("not private".into(), |epsilon| format!("epsilon {epsilon:.4}"));
     Ok(Report {
         title: format!("{} on {dataset}", settings.method),
@@ -85,7 +85,7 @@ pub(super) fn guarantee(release: &Release) -> Result<Section> {
     let tone = if statement.private { Tone::Good } else { Tone::Caution };
     let mut blocks = vec![Block::Notice(tone, statement.in_words.clone())];
     let mut facts = vec![];
-    if let (true, Some(epsilon), Some(delta)) = (statement.private, statement.epsilon, statement.delta) {
+    if let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) {
         let delta = progap::delta::written(delta);
         blocks.push(Block::Paragraph(format!(
             "In numbers: whatever someone may see or conclude from the release, its probability with the record is at \

@@ -9,14 +9,26 @@ pub use progress::{Download, Runs, Training, duration, spinner};
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use terminal_size::{Width, terminal_size_of};
 
 use crate::command::Outcome;
 
-/// Prints a text and a line end; a closed pipe is an error that `main` takes for a quiet end.
+/// Whether nothing but errors is printed.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing but errors is printed.
+pub fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Prints a text and a line end, unless silent; a closed pipe is an error that `main` takes for a quiet end.
 pub fn print(text: &str) -> Outcome {
+    if SILENT.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let mut out = io::stdout().lock();
     writeln!(out, "{}", harmless(text.trim_end())).and_then(|()| out.flush())?;
     Ok(())

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Described, LoadOptions, has_ending, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, room, transform, weights};
+use crate::{Place, Problem, Result, room, transform};
 
 /// No line is longer.
 const MAX_LINE: u64 = 1 << 20;
@@ -178,13 +178,10 @@ fn assemble(
 
 /// Whether the third field is a weight; the table that is made of the list knows no lines.
 fn check_weight(pair: &Pair) -> Result<()> {
-    let problem = match pair.third.as_deref().map(|text| (text, text.parse())) {
+    let problem = match pair.third.as_deref().map(|text| (text, text.parse::<f64>())) {
         None => Problem::EmptyCell,
         Some((text, Err(_))) => Problem::TextAsWeight(text.into()),
-        Some((_, Ok(value))) => match weights::checked(value) {
-            Ok(_) => return Ok(()),
-            Err(problem) => problem,
-        },
+        Some((_, Ok(_))) => return Ok(()),
     };
     Err(problem.at(Place::Cell { row: pair.row, column: "weight".into() }))
 }

@@ -313,12 +313,7 @@ fn read_sparse(
     elements.numbers(&mut |values| {
         let values = &values[..values.len().min(nonzeros - seen)];
         // Without a way out of the loop, so that it is done in vectors.
-        let ordinary = values
-            .iter()
-            .fold(true, |ordinary, &value| ordinary & (value.abs() < f64::INFINITY) & (value != 0.0));
-        if !ordinary && let Some(&value) = values.iter().find(|value| !value.is_finite()) {
-            return Err(Problem::NotFinite(value).into());
-        }
+        let ordinary = values.iter().fold(true, |ordinary, &value| ordinary & (value != 0.0));
         if kept == seen {
             if ordinary {
                 // Nothing has moved so far.

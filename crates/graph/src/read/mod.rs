@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use self::columns::{ColumnChoices, ColumnReport};
 use self::npz::NpzOptions;
 use crate::error::InFile;
-use crate::{Dataset, Problem, Result, store, transform};
+use crate::{Dataset, EdgeWeights, Problem, Result, store, transform};
 
 /// Facts that the user knows and the files do not say.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub struct LoadOptions {
     pub target_column: Option<String>,
     /// Where the weights of edges stand: a column of an edge table, an attribute of edges, an array; the usual name `weight` stands for
     /// all names that are known. Without it every edge is as good as any other.
-    pub weights: Option<String>,
+    pub weights: Option<EdgeWeights>,
     /// Number columns of a node table that are categories all the same.
     pub categorical: Vec<String>,
     /// Further choices about the columns of a node table.
@@ -82,15 +82,19 @@ impl LoadOptions {
         }
     }
 
-    /// Refuses weights that were asked for and are not there.
+    /// Refuses weights that were asked for and are not there, or were divided by another bound.
     pub(crate) fn expect_weights(&self, dataset: &Dataset) -> Result<()> {
-        match self.weights.is_some() && dataset.graph().weights().is_none() {
-            false => Ok(()),
-            true => {
-                let message = "weights of edges are asked for, and this data has none".to_string();
-                Err(Problem::Invalid(message).into())
+        let Some(weights) = &self.weights else { return Ok(()) };
+        let problem = match dataset.graph().weight_bound().filter(|&bound| bound != weights.bound()) {
+            _ if dataset.graph().weights().is_none() => {
+                "weights of edges are asked for, and this data has none".into()
             }
-        }
+            Some(bound) => {
+                format!("the weights of this data were divided by {bound} already: give that maximum")
+            }
+            None => return Ok(()),
+        };
+        Err(Problem::Invalid(problem).into())
     }
 
     /// Refuses values of labels where the data says itself which labels are known.
@@ -276,5 +280,5 @@ fn name_of(path: &Path) -> String {
 /// that looks like it.
 fn edge_attribute(options: &LoadOptions, is_there: impl Fn(&str) -> bool) -> Option<&str> {
     let known = ["weight", "weights", "edge_weight"].into_iter();
-    options.weights.as_deref().into_iter().chain(known).find(|name| is_there(name))
+    options.weights.as_ref().map(EdgeWeights::name).into_iter().chain(known).find(|name| is_there(name))
 }

@@ -10,7 +10,7 @@ mod write;
 use std::io::{self, Read};
 
 use crate::room::{push, with_room};
-use crate::{Error, Place, Problem, Result};
+use crate::{Error, Place, Problem, Result, single};
 
 use self::header::{Header, read_header};
 pub(crate) use self::header::{Kind, MAX_TEXT_BYTES};
@@ -188,11 +188,11 @@ impl<R: Read> Npy<R> {
         })
     }
 
-    /// All numbers, row after row, as features: finite, rounded to 32 bits.
+    /// All numbers, row after row, as features of 32 bits.
     pub(crate) fn features(self) -> Result<Vec<f32>> {
         let (transposed, mut values) = (self.header.transposed(), self.room()?);
         let key = Place::Key(self.key.clone());
-        self.each_number(|value| push(&mut values, feature(value)?))?;
+        self.each_number(|value| push(&mut values, single(value)))?;
         by_rows(values, transposed).map_err(|problem| problem.at(key))
     }
 
@@ -200,8 +200,8 @@ impl<R: Read> Npy<R> {
     pub(crate) fn features_or_nan(self) -> Result<Vec<f32>> {
         let (transposed, mut values) = (self.header.transposed(), self.room()?);
         let key = Place::Key(self.key.clone());
-        let number = |value: f64| if value.is_nan() { Ok(f32::NAN) } else { feature(value) };
-        self.each_number(|value| push(&mut values, number(value)?))?;
+        let number = |value: f64| if value.is_nan() { f32::NAN } else { single(value) };
+        self.each_number(|value| push(&mut values, number(value)))?;
         by_rows(values, transposed).map_err(|problem| problem.at(key))
     }
 
@@ -332,18 +332,6 @@ fn by_rows<T: Copy>(values: Vec<T>, transposed: Option<(usize, usize)>) -> Check
         turned.extend((0..columns).map(|column| values[column * rows + row]));
     }
     Ok(turned)
-}
-
-/// A feature: a finite number, rounded to 32 bits.
-pub(crate) fn feature(value: f64) -> Checked<f32> {
-    let rounded = value as f32;
-    if rounded.is_finite() {
-        Ok(rounded)
-    } else if value.is_finite() {
-        Err(Problem::Invalid(format!("the value {value:e} is too large for a feature of 32 bits")))
-    } else {
-        Err(Problem::NotFinite(value))
-    }
 }
 
 /// A decimal number that stands for a whole one.

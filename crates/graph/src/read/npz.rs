@@ -47,8 +47,8 @@ use super::table::{LabelColumn, Labels};
 use crate::error::InFile;
 use crate::graph::check_offsets;
 use crate::{
-    Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Undeclared, scale,
-    transform,
+    Dataset, DatasetParts, EdgeWeights, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result,
+    Undeclared, scale, transform,
 };
 
 /// The user's choices about an archive: which arrays are what, and which of several splits is meant.
@@ -59,7 +59,7 @@ pub struct NpzOptions {
     /// The number of the split, from 0, where there are several.
     pub mask: Option<usize>,
     /// The array of weights, see [`LoadOptions::weights`](super::LoadOptions::weights); those of sparse rows are their entries.
-    pub weights: Option<String>,
+    pub weights: Option<EdgeWeights>,
     /// The labels that stand for "not known", see [`ColumnChoices::unknown`](super::columns::ColumnChoices::unknown).
     pub unknown: Option<Vec<String>>,
 }
@@ -76,7 +76,7 @@ pub fn read_with(path: &Path, options: &NpzOptions) -> Result<Dataset> {
             Problem::NotRecognised("a folder without adj.npz and one other .npz".into()).in_file(path)
         })?;
         let archive = open(&pair.adjacency)?;
-        let weights = options.weights.is_some();
+        let weights = options.weights.as_ref();
         let graph = Archive::new(archive).and_then(|mut archive| scipy_adjacency(&mut archive, weights));
         let graph = graph.in_file(&pair.adjacency)?;
         read_nodes(&mut Archive::new(open(&pair.nodes)?).in_file(&pair.nodes)?, Some(graph), options)
@@ -116,7 +116,7 @@ pub fn read_adjacency(path: &Path) -> Result<Graph> {
 
 /// [`read_adjacency`] from the bytes of the archive.
 pub fn read_adjacency_from(reader: impl Read + Seek) -> Result<Graph> {
-    scipy_adjacency(&mut Archive::new(reader)?, false)
+    scipy_adjacency(&mut Archive::new(reader)?, None)
 }
 
 /// A folder's adjacency matrix and the file about its nodes.
@@ -168,7 +168,7 @@ fn read_nodes<R: Read + Seek>(
     let Classes { labels, names } = read_classes(archive, label_key, options.unknown.as_deref())?;
     let nodes = labels.len() as u64;
     let graph = match graph {
-        None => read_edges(archive, &layout, nodes, options.weights.as_deref())?,
+        None => read_edges(archive, &layout, nodes, options.weights.as_ref())?,
         Some(_) if layout.edges.is_some() || layout.sparse_edges.is_some() => {
             let message = "there are edges here and in the adjacency matrix beside it".into();
             return Err(Problem::Invalid(message).into());
@@ -352,7 +352,7 @@ fn read_edges<R: Read + Seek>(
     archive: &mut Archive<R>,
     layout: &Layout,
     nodes: u64,
-    weights: Option<&str>,
+    weights: Option<&EdgeWeights>,
 ) -> Result<Graph> {
     match (&layout.edges, &layout.sparse_edges) {
         (Some(_), Some(sparse)) => {
@@ -380,10 +380,10 @@ fn read_edges<R: Read + Seek>(
             };
             match weights {
                 None => Graph::from_edges(nodes as usize, sources, targets),
-                Some(name) => {
-                    let key = weights::beside_a_list(archive, name)?;
-                    let weights = weights::read(archive, &key, sources.len())?;
-                    Graph::from_weighted_edges(nodes as usize, sources, targets, &weights)
+                Some(weights) => {
+                    let key = weights::beside_a_list(archive, weights.name())?;
+                    let values = weights::read(archive, &key, sources.len(), weights)?;
+                    weights.graph(nodes as usize, sources, targets, &values)
                 }
             }
         }
@@ -397,7 +397,7 @@ fn read_edges<R: Read + Seek>(
             let keys = Keys { indptr: &indptr, indices: &indices, data: &data };
             match weights {
                 None => Ok(by_receiver(read_rows(archive, keys, nodes)?)),
-                Some(_) => weights::read_rows(archive, keys, nodes, true),
+                Some(weights) => weights::read_rows(archive, keys, nodes, weights, true),
             }
         }
         (None, None) => {

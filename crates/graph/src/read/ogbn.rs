@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use super::labels::{self, Classes, classes_that_occur};
-use super::npy::{feature, whole};
+use super::npy::whole;
 use crate::GraphBuilder;
 use crate::error::InFile;
-use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split, room};
+use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split, room, single};
 
 /// The published experiments keep the classes with at least this many nodes.
 pub const MIN_CLASS_COUNT: usize = 100_000;
@@ -263,7 +263,7 @@ fn read_features(table: Table<impl Read>, nodes: u64) -> Result<Features> {
         }
         for _ in 0..columns {
             let value = fields.number()?;
-            room::push(&mut values, feature(value).map_err(|problem| fields.error(problem))?)?;
+            room::push(&mut values, single(value))?;
         }
         rows += 1;
         fields.end(columns)

@@ -78,6 +78,8 @@ struct Meta {
     numbers: Vec<NumberColumn>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     undeclared: Vec<Undeclared>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weight_bound: Option<f64>,
 }
 
 /// Writes a data set, whole or not at all.
@@ -173,6 +175,7 @@ fn with_sections(
         feature_names: dataset.feature_names().to_vec(),
         numbers: dataset.numbers().to_vec(),
         undeclared: dataset.undeclared().to_vec(),
+        weight_bound: dataset.graph().weight_bound(),
     };
     let meta = serde_json::to_vec(&meta).map_err(std::io::Error::other)?;
     let mut sections = vec![
@@ -256,6 +259,10 @@ fn dataset(source: FileBytes) -> Result<Dataset> {
             return Err(problem.at(Place::Key("weights".into())));
         }
         Some(weights) => graph.with_weights(weights)?,
+        None => graph,
+    };
+    let graph = match meta.weight_bound {
+        Some(bound) => graph.with_weight_bound(bound)?,
         None => graph,
     };
     let labels = sections.required::<u32>("labels")?;

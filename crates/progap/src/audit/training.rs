@@ -14,7 +14,7 @@ use super::mechanism::unit_in_words;
 use super::throwaway_release;
 use crate::method::Observer;
 use crate::plan::automatic_delta;
-use crate::release::Release;
+use crate::release::{Budget, Release};
 use crate::settings::{Bounding, Level, Settings};
 use crate::vault::{Aggregates, Rows};
 use crate::{Error, Result};
@@ -198,12 +198,13 @@ pub fn audit(
     // The attacker knows every canary's row, and wants to know which of them were in.
     let everyone = planted.dataset(&vec![true; coins.len()])?;
     let seen = planted.observations(&release, &everyone)?;
-    let claim = match (release.statement.epsilon, release.statement.delta) {
-        (Some(epsilon), Some(delta)) => {
+    // Of seeded runs the mechanism is attacked that an unseeded run would have.
+    let claim = match release.statement.budget() {
+        Some(Budget { epsilon, delta }) => {
             let mu = GdpAccountant::mu(&release.statement.event);
             Claim { epsilon: Some(epsilon), delta: delta.max(NO_DELTA), mu, independent: false }
         }
-        _ => Claim::none(automatic_delta(base.graph().edges())),
+        None => Claim::none(automatic_delta(base.graph().edges())),
     };
     let unit = unit_in_words(settings);
     let what = format!("{unit} through training and its release");

@@ -28,7 +28,9 @@ impl std::fmt::Display for Guarantee {
             Guarantee::Private { epsilon, delta, unit } => {
                 write!(f, "epsilon {epsilon:.4}, delta {}, unit {unit}", crate::delta::written(*delta))
             }
-            Guarantee::Seeded => f.write_str("none: the noise comes from a seed, so anybody can compute it"),
+            Guarantee::Seeded => {
+                f.write_str("none: seeded run, not private, as anyone can compute the noise")
+            }
             Guarantee::Nothing => f.write_str("none: nothing is protected"),
         }
     }

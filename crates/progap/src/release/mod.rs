@@ -31,6 +31,7 @@ mod selection;
 mod signed;
 mod statement;
 mod verify;
+pub mod words;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -46,7 +47,7 @@ pub use metrics::Metrics;
 pub use packaged::Form;
 pub use selection::SelectionRule;
 pub use signed::{Signed, signed};
-pub use statement::{Mechanism, Statement};
+pub use statement::{Budget, Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_guarantee};
 
 use crate::assessment::{Assessment, most_probable};
@@ -319,6 +320,11 @@ impl Release {
     /// Whether the guarantee covers what the model says, and not the model alone.
     pub fn covers_predictions(&self) -> bool {
         self.contents.protected || self.predictor.widths.is_empty()
+    }
+
+    /// For whom predictions are, in words; None if they may go to anyone.
+    pub fn caution(&self) -> Option<&'static str> {
+        self.statement.caution(self.covers_predictions())
     }
 
     /// Predictions for some nodes. No edge is read, and nothing private but a node's own row; with dp-gnn also

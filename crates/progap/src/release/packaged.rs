@@ -124,12 +124,14 @@ impl Release {
     fn model_card(&self) -> Result<String> {
         let statement = &self.statement;
         let settings = self.settings()?;
+        let caution = self.caution();
         let list = |items: &[String]| items.iter().map(|item| format!("- {item}\n")).collect::<String>();
         let number = |value: Option<f64>| value.map_or_else(|| "none".into(), |value| format!("{value:.4}"));
         let mut rows = vec![
+            ("guarantee", statement.guarantee().to_string()),
             ("unit", statement.unit.map_or_else(|| "none".into(), |unit| unit.to_string())),
-            ("epsilon", number(statement.epsilon.filter(|_| statement.private))),
-            ("delta", statement.delta.filter(|_| statement.private).map_or_else(|| "none".into(), delta::written)),
+            ("epsilon", number(statement.epsilon)),
+            ("delta", statement.delta.map_or_else(|| "none".into(), delta::written)),
             ("accountant", statement.accountant.clone()),
             ("method", settings.method.to_string()),
             ("level", settings.level.to_string()),
@@ -161,11 +163,14 @@ impl Release {
              ## Guarantee\n\n{words}\n\n| | |\n|---|---|\n{table}\n\
              Taken to be public:\n\n{public}\nNot covered:\n\n{open}\n\
              ## Use\n\n`model.onnx` reads {inputs}, a row for each node, and gives `probabilities`. The noisy aggregates of the nodes that it \
-             was trained on lie in `aggregates/`; predictions cost no further budget. `privacy.json` is the statement, which can be \
+             was trained on lie in `aggregates/`; predictions cost no further budget{whose}. `privacy.json` is the statement, which can be \
              recomputed from the release itself.\n",
             name = self.nodes.name(),
             classes = self.nodes.classes(),
             words = statement.in_words,
+            whose = caution.map_or(String::new(), |caution| format!(
+                ", but not all of them are for everyone. {caution}"
+            )),
             public = list(&statement.public),
             open = list(&statement.not_covered).replace(COST_FILE, ""),
         ))

@@ -6,6 +6,7 @@ use progap_privacy::{Event, Unit};
 use serde::{Deserialize, Serialize};
 
 use super::selection::SelectionRule;
+use super::words::{ADD_UP, GROUPS, WHOSE_EDGES, WHOSE_PREDICTION};
 use crate::method::{Choice, Fitted};
 use crate::plan::{Plan, PublicSizes};
 use crate::query::{Noise, Queries, Query};
@@ -33,6 +34,16 @@ pub struct Mechanism {
     pub sampling_rate: f64,
 }
 
+/// An epsilon and a delta.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// The epsilon.
+    pub epsilon: f64,
+    /// The delta.
+    pub delta: f64,
+}
+
 /// The guarantee of a release, in figures and words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,8 +56,11 @@ pub struct Statement {
     pub unit: Option<Unit>,
     /// The epsilon; absent without a guarantee.
     pub epsilon: Option<f64>,
-    /// The delta.
+    /// The delta; absent without a guarantee.
     pub delta: Option<f64>,
+    /// The budget that the noise was planned for, where it comes from a seed, so that nothing is guaranteed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Budget>,
     /// Edge level: epsilon, at the same delta, for both directions between two nodes together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_friendship: Option<f64>,
@@ -66,6 +80,9 @@ pub struct Statement {
     /// The run's decision by validation accuracies, where the settings leave it to the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
+    /// The public maximum that the weights of edges were divided by, where edges have weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_bound: Option<f64>,
     /// The facts that are assumed to be public.
     pub public: Vec<String>,
     /// The facts that the guarantee does not cover.
@@ -97,13 +114,19 @@ impl Statement {
             classes: dataset.classes(),
             open_numbers: 0,
         };
-        let both = Epsilons::of(asked, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?;
+        let both = match private {
+            true => Epsilons::of(asked, plan.unit, (plan.epsilon, plan.delta), settings, sizes)?,
+            false => Epsilons::default(),
+        };
+        let budget = Budget { epsilon: plan.epsilon, delta: plan.delta };
+        let weight_bound = dataset.graph().weight_bound().filter(|_| settings.touches_edges());
         let mut statement = Statement {
             in_words: String::new(),
             private,
             unit: plan.unit,
-            epsilon: plan.unit.map(|_| plan.epsilon),
-            delta: plan.unit.map(|_| plan.delta),
+            epsilon: private.then_some(budget.epsilon),
+            delta: private.then_some(budget.delta),
+            planned: plan.unit.filter(|_| !private).map(|_| budget),
             epsilon_friendship: both.friendship,
             epsilon_directed: both.directed,
             accountant: plan.accountant.into(),
@@ -112,7 +135,8 @@ impl Statement {
             randomness: vault.provenance(),
             selection: SelectionRule::of(settings),
             choice: fitted.choice.clone(),
-            public: public(settings, plan, sizes, dataset.labelled()),
+            weight_bound,
+            public: public(settings, plan, sizes, (dataset.labelled(), weight_bound)),
             not_covered: not_covered(settings),
             feature_columns: dataset.features().columns(),
             nodes: dataset.nodes(),
@@ -130,22 +154,22 @@ impl Statement {
         }
     }
 
+    /// The budget that the noise is for, whether or not it is guaranteed. None without noise.
+    pub fn budget(&self) -> Option<Budget> {
+        let guaranteed = self.epsilon.zip(self.delta);
+        guaranteed.map(|(epsilon, delta)| Budget { epsilon, delta }).or(self.planned)
+    }
+
     /// The meaning of the numbers, in plain words.
     fn words(&self, settings: &Settings) -> String {
         in_words(settings, self)
     }
 
-    /// Whether the words that are there say what the numbers say. Earlier ones do not say whose record an edge is in.
+    /// Whether the words that are there say what the numbers say.
     pub(super) fn has_its_words(&self, settings: &Settings) -> bool {
-        let now = self.words(settings);
-        self.in_words == now || self.in_words == now.replace(WHOSE_EDGES, "")
+        self.in_words == self.words(settings)
     }
 }
-
-/// Whose record an edge is in, at node level. The graph may have been made symmetric or turned round, so that a node's edges follow from
-/// what others listed.
-const WHOSE_EDGES: &str = " An edge is in the record of the node whose message it carries, in the graph as it was prepared: the \
-                           way back, also one that preparation added, is in the other node's record and stays.";
 
 /// Of the nodes that are taken as public.
 const IN_ORDER: &str = ", in their order";
@@ -223,8 +247,7 @@ fn in_words(settings: &Settings, statement: &Statement) -> String {
         _ => format!(
             "For every node, everyone else's view (the model, the noisy aggregates, and the predictions about other \
              nodes) is almost the same as if that node's record, that is its features, its label and its own list of \
-             receivers, had been left out, {numbers}. A prediction about a node uses that node's own features: give it \
-             to that node, or to those who may see its features.{WHOSE_EDGES}"
+             receivers, had been left out, {numbers}. {WHOSE_PREDICTION}{WHOSE_EDGES}"
         ),
     }
 }
@@ -252,7 +275,12 @@ pub(super) fn is_public_list(found: &[String], expected: &[String], settings: &S
 }
 
 /// The list of what was taken as public; also for comparison with the list that is there.
-pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, labelled: usize) -> Vec<String> {
+pub(super) fn public(
+    settings: &Settings,
+    plan: &Plan,
+    sizes: PublicSizes,
+    (labelled, weight_bound): (usize, Option<f64>),
+) -> Vec<String> {
     let mut public = vec![
         format!(
             "which nodes there are ({}), with their ids{IN_ORDER}; also where preparation left some out (nodes without edges, \
@@ -332,6 +360,11 @@ pub(super) fn public(settings: &Settings, plan: &Plan, sizes: PublicSizes, label
             public.push(format!("the sampling rate {} and {} steps in each stage", plan.rate, plan.steps));
         }
     }
+    if let (Some(bound), true) = (weight_bound, settings.level != Level::None) {
+        public.push(format!(
+            "the maximum {bound} of edge weights, by which they were divided, and to which larger ones were clamped"
+        ));
+    }
     if settings.level == Level::Node
         && settings.delta.is_none()
         && settings.delta_rule == DeltaRule::Published
@@ -361,12 +394,16 @@ pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
         Level::Node => vec![
             "a node's own row: predictions about a node use its own features (file private/rows.progap)"
                 .into(),
-            "what other nodes' records say about a node, such as their edges to it".into(),
+            "what other nodes' records say about a node, such as their edges to it, and its class where neighbours are alike"
+                .into(),
             "the accuracies in private/metrics.json, which are computed from private labels without noise (take it out of what \
              you hand on)".into(),
             cost,
         ],
     });
+    if settings.level != Level::None {
+        not_covered.extend([ADD_UP, GROUPS].map(String::from));
+    }
     not_covered
 }
 

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::statement::not_covered;
 use super::{
-    MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, STATEMENT, Statement, export,
-    manifest, signed,
+    Budget, MANIFEST, METRICS, OWN_MANIFEST, OWN_METRICS, PAGE, PRIVATE, Release, STATEMENT, Statement,
+    export, manifest, signed,
 };
 use crate::error::InFile;
 use crate::folder::Kind;
@@ -158,9 +158,16 @@ pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
         Some(seed) => Provenance::Reproducible { seed },
         None => Provenance::Secure,
     };
+    // What a seed makes known guarantees nothing, and no figure may say that it does.
+    let guarantees = [statement.epsilon.is_some(), statement.delta.is_some(), statement.planned.is_none()];
     let ok = statement.randomness == provenance
-        && statement.private == (settings.seed.is_none() && settings.level != Level::None);
-    let detail = if statement.private { "secure noise, private" } else { "marked as not private" };
+        && statement.private == (settings.seed.is_none() && settings.level != Level::None)
+        && (settings.level == Level::None || guarantees == [statement.private; 3]);
+    let detail = match (statement.private, settings.level) {
+        (true, _) => "secure noise, private",
+        (false, Level::None) => "marked as not private",
+        (false, _) => "seeded noise: marked as not private, and no epsilon is claimed",
+    };
     findings.push(Finding::checked("randomness", detail, ok));
     findings.extend(claimed::public(release)?);
     Ok(findings)
@@ -243,7 +250,7 @@ fn words(statement: &Statement, settings: &Settings) -> Finding {
         && statement.selection.fits(settings)
         && statement.not_covered == not_covered(settings)
         && statement.has_its_words(settings)
-        && settings.delta.is_none_or(|delta| unit.is_none() || statement.delta == Some(delta));
+        && settings.delta.is_none_or(|delta| statement.budget().is_none_or(|budget| budget.delta == delta));
     let detail = unit.map_or("no unit is protected".into(), |unit| format!("one record is: {unit}"));
     Finding::checked("words and unit", detail, ok)
 }
@@ -257,7 +264,7 @@ fn queries(
     let what = "list of queries";
     if settings.level == Level::None {
         let ok = statement.event == Event::NonPrivate
-            && statement.epsilon.is_none()
+            && statement.budget().is_none()
             && statement.mechanisms.is_empty();
         return Ok((Finding::checked(what, "no guarantee, none claimed", ok), Some(Queries::default())));
     }
@@ -302,11 +309,15 @@ fn both_units(
     sizes: PublicSizes,
 ) -> Result<Option<Finding>> {
     let claimed = Epsilons { friendship: statement.epsilon_friendship, directed: statement.epsilon_directed };
-    let (Some(epsilon), Some(delta), true) =
-        (statement.epsilon, statement.delta, claimed != Epsilons::default())
-    else {
-        return Ok(None);
+    let (Some(epsilon), Some(delta)) = (statement.epsilon, statement.delta) else {
+        // Without a guarantee there is none in another unit.
+        let detail = "friendship or one direction, though nothing is guaranteed";
+        let wrong = claimed != Epsilons::default();
+        return Ok(wrong.then(|| Finding::checked("epsilon in both units", detail, false)));
     };
+    if claimed == Epsilons::default() {
+        return Ok(None);
+    }
     let found = Epsilons::of(queries, statement.unit, (epsilon, delta), settings, sizes)?;
     let holds = |claimed: Option<f64>, found: Option<f64>| match (claimed, found) {
         (None, None) => true,
@@ -334,7 +345,7 @@ fn both_units(
 /// Events that cost more than the statement says, or a statement that says more than was asked for: then there must be no
 /// release.
 pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: &Plan) -> Result<()> {
-    let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(()) };
+    let Some(Budget { epsilon: claimed, delta }) = statement.budget() else { return Ok(()) };
     let event = &statement.event;
     let of_the_plan = claimed == plan.epsilon && delta == plan.delta;
     let holds = (of_the_plan && event.is_within(&plan.event)) || {
@@ -355,11 +366,11 @@ pub(super) fn check_guarantee(statement: &Statement, settings: &Settings, plan: 
 }
 
 /// The cost with a delta of zero, and by an accountant that knows none.
-fn pure(event: &Event, claimed: f64, delta: f64, asked: f64) -> Result<Vec<Finding>> {
+fn pure(event: &Event, (said, claimed): (&str, f64), delta: f64, asked: f64) -> Result<Vec<Finding>> {
     let found = event.pure_epsilon().unwrap_or(f64::INFINITY);
     let exact = Finding::checked(
         "epsilon",
-        format!("claimed {claimed:.6}, recomputed {found:.6} with a delta of zero, asked for {asked}"),
+        format!("{said} {claimed:.6}, recomputed {found:.6} with a delta of zero, asked for {asked}"),
         delta == 0.0 && found <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
     );
     let at = 1e-9;
@@ -375,7 +386,8 @@ fn pure(event: &Event, claimed: f64, delta: f64, asked: f64) -> Result<Vec<Findi
 
 /// Epsilon by the tightest accountant and by Renyi divergences, which share no code.
 fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Vec<Finding>> {
-    let (Some(claimed), Some(delta)) = (statement.epsilon, statement.delta) else { return Ok(vec![]) };
+    let Some(Budget { epsilon: claimed, delta }) = statement.budget() else { return Ok(vec![]) };
+    let said = if statement.private { "claimed" } else { "none is claimed; noise planned for" };
     if let Event::Composed { events } = &statement.event
         && events.is_empty()
     {
@@ -384,7 +396,7 @@ fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> R
     }
     let asked = settings.epsilon.unwrap_or(0.0);
     if settings.method.recipe().is_pure() {
-        return pure(&statement.event, claimed, delta, asked);
+        return pure(&statement.event, (said, claimed), delta, asked);
     }
     let provable = tables::provable(delta);
     let best = Best.epsilon(&statement.event, provable)?;
@@ -392,10 +404,7 @@ fn epsilons(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> R
     // Both are upper bounds; the tighter one must not exceed what is claimed, nor the looser one undercut it.
     let tight = Finding::checked(
         "epsilon",
-        format!(
-            "claimed {claimed:.6}, recomputed {:.6} ({}), asked for {asked}",
-            best.value, best.accountant
-        ),
+        format!("{said} {claimed:.6}, recomputed {:.6} ({}), asked for {asked}", best.value, best.accountant),
         best.value <= claimed * (1.0 + 1e-9) && claimed <= asked * (1.0 + 1e-12),
     );
     let loose = Finding::checked(

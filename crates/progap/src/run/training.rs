@@ -205,9 +205,9 @@ impl Trained {
         self.statement.guarantee()
     }
 
-    /// Whether the guarantee covers what the model says, and not the model alone.
-    pub fn covers_predictions(&self) -> bool {
-        self.settings.method.recipe().aggregates_are_protected()
+    /// For whom predictions are, in words; None if they may go to anyone.
+    pub fn caution(&self) -> Option<&'static str> {
+        self.statement.caution(self.settings.method.recipe().aggregates_are_protected())
     }
 
     /// The nodes that were trained on, without edges.

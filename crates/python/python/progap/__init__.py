@@ -16,6 +16,7 @@ compares.
 from . import accounting
 from ._budget import spent
 from ._errors import (
+    AudienceWarning,
     BudgetWarning,
     DataError,
     LedgerError,
@@ -38,6 +39,7 @@ from ._studies import Audit, Experiment, Report, audit, experiment, report
 
 __all__ = [
     "Audit",
+    "AudienceWarning",
     "BudgetWarning",
     "DataError",
     "Event",

@@ -122,20 +122,25 @@ def edges(edge_index: Any, adjacency: Any) -> tuple[np.ndarray, np.ndarray, int 
     return array[0], array[1], None
 
 
-def edge_weights(weights: Any, edges: int) -> np.ndarray | None:
-    """One weight for each edge, where there are some."""
+def weight_bound(bound: Any) -> float:
+    """The public maximum of weights, which is declared: the largest weight is that of one edge."""
+    if bound is None:
+        raise DataError(
+            "weights need a public maximum, which they are divided by: give weight_bound= (1 if they are from 0 to 1); larger weights are clamped to it"
+        )
+    return float(bound)
+
+
+def edge_weights(weights: Any, edges: int, bound: Any) -> tuple[np.ndarray, float] | None:
+    """One weight for each edge, where there are some, and their public maximum."""
     if weights is None:
         return None
     array = numbers(as_array(weights, "edge_weight"), "edge_weight")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.shape != (edges,):
-        raise DataError(f"edge_weight has the shape {array.shape} and there are {edges} edges; give one number from 0 to 1 for each edge")
-    wrong = ~((array >= 0) & (array <= 1))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise DataError(f"edge_weight[{at}] is {array[at]}; weights are from 0 to 1")
-    return array.astype(np.float32)
+        raise DataError(f"edge_weight has the shape {array.shape} and there are {edges} edges; give one number for each edge")
+    return array.astype(np.float64), weight_bound(bound)
 
 
 def adjacency_edges(adjacency: Any) -> tuple[np.ndarray, np.ndarray, int]:
@@ -163,9 +168,8 @@ def adjacency_edges(adjacency: Any) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def check_entries(entries: np.ndarray) -> None:
-    """Entries of an adjacency matrix are numbers: what is none would count as an edge."""
-    if numbers(entries, "the adjacency matrix").dtype.kind == "f" and np.isnan(entries.astype(np.float64)).any():
-        raise DataError("the adjacency matrix holds NaN; give 0 where there is no edge")
+    """Entries of an adjacency matrix are numbers; all but 0 are edges, NaN too, as an edge decides nothing."""
+    numbers(entries, "the adjacency matrix")
 
 
 def is_frame(value: Any) -> bool:

@@ -37,6 +37,10 @@ class NotPrivateWarning(UserWarning):
     """What was trained has no guarantee."""
 
 
+class AudienceWarning(UserWarning):
+    """Predictions that are not for everyone: the message says for whom."""
+
+
 # pydoc and tracebacks show the names that users import.
 for _name in list(globals()):
     if isinstance(globals()[_name], type):

@@ -16,7 +16,7 @@ from . import _arrays, _budget, _progap
 from ._errors import DataError, NotPrivateWarning, PrivacyError, ProGAPError, ReleaseError, SettingsError
 from ._graph import Graph
 from ._guarantee import Guarantee
-from ._release import Release, frame, positions
+from ._release import Release, caution, frame, positions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -233,21 +233,29 @@ class ProGAP:
         return None
 
     def predict(self, X: Any = None) -> np.ndarray:
-        """The class of some nodes (positions as whole numbers, ids as text), or of all of them."""
+        """The class of some nodes (positions as whole numbers, ids as text), or of all of them. At level node a prediction about a node
+        uses its own raw features: give it to that node, or to those who may see its features."""
+        caution(self._fitted())
         codes, _ = self._fitted().predict(self._about(X))
         return self.classes_[codes]
 
     def predict_proba(self, X: Any = None) -> np.ndarray:
-        """The probability of each class, in the order of ``classes_``."""
+        """The probability of each class, in the order of ``classes_``. At level node a prediction about a node uses its own raw features:
+        give it to that node, or to those who may see its features."""
+        caution(self._fitted())
         _, probabilities = self._fitted().predict(self._about(X))
         return probabilities
 
     def to_frame(self, nodes: Iterable[Any] | None = None, *, library: str | None = None) -> Any:
-        """Predictions as a table of pandas or polars: id, class, and the probability of each class."""
+        """Predictions as a table of pandas or polars: id, class, and the probability of each class. At level node a prediction about a
+        node uses its own raw features: give it to that node, or to those who may see its features."""
+        caution(self._fitted())
         return frame(self._fitted(), self.classes_, nodes, library)
 
     def score(self, X: Any = None, y: Any = None) -> float:
-        """The accuracy on the test nodes, or on the nodes that are given. It is measured on labels without noise."""
+        """The accuracy on the test nodes, or on the nodes that are given. It is measured on labels without noise. At level node a prediction
+        about a node uses its own raw features, and labels are private: the figure is for the data owner, or for those who may see them."""
+        caution(self._fitted())
         asked = self._about(X)
         chosen = np.flatnonzero(self.graph_.test_mask).astype(np.int64) if asked is None else asked
         codes, _ = self._fitted().predict(chosen)

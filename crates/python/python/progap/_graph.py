@@ -30,7 +30,9 @@ class Graph:
         any a split is drawn: 75 % train, 10 % validate, 15 % test
     node_ids : what people call the nodes; their positions if not given
     class_names, feature_names : names; those of the data if not given
-    edge_weight : how much of a message each edge carries, from 0 to 1; all of it if not given
+    edge_weight : how much of a message each edge carries, in shares of ``weight_bound``; all of it if not given
+    weight_bound : the public maximum of weights: they are divided by it and clamped to 0 to 1. Declare it, and do not compute it: the
+        largest weight is that of one edge
     undirected : add the edge back to every edge that has none
     unscaled : take numbers as they are, in whatever unit; otherwise columns that hold more than 0 and 1 are brought to scale
     name : what people call the data; by it a ledger finds its budget
@@ -66,6 +68,7 @@ class Graph:
         feature_names: Sequence[str] | None = None,
         adjacency: Any = None,
         edge_weight: Any = None,
+        weight_bound: float | None = None,
         undirected: bool = False,
         unscaled: bool = False,
         name: str | None = None,
@@ -96,7 +99,7 @@ class Graph:
             parts=_arrays.parts(nodes, train_mask, val_mask, test_mask),
             symmetrise=bool(undirected),
             unscaled=bool(unscaled),
-            weights=_arrays.edge_weights(edge_weight, len(sources)),
+            weights=_arrays.edge_weights(edge_weight, len(sources), weight_bound),
         )
         self._keep(data, classes, seed)
 

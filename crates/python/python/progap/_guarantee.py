@@ -13,7 +13,8 @@ class Guarantee:
     ----------
     private : whether there is any
     epsilon, delta : the budget; None without a guarantee
-    unit : what one record is: ``"edge"``, ``"edge-undirected"`` or ``"node"``; None where nothing is protected
+    unit : what one record is: ``"edge"``, ``"edge-undirected"`` or ``"node"`` (a node's features, label and own list of receivers); None
+        without a guarantee, also where the noise comes from a seed
     statement : the whole privacy statement, as it stands in ``privacy.json`` of a release
     """
 
@@ -23,7 +24,7 @@ class Guarantee:
         self.private = bool(statement["private"])
         self.epsilon: float | None = statement.get("epsilon") if self.private else None
         self.delta: float | None = statement.get("delta") if self.private else None
-        self.unit: str | None = statement.get("unit")
+        self.unit: str | None = statement.get("unit") if self.private else None
 
     @property
     def accountant(self) -> str:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import html
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
 import numpy as np
 
 from . import _arrays, _progap
-from ._errors import DataError, ReleaseError
+from ._errors import AudienceWarning, DataError, ReleaseError
 from ._graph import class_values
 from ._guarantee import Guarantee
+
+
+def caution(model: _progap.Model) -> None:
+    """Warns, at the line of the caller's caller, where predictions are not for everyone."""
+    if model.caution is not None:
+        warnings.warn(model.caution, AudienceWarning, stacklevel=3)
 
 
 def positions(model: _progap.Model, nodes: Any) -> np.ndarray | None:
@@ -143,24 +150,32 @@ class Release:
         return self
 
     def predict(self, nodes: Iterable[Any] | None = None) -> np.ndarray:
-        """The class of some nodes (ids as text, positions as whole numbers), or of all of them."""
+        """The class of some nodes (ids as text, positions as whole numbers), or of all of them. At level node a prediction about a node
+        uses its own raw features: give it to that node, or to those who may see its features."""
+        caution(self._model)
         codes, _ = self._model.predict(positions(self._model, nodes))
         return self.classes[codes]
 
     def predict_proba(self, nodes: Iterable[Any] | None = None) -> np.ndarray:
-        """The probability of each class, in the order of ``classes``."""
+        """The probability of each class, in the order of ``classes``. At level node a prediction about a node uses its own raw features:
+        give it to that node, or to those who may see its features."""
+        caution(self._model)
         _, probabilities = self._model.predict(positions(self._model, nodes))
         return probabilities
 
     def to_frame(self, nodes: Iterable[Any] | None = None, *, library: str | None = None) -> Any:
-        """Predictions as a table of pandas or polars: id, class, and the probability of each class."""
+        """Predictions as a table of pandas or polars: id, class, and the probability of each class. At level node a prediction about a
+        node uses its own raw features: give it to that node, or to those who may see its features."""
+        caution(self._model)
         return frame(self._model, self.classes, nodes, library)
 
     def predict_table(
         self, file: str | os.PathLike[str], *, id_column: str | None = None, library: str | None = None
     ) -> Any:
         """Predictions about nodes that were not there in training, by their features, as :meth:`to_frame` gives them. The file (CSV or Parquet) has the
-        columns of the node table that was trained on, without label and split."""
+        columns of the node table that was trained on, without label and split. At level node a prediction about a node uses its own raw
+        features: give it to that node, or to those who may see its features."""
+        caution(self._model)
         ids, (codes, probabilities) = self._model.predict_table(Path(file), id_column)
         return predicted(self._model, np.asarray(ids, dtype=object), self.classes[codes], probabilities, library)
 

@@ -26,6 +26,7 @@ def load(
     source_column: str | None = None,
     target_column: str | None = None,
     weights: str | None = None,
+    weight_bound: float | None = None,
     categorical: str | Sequence[str] = (),
     drop: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
@@ -56,8 +57,9 @@ def load(
     unknown : the labels that stand for "not known", in place of the usual words and of -1
     undirected : every edge has an edge back, or is listed once; what contradicts it is refused
     symmetrise : add the edge back where it is missing
-    weights : where the weights of edges stand, from 0 to 1: a column, an attribute, an array; ``"weight"`` stands for all usual names; messages are
+    weights : where the weights of edges stand: a column, an attribute, an array; ``"weight"`` stands for all usual names; messages are
         multiplied with them
+    weight_bound : the public maximum of weights, which goes with ``weights``: they are divided by it and clamped to 0 to 1
     mask : which of several splits
     data_dir : where data sets by name lie
     seed : of a split that is drawn
@@ -72,7 +74,7 @@ def load(
         split=split,
         source=source_column,
         target=target_column,
-        weights=weights,
+        weights=None if weights is None else (weights, _arrays.weight_bound(weight_bound)),
         labels=None if labels is None else Path(labels),
         categorical=_names(categorical),
         drop=_names(drop),
@@ -128,6 +130,7 @@ def from_pandas(
     undirected: bool = False,
     symmetrise: bool = False,
     weights: str | None = None,
+    weight_bound: float | None = None,
     name: str = "unnamed",
     seed: int = 0,
 ) -> Graph:
@@ -158,7 +161,7 @@ def from_pandas(
         unscaled=unscaled,
         undirected=undirected,
         symmetrise=symmetrise,
-        weights=weights,
+        weights=None if weights is None else (weights, _arrays.weight_bound(weight_bound)),
         seed=_arrays.seed(seed),
     )
     data = _progap.Dataset.from_tables(str(name), _csv(nodes, "nodes"), _csv(edges, "edges"), options)
@@ -202,10 +205,11 @@ def from_networkx(
     features: Iterable[str] | None = None,
     split: str | None = None,
     weights: str | None = None,
+    weight_bound: float | None = None,
     **options: Any,
 ) -> Graph:
     """A graph of NetworkX. Attributes of nodes are columns: ``label`` names that of the classes, ``features`` those that are used (if not given, all others
-    but ``id`` and ``label``). ``weights`` names the attribute of edges that holds their weights, from 0 to 1. Other options are those of
+    but ``id`` and ``label``). ``weights`` names the attribute of edges that holds their weights, ``weight_bound`` their public maximum. Other options are those of
     :func:`from_pandas`. An undirected graph has each edge in both directions. Nodes keep the order of ``graph.nodes``, which is public in a release: where a
     graph was made of edges alone, that order tells some of them, so add the nodes first, sorted (``graph.add_nodes_from(sorted(...))``).
 
@@ -237,7 +241,7 @@ def from_networkx(
         edges["weight"] = [data.get(weights, 1) for _, _, data in ends]
     options.setdefault("symmetrise", not graph.is_directed())
     options.setdefault("name", str(graph.name) or "unnamed")
-    named: dict[str, Any] = {"id": id, "label": label, "split": split, "source": "source", "target": "target", "weights": None if weights is None else "weight"}
+    named: dict[str, Any] = {"id": id, "label": label, "split": split, "source": "source", "target": "target", "weights": None if weights is None else "weight", "weight_bound": weight_bound}
     return from_pandas(_Table(columns), _Table(edges), **named, **options)
 
 

@@ -40,8 +40,8 @@ pub struct Common {
     /// Print progress as one JSON object per line
     #[arg(long)]
     json: bool,
-    /// Print nothing but errors
-    #[arg(long, short, conflicts_with = "json")]
+    /// Print nothing but errors, and JSON where it is asked for
+    #[arg(long, short)]
     quiet: bool,
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use progap::method::Progress;
 use progap::ranks::{self, Moment, Ranks, Sent, Traffic};
+use progap::release::words;
 use progap::run::{self, Ranked};
 use progap::settings::Level;
 use serde_json::{Map, Value, json};
@@ -87,7 +88,7 @@ impl Train {
         })?;
         drop(view);
         match outcome {
-            Some(_) | None if self.quiet => Ok(()),
+            Some(_) if self.quiet && !self.json => Ok(()),
             None => Ok(()),
             Some(ranked) => show(&ranked, source.name(), self.json),
         }
@@ -125,6 +126,7 @@ fn show(ranked: &Ranked, name: &str, json: bool) -> Outcome {
         _ => ("by the next", sent),
     }));
     rows.push(("by stage", by_stage(ranked)));
+    rows.push(("not covered", words::ADD_UP.into()));
     rows.push(("time", format!("{:.1} s", ranked.cost.seconds)));
     rows.push(("release", ranked.folder.display().to_string()));
     let next = ranked.folder.display();

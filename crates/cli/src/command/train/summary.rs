@@ -48,6 +48,9 @@ pub(super) struct RunReport {
     accuracies: Option<AccuracyReport>,
     epsilon: Option<f64>,
     delta: Option<f64>,
+    /// The budget that the noise was planned for, where a seed makes it known, so that nothing is guaranteed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned: Option<release::Budget>,
     unit: Option<Unit>,
     /// Edge level: for both directions between two nodes, and for one, at the same delta.
     epsilon_friendship: Option<f64>,
@@ -121,8 +124,12 @@ impl RunReport {
 /// The note on every line that is for the data owner alone.
 const OWNER: &str = "for the data owner alone";
 
+/// Said where no ledger was charged.
+const NOT_COUNTED: &str = "releases about the same records add up, for anyone who sees several of them; --ledger counts them \
+                           and keeps a budget";
+
 /// Shows what runs came to: a summary, or one JSON object.
-pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
+pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool) -> Outcome {
     let accuracies: Vec<f64> = reports.iter().map(|run| run.accuracies().test_accuracy).collect();
     let mean = |value: fn(&AccuracyReport) -> f64| {
         reports.iter().map(|run| value(run.accuracies())).sum::<f64>() / reports.len() as f64
@@ -177,6 +184,10 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         let delta = progap::delta::written(delta);
         let each = if reports.len() > 1 { ", for each run alone" } else { "" };
         rows.push(("guarantee", format!("epsilon {epsilon:.4}, delta {delta}, unit {unit}{each}")));
+    } else if let Some(release::Budget { epsilon, delta }) = run.planned {
+        rows.push(("guarantee", release.guarantee().to_string()));
+        let delta = progap::delta::written(delta);
+        rows.push(("noise", format!("as it would be for epsilon {epsilon:.4}, delta {delta}")));
     }
     if settings.unit_from_data && run.unit == Some(Unit::EdgeUndirected) {
         let why = "one friendship, as every edge has an edge back; --directed chooses one direction";
@@ -192,6 +203,9 @@ pub(super) fn show(reports: Vec<RunReport>, json: bool) -> Outcome {
         rows.push(("all runs", all));
     }
     rows.push(("in words", ui::wrap(&release.statement.in_words, 100, 16)));
+    if run.private && !charged {
+        rows.push(("not counted", ui::wrap(NOT_COUNTED, 100, 16)));
+    }
     if has_not_settled(&release.metrics.history, release.predictor_stage()) {
         let epochs = settings.epochs;
         let text = format!(
@@ -367,6 +381,7 @@ pub(super) fn report(
         accuracies: open,
         epsilon: statement.epsilon,
         delta: statement.delta,
+        planned: statement.planned,
         unit: statement.unit,
         epsilon_friendship: statement.epsilon_friendship,
         epsilon_directed: statement.epsilon_directed,

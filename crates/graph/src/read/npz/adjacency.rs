@@ -6,7 +6,7 @@ use super::archive::Archive;
 use super::{read_offsets, read_shape, weights};
 use crate::GraphBuilder;
 use crate::graph::check_offsets;
-use crate::{Graph, Place, Problem, Result, room};
+use crate::{EdgeWeights, Graph, Place, Problem, Result, room};
 
 pub(super) fn check_square([rows, columns]: [u64; 2], key: &str, nodes: Option<u64>) -> Result<u64> {
     if rows != columns || nodes.is_some_and(|nodes| nodes != rows) {
@@ -56,9 +56,6 @@ fn read_zeros<R: Read + Seek>(archive: &mut Archive<R>, key: &str, entries: u64)
     let Some(array) = archive.get(key)? else { return Ok(Vec::new()) };
     let (mut zeros, mut position) = (Vec::new(), 0);
     array.vector("list of entries", Some(entries))?.each_number(|value| {
-        if !value.is_finite() {
-            return Err(Problem::NotFinite(value));
-        }
         if value == 0.0 {
             room::push(&mut zeros, position)?;
         }
@@ -80,7 +77,10 @@ fn drop_positions(values: &mut Vec<u32>, positions: &[u64]) {
 }
 
 /// An adjacency matrix, whose entries are a pattern, or weights.
-pub(super) fn scipy_adjacency<R: Read + Seek>(archive: &mut Archive<R>, weighted: bool) -> Result<Graph> {
+pub(super) fn scipy_adjacency<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    weighted: Option<&EdgeWeights>,
+) -> Result<Graph> {
     let format = archive.require("format", "scipy's name of the layout, as save_npz writes it")?.texts()?;
     let format = format.first().map(String::as_str).unwrap_or_default();
     let shape = read_shape(archive, "shape")?;
@@ -93,15 +93,15 @@ pub(super) fn scipy_adjacency<R: Read + Seek>(archive: &mut Archive<R>, weighted
         return Err(Problem::TooLarge(message).at(Place::Key("shape".into())));
     }
     let keys = Keys { indptr: "indptr", indices: "indices", data: "data" };
-    match format {
-        "csr" if weighted => weights::read_rows(archive, keys, nodes, true),
-        "csc" if weighted => weights::read_rows(archive, keys, nodes, false),
-        "coo" if weighted => weights::read_coordinates(archive, nodes),
-        "csr" => Ok(by_receiver(read_rows(archive, keys, nodes)?)),
+    match (format, weighted) {
+        ("csr", Some(weights)) => weights::read_rows(archive, keys, nodes, weights, true),
+        ("csc", Some(weights)) => weights::read_rows(archive, keys, nodes, weights, false),
+        ("coo", Some(weights)) => weights::read_coordinates(archive, nodes, weights),
+        ("csr", None) => Ok(by_receiver(read_rows(archive, keys, nodes)?)),
         // Compressed columns list the rows of each column: the senders of each receiver, just as a graph does.
-        "csc" => read_rows(archive, keys, nodes),
-        "coo" => read_coordinates(archive, nodes),
-        other => {
+        ("csc", None) => read_rows(archive, keys, nodes),
+        ("coo", None) => read_coordinates(archive, nodes),
+        (other, _) => {
             let message =
                 format!("the sparse layout {other:?} is not read; save the matrix with .tocsr() first");
             Err(Problem::Unsupported(message).at(Place::Key("format".into())))

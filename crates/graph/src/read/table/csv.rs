@@ -96,10 +96,10 @@ pub(super) fn read_edges(
         };
         room::push(&mut edges.sources, node(columns.source)?)?;
         room::push(&mut edges.targets, node(columns.target)?)?;
-        if let Some(weight) = columns.weight {
-            let read = cell(&rows.record[weight]);
-            let read = read.and_then(|cell| edges.push_weight(cell, rows.separator == b';'));
-            read.map_err(|problem| in_cell(problem, rows.number(), &names[weight]))?;
+        if let Some((at, weights)) = &columns.weight {
+            let read = cell(&rows.record[*at]);
+            let read = read.and_then(|cell| edges.push_weight(cell, rows.separator == b';', weights));
+            read.map_err(|problem| in_cell(problem, rows.number(), &names[*at]))?;
         }
     }
     edges.graph(nodes, &columns, &names)

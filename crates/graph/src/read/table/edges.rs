@@ -4,7 +4,7 @@ use super::cell::{Cell, Checked};
 use super::nodes::{check_names, find, find_required, missing};
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
-use crate::{Graph, Place, Problem, Result, room, weights};
+use crate::{EdgeWeights, Graph, Place, Problem, Result, room};
 
 /// Names under which weights of edges are known.
 const WEIGHTS: [&str; 4] = ["weight", "weights", "edge_weight", "w"];
@@ -14,7 +14,7 @@ pub(super) struct EdgeColumns {
     pub source: usize,
     pub target: usize,
     /// The weights, where they are asked for.
-    pub weight: Option<usize>,
+    pub weight: Option<(usize, EdgeWeights)>,
     /// The name of a column that looks like weights and is not asked for.
     unread: Option<String>,
 }
@@ -23,7 +23,7 @@ impl EdgeColumns {
     pub fn of(names: &[String], options: &LoadOptions) -> Result<EdgeColumns> {
         let (source, target) = ends(names, options)?;
         let known = WEIGHTS.iter().find_map(|name| find(names, name));
-        let weight = match options.weights.as_deref() {
+        let weight = match options.weights.as_ref().map(EdgeWeights::name) {
             None => None,
             // The usual name stands for any name that weights are known under.
             Some(name) if name == WEIGHTS[0] => {
@@ -31,12 +31,12 @@ impl EdgeColumns {
             }
             Some(name) => Some(find_required(names, "weights column", Some(name), name)?),
         };
-        if let Some(weight) = weight.filter(|weight| [source, target].contains(weight)) {
+        if let Some(weight) = weight.filter(|weight: &usize| [source, target].contains(weight)) {
             let message = "weights must stand in a column of their own".to_string();
             return Err(Problem::Invalid(message).at(Place::Column(names[weight].clone())));
         }
         let unread = known.filter(|_| weight.is_none()).map(|column| names[column].clone());
-        Ok(EdgeColumns { source, target, weight, unread })
+        Ok(EdgeColumns { source, target, weight: weight.zip(options.weights.clone()), unread })
     }
 }
 
@@ -82,8 +82,8 @@ pub(super) struct EdgeLists {
 }
 
 impl EdgeLists {
-    pub fn push_weight(&mut self, cell: Cell<'_>, decimal_comma: bool) -> Checked<()> {
-        room::push(&mut self.weights, weight(cell, decimal_comma)?)
+    pub fn push_weight(&mut self, cell: Cell<'_>, decimal_comma: bool, weights: &EdgeWeights) -> Checked<()> {
+        room::push(&mut self.weights, weights.of(number(cell, decimal_comma)?))
     }
 
     /// The graph, and what is to be said of a column of weights.
@@ -93,7 +93,7 @@ impl EdgeLists {
         columns: &EdgeColumns,
         names: &[String],
     ) -> Result<(Graph, Option<ColumnReport>)> {
-        let Some(weight) = columns.weight else {
+        let Some((weight, asked)) = &columns.weight else {
             let report = columns.unread.as_ref().map(|name| ColumnReport {
                 note: Some("of the edge table; weights are not read unless they are asked for".into()),
                 ..ColumnReport::new(name, "not used")
@@ -104,17 +104,18 @@ impl EdgeLists {
         let largest = self.weights.iter().copied().fold(0f32, f32::max);
         let report = ColumnReport {
             range: (!self.weights.is_empty()).then_some([least.into(), largest.into()]),
-            note: Some("of the edge table: messages are multiplied with it".into()),
-            ..ColumnReport::new(&names[weight], "weight")
+            note: Some(
+                "of the edge table, divided by its public maximum: messages are multiplied with it".into(),
+            ),
+            ..ColumnReport::new(&names[*weight], "weight")
         };
-        let graph = Graph::from_weighted_edges(nodes, &self.sources, &self.targets, &self.weights)?;
-        Ok((graph, Some(report)))
+        Ok((asked.graph(nodes, &self.sources, &self.targets, &self.weights)?, Some(report)))
     }
 }
 
-/// The weight that a cell holds.
-fn weight(cell: Cell<'_>, decimal_comma: bool) -> Checked<f32> {
-    weights::checked(match cell {
+/// The number that a cell holds.
+fn number(cell: Cell<'_>, decimal_comma: bool) -> Checked<f64> {
+    Ok(match cell {
         Cell::Empty => return Err(Problem::EmptyCell),
         Cell::Untyped(text) | Cell::Text(text) => {
             let text = text.trim();

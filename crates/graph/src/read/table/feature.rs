@@ -4,7 +4,7 @@ use super::category::Categories;
 use super::cell::{Cell, Checked};
 use super::numbers::Numbers;
 use crate::read::missing::is_missing;
-use crate::{Problem, room};
+use crate::{Problem, room, single};
 
 /// A feature column that is being read.
 ///
@@ -22,7 +22,6 @@ pub(super) struct FeatureColumn {
     missing: Vec<u32>,
     /// Whether a word said so, and not an empty cell.
     marked: bool,
-    first_unusable: Option<(usize, Problem)>,
     first_text: Option<(usize, String)>,
     first_switch: Option<(usize, String)>,
 }
@@ -69,7 +68,6 @@ pub(super) enum Finished {
 
 enum Meaning {
     Number(f32),
-    Unusable(Problem),
     Switch(bool),
     /// A word for "no value", where the column is one of numbers.
     Missing,
@@ -91,7 +89,6 @@ impl FeatureColumn {
             texts: 0,
             missing: vec![],
             marked: false,
-            first_unusable: None,
             first_text: None,
             first_switch: None,
         }
@@ -137,7 +134,7 @@ impl FeatureColumn {
             Cell::Unsigned(value) => {
                 self.push_meaning(Meaning::Number(value as f32), "", || value as f64)?;
             }
-            Cell::Number(value) => self.push_meaning(usable(value), "", || value)?,
+            Cell::Number(value) => self.push_meaning(usable(value), "", || in_range(value))?,
             Cell::Bool(value) => {
                 let text = if value { "true" } else { "false" };
                 self.push_meaning(Meaning::Switch(value), text, || f64::from(u8::from(value)))?;
@@ -163,11 +160,6 @@ impl FeatureColumn {
             Meaning::Number(value) => {
                 self.numbers += 1;
                 Some(value)
-            }
-            Meaning::Unusable(problem) => {
-                self.numbers += 1;
-                self.first_unusable.get_or_insert((rows, problem));
-                Some(0.0)
             }
             Meaning::Switch(value) => {
                 self.switches += 1;
@@ -221,9 +213,6 @@ impl FeatureColumn {
             let names = Categories::with_empty_rows(self.rows).map_err(|problem| (0, problem))?;
             return Ok(Finished::Names(names));
         }
-        if let Some((row, problem)) = self.first_unusable {
-            return Err((row, problem));
-        }
         match self.values {
             Values::Numbers(numbers) => Ok(Finished::Numbers {
                 numbers,
@@ -259,27 +248,22 @@ fn meaning(text: &str, decimal_comma: bool) -> Meaning {
     }
 }
 
+/// A number of 64 bits in the range of 32.
+fn in_range(value: f64) -> f64 {
+    value.clamp(f32::MIN.into(), f32::MAX.into())
+}
+
 /// The number that a text is, in 64 bits.
 fn exact(text: &str, decimal_comma: bool) -> f64 {
     let trimmed = text.trim_ascii();
     let number =
         trimmed.parse().or_else(|e| if decimal_comma { trimmed.replace(',', ".").parse() } else { Err(e) });
-    number.unwrap_or(0.0)
+    in_range(number.unwrap_or(0.0))
 }
 
+/// A number in the range of 32 bits; NaN is missing.
 fn usable(value: f64) -> Meaning {
-    if value.is_nan() {
-        return Meaning::Missing;
-    }
-    if !value.is_finite() {
-        return Meaning::Unusable(Problem::NotFinite(value));
-    }
-    let single = value as f32;
-    if single.is_finite() {
-        Meaning::Number(single)
-    } else {
-        Meaning::Unusable(Problem::Invalid(format!("the value {value:e} does not fit 32-bit numbers")))
-    }
+    if value.is_nan() { Meaning::Missing } else { Meaning::Number(single(value)) }
 }
 
 #[cfg(test)]
@@ -304,10 +288,19 @@ mod tests {
         assert_eq!(numbers.nonzeros().collect::<Vec<_>>(), [(0, 1.0)]);
     }
 
+    /// One value, however large, must not decide whether a table can be read: its row may be private.
+    #[test]
+    fn numbers_beyond_32_bits_are_clamped() {
+        for large in ["1e39", "inf", "1e400"] {
+            let Ok(Finished::Numbers { numbers, .. }) = read(&["1", large, &format!("-{large}")]) else {
+                panic!()
+            };
+            assert_eq!(numbers.nonzeros().collect::<Vec<_>>(), [(0, 1.0), (1, f32::MAX), (2, f32::MIN)]);
+        }
+    }
+
     #[test]
     fn what_is_no_number_among_numbers_is_named() {
-        assert!(matches!(read(&["1", "", "inf"]), Err((2, Problem::NotFinite(_)))));
-        assert!(matches!(read(&["1", "1e39"]), Err((1, Problem::Invalid(_)))));
         assert!(
             matches!(read(&["1", "2", "some", "3"]), Err((2, Problem::NotANumber(text))) if text == "some")
         );

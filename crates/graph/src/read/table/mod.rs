@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use super::columns::ColumnReport;
 use super::{Described, LoadOptions};
 use crate::error::InFile;
-use crate::{Dataset, DatasetParts, Error, Graph, Place, Problem, Result, Undeclared};
+use crate::{Dataset, DatasetParts, EdgeWeights, Error, Graph, Place, Problem, Result, Undeclared};
 
 mod category;
 mod cell;
@@ -120,7 +120,8 @@ pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -
     };
     let table = node_source.read_nodes(options).map_err(|e| e.map_place(of_node))?;
     // The columns have the names that we gave them.
-    let weights = options.weights.as_ref().map(|_| "weight".to_string());
+    let weights =
+        options.weights.as_ref().map(|weights| EdgeWeights::new("weight", weights.bound())).transpose()?;
     let options = LoadOptions { weights, ..LoadOptions::default() };
     assemble(table, |index, count| edge_source.read_edges(&options, index, count))
         .map_err(|e| e.map_place(of_edge))

@@ -76,8 +76,8 @@ pub(super) fn read_edges(
     };
     let mut edges =
         EdgeLists { sources: read(columns.source)?, targets: read(columns.target)?, weights: vec![] };
-    if let Some(at) = columns.weight {
-        read_cells(&files, at, &names[at], &mut |cell| edges.push_weight(cell, false))?;
+    if let Some((at, weights)) = &columns.weight {
+        read_cells(&files, *at, &names[*at], &mut |cell| edges.push_weight(cell, false, weights))?;
     }
     edges.graph(nodes, &columns, &names)
 }

@@ -27,10 +27,15 @@ pub(super) fn public(release: &Release) -> Result<Vec<Finding>> {
     ));
     if settings.level == Level::Edge && delta::matters(settings) {
         let what = delta::records_are(settings);
-        let most = release.statement.delta.and_then(|delta| delta::implied(delta, settings));
+        let most = release.statement.budget();
+        let most = most.and_then(|budget| delta::implied(budget.delta, settings));
         let detail =
             most.map_or("unknown".into(), |most| format!("at most {most} {what}, as the delta says"));
         claimed.push(Finding::claimed("number of records", detail, ["the number of edges"]));
+    }
+    if let Some(bound) = release.statement.weight_bound {
+        let detail = format!("that edge weights were divided by {bound}, whatever they are");
+        claimed.push(Finding::claimed("weights", detail, ["privacy.json: weight_bound"]));
     }
     // A setting that decides nothing in this run leaves no trace either, whatever it says.
     let decides = |name: &&str| settings.without_effect(name).is_none();

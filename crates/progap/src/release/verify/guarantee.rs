@@ -5,8 +5,8 @@ use progap_privacy::Event;
 use super::Finding;
 use crate::plan::{Plan, PublicSizes};
 use crate::query::Queries;
-use crate::release::Statement;
 use crate::release::statement::{is_public_list, public};
+use crate::release::{Budget, Statement};
 use crate::settings::{Level, Settings};
 use crate::{Result, delta};
 
@@ -15,14 +15,15 @@ const CALIBRATED: f64 = 1e-6;
 
 /// The plan that a run with these settings has at the delta of its statement, which is judged by [`bounded_delta`].
 pub(super) fn planned(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Result<Plan> {
-    let delta = settings.delta.or(statement.delta.filter(|_| delta::matters(settings)));
+    let delta = statement.budget().map(|budget| budget.delta).filter(|_| delta::matters(settings));
+    let delta = settings.delta.or(delta);
     Plan::new(&Settings { delta, ..settings.clone() }.checked()?, sizes)
 }
 
 /// Delta by the rule of docs/privacy.md#delta, as far as what is public bounds it.
 pub(super) fn bounded_delta(statement: &Statement, settings: &Settings, sizes: PublicSizes) -> Finding {
     let what = "delta";
-    let Some(delta) = statement.delta else {
+    let Some(Budget { delta, .. }) = statement.budget() else {
         let detail = "none, as nothing is guaranteed".to_string();
         return Finding::checked(what, detail, settings.level == Level::None);
     };
@@ -52,7 +53,7 @@ pub(super) fn public_list(
     sizes: PublicSizes,
     labelled: usize,
 ) -> Finding {
-    let expected = public(settings, plan, sizes, labelled);
+    let expected = public(settings, plan, sizes, (labelled, statement.weight_bound));
     let ok = is_public_list(&statement.public, &expected, settings);
     Finding::checked(
         "taken as public",
@@ -65,8 +66,10 @@ pub(super) fn public_list(
 pub(super) fn noise(statement: &Statement, queries: &Queries, plan: &Plan) -> Finding {
     let named = statement.accountant == plan.accountant;
     let mut ok = named && statement.unit == plan.unit;
-    ok &= match (statement.epsilon, statement.unit) {
-        (Some(claimed), Some(_)) => (claimed - plan.epsilon).abs() <= CALIBRATED * (1.0 + plan.epsilon),
+    ok &= match (statement.budget(), statement.unit) {
+        (Some(claimed), Some(_)) => {
+            (claimed.epsilon - plan.epsilon).abs() <= CALIBRATED * (1.0 + plan.epsilon)
+        }
         (None, None) => true,
         _ => false,
     };
