@@ -195,8 +195,7 @@ impl Rows {
             let message = Message::Embedding { network: encoder, branch: 0 };
             scratch.add(&self.messages_of(nodes, message, &vec![])?)?;
         }
-        let features =
-            Features::Dense { columns: encoder.architecture().hidden, values: scratch.finish()? };
+        let features = Features::Dense { columns: encoder.architecture().hidden, values: scratch.finish()? };
         Ok(Rows { features, ..self.clone() })
     }
 
