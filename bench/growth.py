@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Time and memory of the command against the size of the graph, and what the machine can do at best beside it.
 
-    cargo build --release && python3 bench/growth.py [--folder DIR] [--large]
+    cargo build --release && python3 bench/growth.py [--folder DIR] [--large | --bounded]
 
 Each row is a process of its own. `--large` makes a quarter of ogbn-papers100M (27.75 M nodes, 400 M edges, 128 columns in half precision,
-1.4 % labelled) and an eighth and a sixteenth of it, which takes 20 GB of disk, and trains on them, all with the same `--memory`. Only the
-standard library is needed.
+1.4 % labelled) and an eighth and a sixteenth of it, which takes 20 GB of disk, and trains on them, all with the same
+`--memory`. `--bounded` trains by every method at every level on 5 M nodes and 60 M edges, with and without `--memory`,
+and ends with an error where a run held more than its bound and 5 %. Only the standard library is needed.
 """
 
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -22,13 +24,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGAP = Path(os.environ.get("PROGAP", ROOT / "target" / "release" / "progap"))
 
 
-def run(arguments, folder):
-    """Runs the command; elapsed and processor seconds, peak memory in MB, and what it printed."""
+def run(arguments, folder, may_fail=False):
+    """Runs the command; elapsed and processor seconds, peak memory in MB, and what it printed; or, if it may fail, its error."""
     begun = time.monotonic()
     child = subprocess.Popen([str(PROGAP), *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     printed, said = child.stdout.read(), child.stderr.read()
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0 and may_fail:
+        return said.decode().strip()
     if child.returncode != 0:
         raise SystemExit(f"progap {' '.join(arguments)}: {said.decode().strip()}")
     return time.monotonic() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6, printed.decode()
@@ -119,21 +123,73 @@ def papers(folder, methods, parts, memory):
         (folder / "p.csv").unlink(missing_ok=True)
 
 
+BOUNDED = [(method, level) for method in ("progap", "gap", "mlp") for level in ("none", "edge", "node")]
+BOUNDED += [("views", "none"), ("views", "edge"), ("lpgnet", "none"), ("lpgnet", "edge")]
+BOUNDED += [("sage", "none"), ("edge-rand", "edge"), ("dp-gnn", "node")]
+
+
+def bounded(folder, arguments):
+    """Every method at every level: within the bound and 5 %, or refused in words; and what the bound costs in time."""
+    sizes = ["--nodes", str(arguments.nodes), "--edges", str(arguments.edges), "--labelled", str(arguments.labelled)]
+    run(["data", "synth", "b.progap", *sizes, "--communities", "20", "--force"], folder)
+    print(f"\n## {' '.join(sizes)}: {megabytes(folder / 'b.progap'):.0f} MB of file\n")
+    columns = ["bound, MB", "peak, MB", "of the bound", "CPU-s", "elapsed, s"]
+    columns += ["without: peak, MB", "CPU-s", "elapsed, s", "CPU ratio"]
+    print(f"| method | level | {' | '.join(columns)} |\n|---|---|{'--:|' * len(columns)}", flush=True)
+    beyond = []
+    for method, level in BOUNDED:
+        if arguments.methods and method not in arguments.methods.split(","):
+            continue
+        settings = ["--method", method, "--level", level, "--seed", "1"]
+        settings += ["--epochs", "2"] if method != "views" else []
+        settings += ["--epsilon", "8"] if level == "node" or (level == "edge" and method != "mlp") else []
+        train = ["train", "b.progap", "--out", "r", "--quiet", *settings]
+        bound = int(arguments.memory.removesuffix("M"))
+
+        def once(more):
+            shutil.rmtree(folder / "r", ignore_errors=True)
+            return run([*train, *more], folder, may_fail=True)
+
+        held = once(["--memory", f"{bound}M"])
+        if isinstance(held, str) and (needs := re.search(r"needs about ([0-9.]+) (GB|MB)", held)):
+            # The least that it says it can do with; it is said in two digits.
+            bound = int(float(needs[1]) * (1000 if needs[2] == "GB" else 1) * 1.05) + 1
+            held = once(["--memory", f"{bound}M"])
+        if isinstance(held, str):
+            print(f"| {method} | {level} | {bound} | {held.splitlines()[-1]} | | | | | | | |", flush=True)
+            continue
+        free = once([])
+        ratio = held[2] / bound
+        beyond += [f"{method} at level {level}"] if ratio > 1.05 else []
+        cells = [f"{held[2]:.0f}", f"{ratio:.2f}", f"{held[1]:.1f}", f"{held[0]:.1f}"]
+        cells += [f"{free[2]:.0f}", f"{free[1]:.1f}", f"{free[0]:.1f}", f"{held[1] / free[1]:.2f}"]
+        print(f"| {method} | {level} | {bound} | {' | '.join(cells)} |", flush=True)
+    if beyond:
+        raise SystemExit(f"beyond the bound: {', '.join(beyond)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", help="where files are made [default: a temporary folder]")
     parser.add_argument("--large", action="store_true", help="parts of ogbn-papers100M's size instead of the small tables")
     parser.add_argument("--parts", default="16,8,4", help="with --large, the parts: 4 for a quarter [default: 16,8,4]")
-    parser.add_argument("--memory", default="3G", help="with --large, the bound of every run, whatever the part [default: 3G]")
-    parser.add_argument("--methods", default="progap,views", help="with --large, the methods [default: progap,views]")
+    parser.add_argument("--bounded", action="store_true", help="every method and level with and without a bound")
+    parser.add_argument("--nodes", type=int, default=5_000_000, help="with --bounded, the nodes [default: 5,000,000]")
+    parser.add_argument("--edges", type=int, default=60_000_000, help="with --bounded, the edges [default: 60,000,000]")
+    parser.add_argument("--labelled", type=float, default=0.1, help="with --bounded, their share with a label")
+    parser.add_argument("--memory", help="the bound of every run [default: 3G with --large, 600M with --bounded]")
+    parser.add_argument("--methods", help="some methods only [default: progap,views with --large, all with --bounded]")
     arguments = parser.parse_args()
+    arguments.memory = arguments.memory or ("600M" if arguments.bounded else "3G")
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         folder = Path(folder)
+        if arguments.bounded:
+            return bounded(folder, arguments)
         written, read = disk_rate(folder)
         print(f"disk: {written:.0f} MB/s in, synced; page cache: {read:.0f} MB/s out", flush=True)
         if arguments.large:
             settings = {"progap": ["--epochs", "20", "--depth", "2"], "views": ["--depth", "2"]}
-            methods = [(method, settings[method]) for method in arguments.methods.split(",")]
+            methods = [(method, settings[method]) for method in (arguments.methods or "progap,views").split(",")]
             papers(folder, methods, [int(part) for part in arguments.parts.split(",")], arguments.memory)
         else:
             million(folder)

@@ -28,6 +28,7 @@ pub mod release;
 mod rows;
 pub mod run;
 mod scaling;
+mod scratch;
 pub mod settings;
 pub mod signature;
 mod sqlite;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use progap_graph::{Dataset, Features, Part, store};
 use progap_privacy::noise::{MessageType, choose_scale};
 
+use crate::model::Shape;
 use crate::plan::Plan;
-use crate::settings::{Level, Settings};
+use crate::settings::{Bounding, Direction, Level, Settings};
 use crate::{Error, Result};
 
 /// Bytes that this process may hold; 0 for all there is.
@@ -32,47 +33,27 @@ const LEAST_PAGES: f64 = 64e6;
 /// Entries of a sparse row where how many there are is private.
 const USUAL_ENTRIES: usize = 64;
 
-/// Refuses a run that needs more memory than this process may hold, and leaves the rest to pages of mapped files.
+/// Bytes for each labelled node beside its row: lists of nodes, keys they are sorted by, labels and offsets of copies.
+const LABELLED: f64 = 40.0;
+/// Bytes for each node: the split, marks, a list of all.
+const NODE: f64 = 8.0;
+
+/// Refuses a run that cannot keep to the memory that this process may hold, or needs more of it, and leaves the rest to pages of mapped files.
 ///
-/// In memory are what every node sends (a byte or two for each value), some bytes a node for the split, and the rows of labelled nodes,
-/// which training reads again and again. Edges, features and sums pass through.
+/// In memory are what every node sends (a byte or two for each value), some bytes a node for the split, and the rows of labelled nodes where
+/// epochs read all of them again and again. Edges, features, sums and what stages make for each other pass through.
 ///
-/// Whether there is a release is public, so that only public sizes refuse a run: at private levels neither the edges of a graph that is held
-/// in memory nor, at node level, the entries of sparse rows.
+/// Whether there is a release is public, so that only settings and public sizes refuse a run: at private levels neither the edges of a graph
+/// that is held in memory nor, at node level, the entries of sparse rows.
 pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> Result<()> {
     let Some(bound) = bound() else { return Ok(()) };
-    let (nodes, columns, classes) = (dataset.nodes() as f64, dataset.features().columns(), dataset.classes());
-    let widths = settings.method.recipe().aggregate_widths(settings, (columns, classes), None);
-    let widest = widths.iter().copied().max().unwrap_or(0) as f64;
-    let value = match (settings.level, choose_scale(plan.aggregate_multiplier * plan.sensitivity, 1.0)) {
-        (Level::None, _) => 4.0,
-        (Level::Edge, Ok((MessageType::I8, _))) => 1.0,
-        _ => 2.0,
-    };
-    let messages = nodes * widest * value;
-    let own = nodes * if settings.level == Level::Node { 8.0 } else { 3.0 };
-    let read = match settings.method.recipe().reads_all_rows(dataset) {
-        true => nodes,
-        false => dataset.split().map_or(0, |split| split.count(Part::Train) + split.count(Part::Val)) as f64,
-    };
-    let fitted = nodes.min(settings.method.recipe().most_fitted() as f64);
-    let sampled = fitted * 4.0 * (2 * widths.iter().sum::<usize>() + 6 * classes) as f64;
-    let sums = 4.0 * widths.iter().sum::<usize>() as f64;
-    let needed = |held: Held| {
-        ALWAYS
-            + LEAST_PAGES
-            + messages
-            + own
-            + 2.0 * (held.row + sums) * read
-            + sampled
-            + held.features
-            + held.graph
-    };
+    check_settings(settings)?;
     let (exact, public) = (Held::exact(dataset), Held::public(dataset, settings.level));
-    if needed(public) > bound as f64 {
+    let (messages, needed) = needed(dataset, settings, plan, public);
+    if needed > bound as f64 {
         return Err(Error::Unsuitable(format!(
             "this run needs about {} of memory, {} of it for what {} nodes send, and may hold {}: give `memory` at least the first{}",
-            size(needed(public)),
+            size(needed),
             size(messages),
             dataset.nodes(),
             size(bound as f64),
@@ -83,9 +64,70 @@ pub(crate) fn check_run(dataset: &Dataset, settings: &Settings, plan: &Plan) -> 
             },
         )));
     }
-    let pages = (bound as f64 - needed(exact)).max(0.0) + LEAST_PAGES;
+    let pages = (bound as f64 - self::needed(dataset, settings, plan, exact).1).max(0.0) + LEAST_PAGES;
     store::keep_mapped_below(pages as u64);
     Ok(())
+}
+
+/// Refuses what holds edges in memory, however many there are: how many is private, so that no number could be checked.
+fn check_settings(settings: &Settings) -> Result<()> {
+    if settings.method.recipe().holds_the_graph() {
+        return Err(Error::Unsuitable(format!(
+            "the method {} holds the graph and a row for each node and layer in memory, and cannot keep to `memory`: leave it out, or use \
+             `method progap`",
+            settings.method
+        )));
+    }
+    if !settings.touches_edges() {
+        return Ok(());
+    }
+    if settings.direction != Direction::In {
+        return Err(Error::Contradiction(
+            "`direction` other than `in` turns all edges round in memory, and cannot keep to `memory`: turn them round in the file \
+             (sources become targets), or leave `memory` out",
+        ));
+    }
+    if settings.level == Level::Node && settings.bounding == Bounding::Sample {
+        return Err(Error::Contradiction(
+            "`bounding sample` chooses among all edges in memory, and cannot keep to `memory`: give `bounding weight`, or leave `memory` out",
+        ));
+    }
+    Ok(())
+}
+
+/// Bytes for what nodes send, and all bytes that a run needs.
+fn needed(dataset: &Dataset, settings: &Settings, plan: &Plan, held: Held) -> (f64, f64) {
+    let recipe = settings.method.recipe();
+    let (nodes, sizes) = (dataset.nodes() as f64, (dataset.features().columns(), dataset.classes()));
+    let widths = recipe.aggregate_widths(settings, sizes, None);
+    let widest = widths.iter().copied().max().unwrap_or(0) as f64;
+    let value = match (settings.level, choose_scale(plan.aggregate_multiplier * plan.sensitivity, 1.0)) {
+        (Level::None, _) => 4.0,
+        (Level::Edge, Ok((MessageType::I8, _))) => 1.0,
+        _ => 2.0,
+    };
+    let messages = nodes * widest * value;
+    let count = |part: Part| dataset.split().map_or(0, |split| split.count(part)) as f64;
+    let [train, val] = [Part::Train, Part::Val].map(count);
+    let classes = 4.0 * dataset.classes() as f64;
+    let sums = 4.0 * widths.iter().sum::<usize>() as f64;
+    let rows = match (settings.level, recipe.most_fitted() as f64) {
+        // Batches are read where they lie.
+        (Level::Node, _) => 2.0 * (held.row + sums) * (settings.batch_size as f64).min(nodes),
+        // Every epoch reads all labelled rows; validation nodes calibrate.
+        (_, 0.0) => {
+            let stages = (0..recipe.stages(settings)).map(|stage| recipe.shape(settings, sizes, stage, None));
+            let row = stages.map(|shape| held.of_shape(&shape, sizes.0)).fold(0.0, f64::max);
+            (row + LABELLED) * (train + val) + 3.0 * classes * val
+        }
+        // Models are fitted to some rows of each role, and evaluated on all.
+        (_, most) => {
+            let read = if recipe.reads_all_rows(dataset) { nodes } else { (train + val).min(2.0 * most) };
+            let fitted = nodes.min(most) * (2.0 * sums + 6.0 * classes);
+            2.0 * (held.row + sums) * read + fitted + (2.0 * classes + LABELLED) * (train + val)
+        }
+    };
+    (messages, ALWAYS + LEAST_PAGES + messages + NODE * nodes + rows + held.features + held.graph)
 }
 
 /// Bytes of a data set in memory.
@@ -107,6 +149,16 @@ impl Held {
             _ => 4.0 * features.columns() as f64,
         };
         Held { row, features: features.held_bytes() as f64, graph: dataset.graph().held_bytes() as f64 }
+    }
+
+    /// Of a row of all inputs of a model, the first of which may be the features.
+    fn of_shape(self, shape: &Shape, columns: usize) -> f64 {
+        let Shape::Network(architecture) = shape else { return self.row };
+        let bytes = |(at, &width): (usize, &usize)| match at == 0 && width == columns {
+            true => self.row,
+            false => 4.0 * width as f64,
+        };
+        architecture.inputs.iter().enumerate().map(bytes).sum()
     }
 
     /// As far as that is no secret at a level.

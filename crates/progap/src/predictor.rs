@@ -2,6 +2,7 @@
 //! with the parameters.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::Path;
 
 use progap_graph::Buffer;
@@ -21,6 +22,9 @@ use crate::{Error, Result};
 pub(crate) const MODEL: &str = "model.safetensors";
 /// More models than any method releases.
 const MOST_LINKS: usize = 64;
+
+/// Nodes about which earlier models say something at a time.
+const NODES_AT_ONCE: usize = 1 << 14;
 
 /// Something that a model reads; several of them side by side are one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +125,20 @@ impl Predictor {
 
     /// The probability of each class for some nodes, row after row, as the last model gives them.
     pub fn probabilities(&self, rows: &Rows, nodes: &[u32]) -> Result<Vec<f32>> {
-        self.with_inputs(self.links.len().wrapping_sub(1), rows, |model, inputs| match model {
+        let last = self.links.len().wrapping_sub(1);
+        if last > 0 {
+            // Those before it say something about these nodes alone.
+            let mut all = Vec::with_capacity(nodes.len() * rows.classes());
+            for nodes in nodes.chunks(NODES_AT_ONCE) {
+                let (everyone, own): (Vec<u32>, _) = ((0..nodes.len() as u32).collect(), rows.select(nodes));
+                let aggregates = self.aggregates.iter().map(|aggregate| aggregate.select(nodes)).collect();
+                all.extend(self.with_inputs_of((last, &aggregates), &own, |model, inputs| {
+                    Ok(probabilities(model.network()?, inputs, &everyone)?)
+                })?);
+            }
+            return Ok(all);
+        }
+        self.with_inputs(last, rows, |model, inputs| match model {
             Model::Network(network) => Ok(probabilities(network, inputs, nodes)?),
             Model::Sage(sage) => {
                 let own = Inputs::checked_before(vec![rows.input()])?;
@@ -144,13 +161,23 @@ impl Predictor {
         rows: &Rows,
         act: impl FnOnce(&Model, &Inputs<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.with_inputs_of((link, &self.aggregates), rows, act)
+    }
+
+    /// As [`Predictor::with_inputs`], for some nodes: with the rows and aggregates of these.
+    fn with_inputs_of<T>(
+        &self,
+        (link, aggregates): (usize, &Aggregates),
+        rows: &Rows,
+        act: impl FnOnce(&Model, &Inputs<'_>) -> Result<T>,
+    ) -> Result<T> {
         let mut given: Vec<Given> = vec![];
         for (at, earlier) in self.links.iter().take(link).enumerate() {
             let read =
                 |reads: Reads| self.links.iter().any(|link| link.reads.iter().flatten().any(|&r| r == reads));
             let mut own = Given::default();
             if read(Reads::Embedding(at)) || read(Reads::Logits(at)) {
-                let branches = self.branches(earlier, &given)?;
+                let branches = branches(earlier, aggregates, &given)?;
                 let (inputs, network) = (inputs(rows, &branches)?, earlier.model.network()?);
                 if read(Reads::Embedding(at)) {
                     let first = inputs.as_slice().first().copied().ok_or(NO_MODEL)?;
@@ -167,36 +194,8 @@ impl Predictor {
             given.push(own);
         }
         let link = self.links.get(link).ok_or(NO_MODEL)?;
-        let branches = self.branches(link, &given)?;
+        let branches = branches(link, aggregates, &given)?;
         act(&link.model, &inputs(rows, &branches)?)
-    }
-
-    /// The inputs of a model, those of several parts joined.
-    fn branches<'a>(&'a self, link: &Link, given: &'a [Given]) -> Result<Vec<Branch<'a>>> {
-        let part = |reads: Reads| -> Result<&'a Aggregate> {
-            match reads {
-                Reads::Aggregate(index) => self.aggregates.get(index).ok_or_else(|| {
-                    Error::Unsuitable(
-                        "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
-                         predictions need it"
-                            .into(),
-                    )
-                }),
-                Reads::Embedding(at) => given.get(at).and_then(|given| given.embedding.as_ref()).ok_or(NO_MODEL),
-                Reads::Logits(at) => given.get(at).and_then(|given| given.logits.as_ref()).ok_or(NO_MODEL),
-                Reads::Rows => Err(Error::Internal("rows are read by themselves")),
-            }
-        };
-        let branch = |reads: &Vec<Reads>| match reads[..] {
-            [Reads::Rows] => Ok(Branch::Rows),
-            [one] => part(one).map(|part| Branch::Values(Cow::Borrowed(&part.values[..]), part.width)),
-            _ => {
-                let parts: Vec<&Aggregate> = reads.iter().map(|&reads| part(reads)).collect::<Result<_>>()?;
-                let (values, width) = side_by_side(&parts);
-                Ok(Branch::Values(Cow::Owned(values), width))
-            }
-        };
-        link.reads.iter().map(branch).collect()
     }
 
     /// Whether every number that predictions are made of is finite.
@@ -333,6 +332,35 @@ fn prefix(at: usize, models: usize) -> String {
     if at + 1 == models { String::new() } else { format!("before{at}.") }
 }
 
+/// The inputs of a model, those of several parts joined.
+fn branches<'a>(link: &Link, aggregates: &'a Aggregates, given: &'a [Given]) -> Result<Vec<Branch<'a>>> {
+    let part = |reads: Reads| -> Result<&'a Aggregate> {
+        match reads {
+            Reads::Aggregate(index) => aggregates.get(index).ok_or_else(|| {
+                Error::Unsuitable(
+                    "what the model reads of a node's senders (private/aggregates-1.npy) was taken out of this release: \
+                     predictions need it"
+                        .into(),
+                )
+            }),
+            Reads::Embedding(at) => given.get(at).and_then(|given| given.embedding.as_ref()).ok_or(NO_MODEL),
+            Reads::Logits(at) => given.get(at).and_then(|given| given.logits.as_ref()).ok_or(NO_MODEL),
+            Reads::Rows => Err(Error::Internal("rows are read by themselves")),
+        }
+    };
+    let branch = |reads: &Vec<Reads>| match reads[..] {
+        [Reads::Rows] => Ok(Branch::Rows),
+        [one] => part(one).map(|part| Branch::Values(Cow::Borrowed(&part.values[..]), part.width)),
+        _ => {
+            let parts: Vec<&Aggregate> = reads.iter().map(|&reads| part(reads)).collect::<Result<_>>()?;
+            let rows = parts.first().map_or(0, |part| part.values.len() / part.width.max(1));
+            let (values, width) = side_by_side(&parts, 0..rows);
+            Ok(Branch::Values(Cow::Owned(values), width))
+        }
+    };
+    link.reads.iter().map(branch).collect()
+}
+
 fn inputs<'a>(rows: &'a Rows, branches: &'a [Branch<'_>]) -> Result<Inputs<'a>> {
     let input = |branch: &'a Branch<'_>| match branch {
         Branch::Rows => rows.input(),
@@ -346,12 +374,11 @@ fn all_logits(network: &Network, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
     Ok(logits(network, inputs, &everyone)?)
 }
 
-/// Matrices of as many rows, joined row by row, and how wide they are together.
-pub(crate) fn side_by_side(parts: &[&Aggregate]) -> (Vec<f32>, usize) {
+/// Some rows of matrices of as many rows, joined row by row, and how wide they are together.
+pub(crate) fn side_by_side(parts: &[&Aggregate], rows: Range<usize>) -> (Vec<f32>, usize) {
     let width: usize = parts.iter().map(|part| part.width).sum();
-    let rows = parts.first().map_or(0, |part| part.values.len() / part.width.max(1));
-    let mut values = Vec::with_capacity(rows * width);
-    for row in 0..rows {
+    let mut values = Vec::with_capacity(rows.len() * width);
+    for row in rows {
         for part in parts {
             values.extend_from_slice(&part.values[row * part.width..][..part.width]);
         }

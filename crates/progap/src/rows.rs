@@ -5,12 +5,21 @@ use std::ops::Range;
 use progap_graph::{Buffer, Dataset, Features, Part, Split, store};
 use progap_nn::{Input, Inputs, Network, embed_rows, probabilities};
 
+use crate::scratch::Scratch;
 use crate::{Error, Result};
 
 /// The largest magnitude of a feature that training can work with: beyond it squares and sums overflow. Where features are public a
 /// larger one is refused with its place; where they are private each value is brought within it by itself, because a
 /// refusal would tell of it.
 pub(crate) const LARGEST_FEATURE: f32 = 1e12;
+
+/// How many nodes' messages are made at a time: enough for many cores, few beside the graph.
+const NODES_AT_ONCE: usize = 1 << 16;
+
+/// All of this many nodes, some at a time.
+pub(crate) fn blocks(nodes: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..nodes).step_by(NODES_AT_ONCE).map(move |first| first..nodes.min(first + NODES_AT_ONCE))
+}
 
 /// Features, labels and split: all of a node but its edges.
 #[derive(Debug, Clone)]
@@ -28,6 +37,16 @@ pub struct Aggregate {
     pub values: Buffer<f32>,
     /// The width of the messages.
     pub width: usize,
+}
+
+impl Aggregate {
+    /// The rows of some nodes, in that order.
+    pub(crate) fn select(&self, nodes: &[u32]) -> Aggregate {
+        let Aggregate { values, width } = self;
+        Input::Dense { columns: *width, values }.tell(nodes);
+        let row = |&node: &u32| &values[node as usize * width..][..*width];
+        Aggregate { values: nodes.iter().flat_map(row).copied().collect::<Vec<f32>>().into(), width: *width }
+    }
 }
 
 /// The aggregates so far, in the order in which they were asked for.
@@ -136,8 +155,16 @@ impl Rows {
         }
     }
 
+    /// The rows of some nodes, in that order.
+    pub(crate) fn select(&self, nodes: &[u32]) -> Rows {
+        self.input().tell(nodes);
+        let labels: Vec<u32> = nodes.iter().map(|&node| self.labels[node as usize]).collect();
+        let split = Split::from_parts(nodes.iter().map(|&node| self.split.part(node as usize)));
+        Rows { features: self.features.select(nodes), labels: labels.into(), split, classes: self.classes }
+    }
+
     /// The rows with other features, a dense row for each node.
-    pub(crate) fn with_features(&self, columns: usize, values: Vec<f32>) -> Result<Rows> {
+    pub(crate) fn with_features(&self, columns: usize, values: Buffer<f32>) -> Result<Rows> {
         let features = Features::dense(self.labels.len(), columns, values)?;
         Ok(Rows { features, ..self.clone() })
     }
@@ -163,9 +190,12 @@ impl Rows {
     }
 
     /// The rows with what an encoder says of them, normalised, in the place of the features: each row by itself.
-    pub(crate) fn encoded(&self, encoder: &Network) -> Result<Rows> {
-        let values = self.messages(Message::Embedding { network: encoder, branch: 0 }, &vec![])?;
-        let features = Features::Dense { columns: encoder.architecture().hidden, values: values.into() };
+    pub(crate) fn encoded(&self, encoder: &Network, mut scratch: Scratch) -> Result<Rows> {
+        for nodes in blocks(self.labels.len()) {
+            let message = Message::Embedding { network: encoder, branch: 0 };
+            scratch.add(&self.messages_of(nodes, message, &vec![])?)?;
+        }
+        let features = Features::Dense { columns: encoder.architecture().hidden, values: scratch.finish()? };
         Ok(Rows { features, ..self.clone() })
     }
 

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use memmap2::Mmap;
@@ -17,9 +17,11 @@ static MOST: AtomicU64 = AtomicU64::new(0);
 static MAPS: Mutex<Vec<Weak<Mmap>>> = Mutex::new(Vec::new());
 /// Bytes for which looking more often would cost more than it gives.
 const LEAST: u64 = 32 << 20;
-/// Bytes read after which those who say how much they read look: some ten microseconds. More may have come in with them, as the system
-/// maps up to some megabytes around a place.
+/// The least bytes read after which those who say how much they read look at all: a look takes some microseconds.
 const LOOKED: u64 = 1 << 20;
+/// Of what may still come in, the share that is read before the next look: more may come in with it than was said, as the system maps up to
+/// some megabytes around a place.
+const SHARE: u64 = 4;
 /// How often the thread looks: at the rate of memory some ten megabytes are read between two looks.
 #[cfg(target_os = "linux")]
 const INTERVAL: std::time::Duration = std::time::Duration::from_millis(3);
@@ -82,12 +84,13 @@ fn known(map: Mmap) -> Arc<Mmap> {
     map
 }
 
+/// Bytes that may be read before the next look.
+static UNSEEN: AtomicI64 = AtomicI64::new(0);
+
 /// Says that this many bytes of mapped files were just read, or are about to be, by whoever goes too fast for a thread that looks now and then:
 /// passes over a whole file, and rows here and there, which bring in what lies around them.
 pub fn note_read(bytes: usize) {
-    static PASSED: AtomicU64 = AtomicU64::new(0);
-    if is_mapping_bounded() && PASSED.fetch_add(bytes as u64, Relaxed) + bytes as u64 >= LOOKED {
-        PASSED.store(0, Relaxed);
+    if is_mapping_bounded() && UNSEEN.fetch_sub(bytes as i64, Relaxed) <= bytes as i64 {
         release_pages_if_full();
     }
 }
@@ -97,10 +100,14 @@ pub fn note_read(bytes: usize) {
 pub fn release_pages_if_full() {
     #[cfg(target_os = "linux")]
     {
-        let most = MOST.load(Relaxed);
-        if most > 0 && mapped_bytes().is_some_and(|mapped| mapped > most / 2) {
+        let half = MOST.load(Relaxed) / 2;
+        let Some(mut mapped) = mapped_bytes().filter(|_| half > 0) else { return };
+        if mapped > half {
             give_back();
+            mapped = mapped_bytes().unwrap_or(mapped);
         }
+        let left = (half.saturating_sub(mapped) / SHARE).max(LOOKED);
+        UNSEEN.store(left as i64, Relaxed);
     }
 }
 
@@ -128,9 +135,17 @@ fn watch() {
 /// Bytes of files in this process's memory.
 #[cfg(target_os = "linux")]
 fn mapped_bytes() -> Option<u64> {
+    use std::os::unix::fs::FileExt;
+    use std::sync::OnceLock;
+
+    // Opened once: to open it takes longer than to read it.
+    static COUNTS: OnceLock<Option<File>> = OnceLock::new();
+    let counts = COUNTS.get_or_init(|| File::open("/proc/self/statm").ok()).as_ref()?;
     // Pages: of the whole process, in memory, and of those the ones that files hold.
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    text.split_ascii_whitespace().nth(2)?.parse::<u64>().ok().map(|pages| pages * page_bytes())
+    let mut text = [0; 128];
+    let length = counts.read_at(&mut text, 0).ok()?;
+    let mut numbers = std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace();
+    numbers.nth(2)?.parse::<u64>().ok().map(|pages| pages * page_bytes())
 }
 
 #[cfg(target_os = "linux")]

@@ -4,9 +4,10 @@ use std::num::NonZeroU32;
 
 use super::digest::QueryDigest;
 use super::gaussian::{NoisySum, RoundedGaussian};
+use super::laplace::RoundedLaplace;
 use super::release::{BLOCK, Noisy, block_digests, share};
 use super::source::Source;
-use super::stream::Query;
+use super::stream::{Query, Stream};
 use crate::Error;
 
 /// A function that is shown a piece of sums, which it may use up.
@@ -53,35 +54,86 @@ impl RoundedGaussian {
         S: Source,
         E: From<Error>,
     {
-        let (mut digests, mut is_last) = (vec![], false);
-        pieces(&mut |sums| {
-            if is_last {
-                return Err(wrong("no multiple of a block before the last", "whole blocks").into());
-            }
-            is_last = sums.len() % BLOCK != 0;
-            digests.extend(block_digests(sums, threads));
-            Ok(())
-        })?;
-        let parameters = [self.sigma(), scale.get().into()];
-        let mut purpose = query.bind(&QueryDigest::new(&parameters, digests.iter().copied()));
-        let source = purpose.source().clone();
-        let inverse = 1.0 / f64::from(scale.get());
-        let mut seen = 0;
-        pieces(&mut |sums| {
-            let now = block_digests(sums, threads);
-            if digests.get(seen..seen + now.len()) != Some(&now[..]) {
-                return Err(wrong("others than before", "the same each time").into());
-            }
-            seen += now.len();
-            let blocks: Vec<_> = sums.chunks_mut(BLOCK).map(|block| (block, purpose.stream())).collect();
-            share(threads, blocks.into_iter(), |(block, mut stream)| self.add_to(&mut stream, block));
-            let noisy = sums.iter().map(|&sum| (Into::<i64>::into(sum) as f64 * inverse) as f32).collect();
-            take(Noisy::new(noisy, source.clone()))
-        })?;
-        match seen == digests.len() {
-            true => Ok(()),
-            false => Err(wrong("fewer than before", "the same each time").into()),
+        release_in_pieces(
+            &[self.sigma(), scale.get().into()],
+            (query, threads),
+            &mut pieces,
+            &mut take,
+            |stream, sums, out| self.put(scale, stream, sums, out),
+        )
+    }
+}
+
+impl RoundedLaplace {
+    /// As [`release`](Self::release), the same to the last bit, for sums that come in pieces, as [`RoundedGaussian::release_pieces`] takes them.
+    ///
+    /// # Proof definition
+    /// That of [`release`](Self::release): the noise is bound to the digest of all sums, which is known before the first value of noise is
+    /// drawn. A piece that is another the second time is an error before it gets noise.
+    ///
+    /// # Errors
+    /// As [`RoundedGaussian::release_pieces`].
+    pub fn release_pieces<T, S, E>(
+        self,
+        (query, threads): (Query<S>, usize),
+        mut pieces: impl FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
+        mut take: impl FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
+    ) -> Result<(), E>
+    where
+        T: Into<i64> + Copy + Send + Sync,
+        S: Source,
+        E: From<Error>,
+    {
+        release_in_pieces(
+            &[self.scale().value()],
+            (query, threads),
+            &mut pieces,
+            &mut take,
+            |stream, sums, out| self.put(stream, sums, out),
+        )
+    }
+}
+
+/// Noise that is bound to the given parameters and to all sums, which `pieces` shows twice.
+fn release_in_pieces<T, S, E>(
+    parameters: &[f64],
+    (query, threads): (Query<S>, usize),
+    pieces: &mut dyn FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
+    take: &mut dyn FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
+    noise: impl Fn(&mut Stream<S>, &mut [T], &mut [f32]) + Sync,
+) -> Result<(), E>
+where
+    T: Into<i64> + Copy + Send + Sync,
+    S: Source,
+    E: From<Error>,
+{
+    let (mut digests, mut is_last) = (vec![], false);
+    pieces(&mut |sums| {
+        if is_last {
+            return Err(wrong("no multiple of a block before the last", "whole blocks").into());
         }
+        is_last = sums.len() % BLOCK != 0;
+        digests.extend(block_digests(sums, threads));
+        Ok(())
+    })?;
+    let mut purpose = query.bind(&QueryDigest::new(parameters, digests.iter().copied()));
+    let source = purpose.source().clone();
+    let mut seen = 0;
+    pieces(&mut |sums| {
+        let now = block_digests(sums, threads);
+        if digests.get(seen..seen + now.len()) != Some(&now[..]) {
+            return Err(wrong("others than before", "the same each time").into());
+        }
+        seen += now.len();
+        let mut noisy = vec![0_f32; sums.len()];
+        let blocks = sums.chunks_mut(BLOCK).zip(noisy.chunks_mut(BLOCK));
+        let blocks: Vec<_> = blocks.map(|pair| (pair, purpose.stream())).collect();
+        share(threads, blocks.into_iter(), |((sums, out), mut stream)| noise(&mut stream, sums, out));
+        take(Noisy::new(noisy, source.clone()))
+    })?;
+    match seen == digests.len() {
+        true => Ok(()),
+        false => Err(wrong("fewer than before", "the same each time").into()),
     }
 }
 

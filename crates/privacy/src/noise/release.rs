@@ -139,13 +139,24 @@ impl RoundedGaussian {
         query: Query<S>,
         threads: usize,
     ) -> Noisy<Vec<f32>, S> {
-        let inverse = 1.0 / f64::from(scale.get());
         release_blocks(sums, &[self.sigma(), scale.get().into()], query, threads, |stream, sums, out| {
-            self.add_to(stream, sums);
-            for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
-                *value = (Into::<i64>::into(sum) as f64 * inverse) as f32;
-            }
+            self.put(scale, stream, sums, out);
         })
+    }
+
+    /// Noisy values of a block of sums, which are used up.
+    pub(super) fn put<T: NoisySum + Into<i64>, S: Source>(
+        &self,
+        scale: NonZeroU32,
+        stream: &mut Stream<S>,
+        sums: &mut [T],
+        out: &mut [f32],
+    ) {
+        let inverse = 1.0 / f64::from(scale.get());
+        self.add_to(stream, sums);
+        for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
+            *value = (Into::<i64>::into(sum) as f64 * inverse) as f32;
+        }
     }
 
     /// As [`release`](Self::release), for sums that are used up: the noisy values take their place in memory, the same to the last bit.
@@ -204,9 +215,19 @@ impl RoundedLaplace {
         threads: usize,
     ) -> Noisy<Vec<f32>, S> {
         release_blocks(sums, &[self.scale().value()], query, threads, |stream, sums, out| {
-            for (value, &mut sum) in out.iter_mut().zip(sums.iter_mut()) {
-                *value = Into::<i64>::into(sum).saturating_add(self.sample(stream)) as f32;
-            }
+            self.put(stream, sums, out);
         })
+    }
+
+    /// Noisy values of a block of sums.
+    pub(super) fn put<T: Into<i64> + Copy, S: Source>(
+        self,
+        stream: &mut Stream<S>,
+        sums: &mut [T],
+        out: &mut [f32],
+    ) {
+        for (value, &mut sum) in out.iter_mut().zip(sums) {
+            *value = Into::<i64>::into(sum).saturating_add(self.sample(stream)) as f32;
+        }
     }
 }

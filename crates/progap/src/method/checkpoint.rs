@@ -8,6 +8,7 @@ use super::history::EpochRecord;
 use crate::files::MatrixFile;
 use crate::model::Model;
 use crate::query::Queries;
+use crate::scratch::Scratch;
 use crate::{Error, Result};
 
 /// A run between two epochs: all that is needed to go on.
@@ -61,6 +62,10 @@ pub trait CheckpointStore {
     ) -> Result<Buffer<f32>> {
         let _ = (number, width, file, key);
         Err(Error::Internal("no file was begun"))
+    }
+    /// A matrix of this many values that a method makes for itself.
+    fn scratch(&self, values: usize) -> Result<Scratch> {
+        Ok(Scratch::held(values))
     }
     /// An aggregate, if it was kept.
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>>;

@@ -92,6 +92,10 @@ impl Recipe for DpGnn {
         Shape::Sage(SageArchitecture { convolutions: 1, ..architecture })
     }
 
+    fn holds_the_graph(&self) -> bool {
+        true
+    }
+
     fn has_features_stage(&self) -> bool {
         false
     }

@@ -76,6 +76,10 @@ impl Recipe for EdgeRand {
         sage::shape(settings, sizes)
     }
 
+    fn holds_the_graph(&self) -> bool {
+        true
+    }
+
     fn has_features_stage(&self) -> bool {
         false
     }

@@ -82,10 +82,12 @@ impl Recipe for Gap {
         let settings = trainer.settings;
         let [encoder, classifier] = [0, 1].map(|stage| self.shape(settings, trainer.shape, stage, None));
         let mut aggregates = Aggregates::new();
-        let mut objective = RowObjective::new(&trainer.vault, &aggregates);
-        trainer.train_new(0, encoder, &mut objective)?;
+        // What it copies of the rows is not held beside what the second copies.
+        let mut first = RowObjective::new(&trainer.vault, &aggregates);
+        trainer.train_new(0, encoder, &mut first)?;
+        drop(first);
         let encoder: Network = trainer.model(0)?.network()?.clone();
-        trainer.vault.encode(&encoder)?;
+        trainer.vault.encode(&encoder, trainer.scratch(settings.hidden)?)?;
         for hop in 0..settings.depth {
             let each_row =
                 |values: &mut [f32], width: usize| values.chunks_exact_mut(width).for_each(normalise);

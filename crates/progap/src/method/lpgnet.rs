@@ -2,6 +2,7 @@
 //! for the class that the stage before predicts of it, the votes of its neighbours are counted with Laplace noise, and a new
 //! perceptron is trained on the logits and counts of all stages before. Features are read by the first stage alone.
 
+use progap_graph::store;
 use progap_nn::logits;
 use progap_privacy::noise::Scale;
 use progap_privacy::{Event, Unit};
@@ -17,7 +18,7 @@ use crate::plan::{Calibrator, NO_EPSILON, Plan, PublicSizes};
 use crate::predictor::{Reads, side_by_side};
 use crate::query::{Queries, Query};
 use crate::release::Release;
-use crate::rows::Rows;
+use crate::rows::{Rows, blocks};
 use crate::settings::{Level, Settings, within};
 use crate::vault::{Aggregate, Aggregates, vote_count, vote_sensitivity};
 use crate::{Error, Result};
@@ -105,19 +106,26 @@ impl Recipe for LpgNet {
         let mut known: Vec<Aggregate> = vec![];
         for stage in 0..=depth {
             if let Some(before) = known.last() {
-                let votes = most_likely(&before.values, classes);
-                trainer.votes(&mut counts, &votes)?;
+                trainer.votes(&mut counts, &most_likely(&before.values, classes))?;
                 let parts: Vec<&Aggregate> = known.iter().zip(&counts).flat_map(<[_; 2]>::from).collect();
-                let (values, width) = side_by_side(&parts);
-                trainer.vault.replace_public_rows(width, values)?;
+                let width = 2 * stage * classes;
+                let mut joined = trainer.scratch(width)?;
+                for nodes in blocks(trainer.vault.nodes()) {
+                    store::release_pages_if_full();
+                    joined.add(&side_by_side(&parts, nodes).0)?;
+                }
+                trainer.vault.replace_public_rows(width, joined.finish()?)?;
             }
             let shape = self.shape(trainer.settings, trainer.shape, stage, None);
-            let mut objective = RowObjective::new(&trainer.vault, &none);
-            trainer.train_new(stage, shape, &mut objective)?;
-            let rows = trainer.vault.need_public_rows()?;
-            let (everyone, inputs): (Vec<u32>, _) = ((0..rows.labels().len() as u32).collect(), rows.own()?);
-            let values = logits(trainer.model(stage)?.network()?, &inputs, &everyone)?;
-            known.push(Aggregate { values: values.into(), width: classes });
+            trainer.train_new(stage, shape, &mut RowObjective::new(&trainer.vault, &none))?;
+            let inputs = trainer.vault.need_public_rows()?.own()?;
+            let mut said = trainer.scratch(classes)?;
+            for nodes in blocks(trainer.vault.nodes()) {
+                store::release_pages_if_full();
+                let nodes: Vec<u32> = nodes.map(|node| node as u32).collect();
+                said.add(&logits(trainer.model(stage)?.network()?, &inputs, &nodes)?)?;
+            }
+            known.push(Aggregate { values: said.finish()?, width: classes });
         }
         let accuracies = trainer.evaluate(&RowObjective::new(&trainer.vault, &none))?;
         let before =
@@ -151,5 +159,10 @@ fn most_likely(logits: &[f32], classes: usize) -> Vec<u32> {
         let better = |best: usize, class: usize| if row[class] > row[best] { class } else { best };
         (1..row.len()).fold(0, better) as u32
     };
-    logits.chunks_exact(classes).map(largest).collect()
+    let mut all = Vec::with_capacity(logits.len() / classes);
+    for rows in logits.chunks((1 << 16) * classes) {
+        store::note_read(size_of_val(rows));
+        all.extend(rows.chunks_exact(classes).map(largest));
+    }
+    all
 }

@@ -226,6 +226,11 @@ pub(crate) trait Recipe: Sync {
         false
     }
 
+    /// Whether training holds edges in memory, so that it can keep to no bound.
+    fn holds_the_graph(&self) -> bool {
+        false
+    }
+
     /// Whether training reads the rows of all nodes again and again, and not of labelled ones alone.
     fn reads_all_rows(&self, _dataset: &Dataset) -> bool {
         false

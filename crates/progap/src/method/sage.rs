@@ -38,6 +38,10 @@ impl Recipe for GraphSage {
         shape(settings, sizes)
     }
 
+    fn holds_the_graph(&self) -> bool {
+        true
+    }
+
     fn has_features_stage(&self) -> bool {
         false
     }

@@ -19,8 +19,9 @@ use crate::model::{Model, Shape};
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::ranks::Moment;
+use crate::scratch::Scratch;
 use crate::settings::{Selection, Settings};
-use crate::vault::{Aggregate, Aggregates, Message, Vault, asks_for_columns, asks_for_counts};
+use crate::vault::{Aggregate, Aggregates, Message, Take, Vault, asks_for_columns, asks_for_counts};
 use crate::{Error, Result};
 
 /// Accuracies on the three parts of the nodes.
@@ -123,19 +124,14 @@ impl<'r> Trainer<'r> {
     ) -> Result<()> {
         let width = message.width(aggregates, (self.vault.columns(), self.shape.1));
         let query = self.vault.aggregation(self.plan)?;
-        let number = aggregates.len() + 1;
-        if !self.store.has_aggregate(number)
-            && let Some(mut file) = self.store.begin_aggregate(number, width)?
-        {
-            let (name, so_far) = (format!("aggregate {number}"), &*aggregates);
-            self.vault.aggregate_streamed(&name, message, so_far, self.plan, &mut |rows| {
+        let is_there = self.answer_streamed(aggregates, width, |vault, number, so_far, plan, take| {
+            let mut take = |rows: &mut [f32]| {
                 post(rows, width);
-                file.add(rows)
-            })?;
-            self.vault.forget();
-            let values = self.store.end_aggregate(number, width, file, self.vault.key())?;
-            aggregates.push(Aggregate { values, width });
-            self.laps.lap("aggregation");
+                take(rows)
+            };
+            vault.aggregate_streamed(&format!("aggregate {number}"), message, so_far, plan, &mut take)
+        })?;
+        if is_there {
             return Ok(());
         }
         self.answer(aggregates, width, query, |vault, number, so_far, plan| {
@@ -148,9 +144,40 @@ impl<'r> Trainer<'r> {
     /// The next noisy count of votes, one vote of each node, asked for once and kept.
     pub fn votes(&mut self, aggregates: &mut Aggregates, votes: &[u32]) -> Result<()> {
         let query = self.vault.vote_count(self.plan)?;
+        let is_there = self.answer_streamed(aggregates, self.shape.1, |vault, number, _, plan, take| {
+            vault.votes_streamed(&format!("votes {number}"), votes, plan, take)
+        })?;
+        if is_there {
+            return Ok(());
+        }
         self.answer(aggregates, self.shape.1, query, |vault, number, _, plan| {
             vault.votes(&format!("votes {number}"), votes, plan)
         })
+    }
+
+    /// The next answer of a width, written as it comes. Not where answers are held in memory, nor where it was kept before.
+    fn answer_streamed(
+        &mut self,
+        aggregates: &mut Aggregates,
+        width: usize,
+        ask: impl FnOnce(&mut Vault, usize, &Aggregates, &Plan, &mut Take<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let number = aggregates.len() + 1;
+        if self.store.has_aggregate(number) {
+            return Ok(false);
+        }
+        let Some(mut file) = self.store.begin_aggregate(number, width)? else { return Ok(false) };
+        ask(&mut self.vault, number, aggregates, self.plan, &mut |rows| file.add(rows))?;
+        self.vault.forget();
+        let values = self.store.end_aggregate(number, width, file, self.vault.key())?;
+        aggregates.push(Aggregate { values, width });
+        self.laps.lap("aggregation");
+        Ok(true)
+    }
+
+    /// A matrix that a method makes for itself, with a row of this width for each node of this process.
+    pub fn scratch(&self, width: usize) -> Result<Scratch> {
+        self.store.scratch(width * self.vault.own_nodes())
     }
 
     /// The next answer of a width: what was kept of it, or what the vault says, kept before it is used.

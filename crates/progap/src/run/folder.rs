@@ -19,6 +19,7 @@ use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::aggregate_name;
 use crate::ranks::PieceStore;
 use crate::release;
+use crate::scratch::Scratch;
 use crate::settings::Settings;
 use crate::{Error, Result, memory};
 
@@ -313,6 +314,10 @@ impl CheckpointStore for RunFolder {
     ) -> Result<Buffer<f32>> {
         self.end_matrix(number, file, key)?;
         self.aggregate_file(&aggregate_name(&self.run.settings, number), width)
+    }
+
+    fn scratch(&self, values: usize) -> Result<Scratch> {
+        Scratch::beside(&self.path, values)
     }
 
     fn kept_aggregate(&mut self, number: usize, width: usize) -> Result<Option<Buffer<f32>>> {

@@ -16,12 +16,9 @@ use super::Vault;
 use crate::plan::Plan;
 use crate::query::Query;
 use crate::ranks::Sent;
-use crate::rows::{Aggregates, Message};
+use crate::rows::{Aggregates, Message, blocks};
 use crate::settings::Level;
 use crate::{Error, Result};
-
-/// How many nodes' messages are computed before they are rounded: enough for many cores, few beside the graph.
-pub(super) const NODES_AT_ONCE: usize = 1 << 16;
 
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {
@@ -196,9 +193,7 @@ impl Vault {
     ) -> Result<NonZeroU32> {
         let quantiser = Quantiser::<T>::new(scale)?;
         // Where nodes lie in several ranks, those of this one.
-        let nodes = self.rows.labels.len();
-        for first in (0..nodes).step_by(NODES_AT_ONCE) {
-            let block = first..nodes.min(first + NODES_AT_ONCE);
+        for block in blocks(self.rows.labels.len()) {
             // Where edges are what is private, degrees are not looked at.
             let degree = |node: usize| self.out_degrees.get(node).copied().unwrap_or(0);
             let budgets: Vec<_> = block

@@ -55,7 +55,7 @@ pub(crate) use columns::{
 pub use counts::NoisyCounts;
 pub(crate) use counts::{CLASS_COUNTS, asks_for_counts, class_count};
 pub(crate) use gradient::gradient_sum;
-use progap_graph::{Dataset, DatasetParts, Graph, NumberColumn, Part};
+use progap_graph::{Buffer, Dataset, DatasetParts, Graph, NumberColumn, Part};
 use progap_nn::Network;
 use progap_privacy::noise::{
     AnySource, PoissonSample, Provenance, Randomness, RoundedGaussian, RunKey, SenderBound, Source,
@@ -63,6 +63,7 @@ use progap_privacy::noise::{
 pub(crate) use response::{edge_count, edge_response};
 pub(crate) use sample::{choose, pass_over};
 use sample::{sample_out_edges, sample_stream};
+pub use streamed::Take;
 pub(crate) use subgraph::subgraph_sum;
 pub(crate) use votes::{vote_count, vote_sensitivity};
 
@@ -70,6 +71,7 @@ use crate::plan::{Plan, influence};
 use crate::query::{Queries, Query};
 use crate::ranks::{Ahead, HeldPart, RankData, Ranks};
 pub use crate::rows::{Aggregate, Aggregates, Maker, Message, Rows};
+use crate::scratch::Scratch;
 use crate::settings::{Bounding, ClassWeights, Direction, Level, Settings};
 use crate::{Error, Result};
 
@@ -293,6 +295,11 @@ impl Vault {
         self.part.as_ref().map_or_else(|| self.graph.nodes(), HeldPart::nodes)
     }
 
+    /// The number of nodes whose rows are here: all, unless nodes lie in several ranks.
+    pub(crate) fn own_nodes(&self) -> usize {
+        self.rows.labels.len()
+    }
+
     /// The columns of the rows, which are public.
     pub fn columns(&self) -> usize {
         self.rows.features.columns()
@@ -307,15 +314,15 @@ impl Vault {
     ///
     /// # Errors
     /// Private rows, or features that do not fit.
-    pub fn replace_public_rows(&mut self, columns: usize, values: Vec<f32>) -> Result<()> {
+    pub fn replace_public_rows(&mut self, columns: usize, values: Buffer<f32>) -> Result<()> {
         self.rows = self.need_public_rows()?.with_features(columns, values)?;
         Ok(())
     }
 
     /// From now on the rows hold what an encoder says of the features, normalised, instead of the features. Each row
     /// changes by itself, and the encoder left the vault before: this asks nothing.
-    pub fn encode(&mut self, encoder: &Network) -> Result<()> {
-        self.rows = self.rows.encoded(encoder)?;
+    pub(crate) fn encode(&mut self, encoder: &Network, scratch: Scratch) -> Result<()> {
+        self.rows = self.rows.encoded(encoder, scratch)?;
         Ok(())
     }
 }

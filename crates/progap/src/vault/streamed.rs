@@ -13,9 +13,8 @@ use progap_privacy::noise::{
 };
 
 use super::Vault;
-use super::aggregate::NODES_AT_ONCE;
 use crate::plan::Plan;
-use crate::rows::{Aggregates, Message};
+use crate::rows::{Aggregates, Message, blocks};
 use crate::settings::Level;
 use crate::{Error, Result};
 
@@ -44,8 +43,7 @@ impl Vault {
         let width = self.check_message(message, aggregates)?;
         if self.settings.level == Level::None {
             let mut panels = Panels::new(self.nodes(), width);
-            for first in (0..self.nodes()).step_by(NODES_AT_ONCE) {
-                let block = first..self.nodes().min(first + NODES_AT_ONCE);
+            for block in blocks(self.nodes()) {
                 panels.put(block.clone(), &self.rows.messages_of(block, message, aggregates)?);
             }
             each_block(self.along(message)?, &panels, &mut |sums: &mut [f32]| take(sums))?;
@@ -92,7 +90,7 @@ impl Vault {
 }
 
 /// Hands the sums of blocks of receivers to `see`, in their order.
-fn each_block<T, N>(
+pub(super) fn each_block<T, N>(
     graph: &Graph,
     panels: &Panels<T>,
     see: &mut dyn FnMut(&mut [N]) -> Result<()>,
@@ -116,19 +114,19 @@ where
 }
 
 /// The messages of all nodes, in panels of as many columns as are summed at once.
-struct Panels<T> {
+pub(super) struct Panels<T> {
     width: usize,
     panels: Vec<(Range<usize>, Vec<T>)>,
 }
 
 impl<T: Copy + Default + Send + Sync> Panels<T> {
-    fn new(nodes: usize, width: usize) -> Panels<T> {
+    pub fn new(nodes: usize, width: usize) -> Panels<T> {
         let columns = |first: usize| first..width.min(first + aggregate::MAX_WIDTH);
         let panel = |columns: Range<usize>| (columns.clone(), vec![T::default(); nodes * columns.len()]);
         Panels { width, panels: (0..width).step_by(aggregate::MAX_WIDTH).map(columns).map(panel).collect() }
     }
 
-    fn put(&mut self, nodes: Range<usize>, rows: &[T]) {
+    pub fn put(&mut self, nodes: Range<usize>, rows: &[T]) {
         for (columns, panel) in &mut self.panels {
             let own = &mut panel[nodes.start * columns.len()..nodes.end * columns.len()];
             for (own, row) in own.chunks_exact_mut(columns.len()).zip(rows.chunks_exact(self.width)) {
