@@ -12,6 +12,7 @@ from sklearn.metrics import (
     balanced_accuracy_score,
     f1_score,
     log_loss,
+    precision_recall_curve,
     recall_score,
     roc_auc_score,
 )
@@ -29,6 +30,34 @@ def calibration_error(truth, probabilities, bins=10):
         if inside.any():
             error += inside.mean() * abs(confidence[inside].mean() - (predicted == truth)[inside].mean())
     return error
+
+
+def bootstrap(truth, probabilities, resamples=2000):
+    """95 % intervals by resampling nodes: percentiles over the resamples in which the score is defined."""
+    rng, classes = np.random.default_rng(5), probabilities.shape[1]
+    predicted, scores = probabilities.argmax(1), {"recalls": [], "aurocs": [], "average_precisions": []}
+    for _ in range(resamples):
+        drawn = rng.integers(len(truth), size=len(truth))
+        rows = {name: [] for name in scores}
+        for c in range(classes):
+            member, score = truth[drawn] == c, probabilities[drawn, c]
+            both = member.any() and not member.all()
+            rows["recalls"].append((predicted[drawn] == c)[member].mean() if member.any() else np.nan)
+            rows["aurocs"].append(roc_auc_score(member, score) if both else np.nan)
+            rows["average_precisions"].append(average_precision_score(member, score) if both else np.nan)
+        for name, row in rows.items():
+            scores[name].append(row)
+    return {name: np.nanpercentile(rows, [2.5, 97.5], axis=0).T.tolist() for name, rows in scores.items()}
+
+
+def curve(member, score):
+    """precision_recall_curve without its last point, from the largest threshold down."""
+    precision, recall, thresholds = precision_recall_curve(member, score)
+    return {
+        "thresholds": [float(t) for t in thresholds[::-1]],
+        "precision": precision[:-1][::-1].tolist(),
+        "recall": recall[:-1][::-1].tolist(),
+    }
 
 
 def case(rng, nodes, shares, strength, digits):
@@ -58,6 +87,9 @@ def case(rng, nodes, shares, strength, digits):
         "average_precision": float(precision[rarest] if classes == 2 else np.mean(precision)),
         "log_loss": log_loss(truth, probabilities, labels=labels),
         "calibration_error": float(calibration_error(truth, probabilities)),
+        "rarest": rarest,
+        "curve": curve(one_hot[:, rarest], probabilities[:, rarest]),
+        "intervals": bootstrap(truth, probabilities),
         "balanced_weights": compute_class_weight("balanced", classes=np.array(labels), y=truth).tolist(),
     }
 

@@ -3,6 +3,7 @@
 mod choices;
 #[cfg(feature = "mpi")]
 mod ranked;
+mod scores;
 mod settings_file;
 mod summary;
 

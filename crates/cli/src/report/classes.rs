@@ -1,81 +1,75 @@
 //! Tables of a report class by class.
 
 use progap::Release;
-use progap::assessment::{Assessment, Baselines, ClassScore, Metric, Scores, wilson_interval};
-use progap_graph::{Dataset, Part};
+use progap::assessment::{Assessment, ClassScore, Intervals, Metric, wilson_interval};
 
 use super::content::{Bin, Block, Calibration, Cell, Figure, Matrix, Plot, Section, Table, Tone};
 use super::release::{Result, UNPROTECTED, section};
+use super::tested::{Tested, share};
 use crate::ui;
-use crate::verdict::no_better_than;
 
 /// With more classes than this, a confusion matrix needs the whole width.
 const MANY_CLASSES: usize = 8;
 
 /// Class by class, on the test nodes.
-pub(super) fn classes(release: &Release, labelled: &Dataset) -> Result<Option<Section>> {
-    let Some(found) = release.assess(labelled, Part::Test)? else { return Ok(None) };
+pub(super) fn classes(release: &Release, tested: &Tested) -> Result<Section> {
     let names = release.nodes().class_names();
     let mut blocks = vec![];
     if release.metrics.unprotected {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
-    let settings = release.settings()?;
-    blocks.extend(found.scores().map(|scores| Block::Table(metric_table(&scores, settings.metric))));
-    if let Some(baselines) = Baselines::of(labelled, settings)? {
-        let named = no_better_than((&release.metrics, settings), &found, &baselines);
-        if !named.is_empty() {
-            let text = format!("No better than {}.", named.join("; "));
-            blocks.push(Block::Notice(Tone::Caution, text));
-        }
-    }
-    blocks.push(Block::Table(class_table(&found, names)));
-    let (confusion, calibration) = (confusion(&found, names), calibration(&found));
+    blocks.push(Block::Table(metric_table(tested, release.settings()?.metric)));
+    blocks.extend(tested.cautions(release)?);
+    blocks.push(Block::Table(class_table(tested, names)));
+    let (confusion, calibration) = (confusion(&tested.found, names), calibration(&tested.found));
     if names.len() > MANY_CLASSES {
         blocks.extend([confusion, calibration].map(Block::Figure));
     } else {
         blocks.push(Block::Panels(vec![confusion, calibration]));
     }
-    Ok(Some(section("classes", "Class by class", blocks)))
+    Ok(section("classes", "Class by class", blocks))
 }
 
-fn metric_table(scores: &Scores, chosen_by: Metric) -> Table {
+fn metric_table(tested: &Tested, chosen_by: Metric) -> Table {
     let row = |&metric: &Metric| {
-        let value = scores.get(metric);
-        let cell = match metric {
-            _ if !value.is_finite() => Cell::missing(),
-            Metric::LogLoss => Cell::number(value, format!("{value:.4}")),
-            _ => Cell::percent(value),
-        };
-        let cells = vec![Cell::text(metric.words()), cell];
+        let cells = vec![Cell::text(metric.words()), tested.cell(metric)];
         if metric == chosen_by { cells.into_iter().map(Cell::bold).collect() } else { cells }
+    };
+    let intervals = match tested.intervals {
+        Some(_) => " Intervals: 95 %, by resampling nodes (bootstrap).",
+        None => "",
     };
     Table {
         id: "metrics".into(),
-        caption: "Metrics on the test nodes. Balanced accuracy and macro F1: means over the classes, each counting the same. \
-                  AUROC and average precision: each class against all others, and their mean; of two classes, the average \
-                  precision of the rarer one. Of log loss and calibration error less is better. In bold, the one that chooses \
-                  epochs where validation nodes do."
-            .into(),
+        caption: format!(
+            "Metrics on the test nodes. Balanced accuracy and macro F1: means over the classes, each counting the same. \
+             AUROC and average precision: each class against all others, and their mean; of two classes, the average \
+             precision of the rarer one. Of log loss and calibration error less is better.{intervals} In bold, the one that \
+             chooses epochs where validation nodes do."
+        ),
         columns: ["metric", "test nodes"].map(String::from).to_vec(),
         rows: Metric::ALL.iter().map(row).collect(),
     }
 }
 
-fn class_table(found: &Assessment, names: &[String]) -> Table {
-    let score = |value: Option<f64>| value.map_or_else(Cell::missing, Cell::percent);
-    let row = |(name, class): (&String, &ClassScore)| {
+fn class_table(tested: &Tested, names: &[String]) -> Table {
+    let found = &tested.found;
+    let score = |value: Option<f64>| share(value, None);
+    let within = |value: Option<f64>, interval: &dyn Fn(&Intervals) -> Option<[f64; 2]>| {
+        share(value, tested.intervals.as_ref().and_then(interval))
+    };
+    let row = |(at, (name, class)): (usize, (&String, &ClassScore))| {
         vec![
             Cell::text(name),
             Cell::count(class.support as usize),
             score(class.precision),
-            score(class.recall),
+            within(class.recall, &|intervals| intervals.recalls[at]),
             score(class.f1),
-            score(class.auroc),
-            score(class.average_precision),
+            within(class.auroc, &|intervals| intervals.aurocs[at]),
+            within(class.average_precision, &|intervals| intervals.average_precisions[at]),
         ]
     };
-    let mut rows: Vec<_> = names.iter().zip(&found.classes).map(row).collect();
+    let mut rows: Vec<_> = names.iter().zip(&found.classes).enumerate().map(row).collect();
     rows.push(
         [
             Cell::text("mean of the classes"),

@@ -9,6 +9,9 @@ const SCRIPT: &str = include_str!("page.js");
 /// With more rows than this, the table of a figure scrolls in a box of its own.
 const TALL: usize = 20;
 
+/// A table with more columns than this is set close, and on a phone each of its rows becomes a list.
+const MANY_COLUMNS: usize = 7;
+
 /// The whole page.
 pub fn render(report: &Report) -> String {
     let title = escape(&report.title);
@@ -100,26 +103,38 @@ fn render_table(table: &Table, captioned: bool) -> String {
     let numeric: Vec<bool> = (0..table.columns.len()).map(|column| table.is_numeric(column)).collect();
     let class = |column: usize| if numeric.get(column) == Some(&true) { " class=\"number\"" } else { "" };
     let head = table.columns.iter().enumerate();
+    let many = table.columns.len() > MANY_COLUMNS;
+    // A list is no table to a browser: the roles say what it is all the same.
+    let role = |name: &str| if many { format!(" role=\"{name}\"") } else { String::new() };
     let head: String = head
-        .map(|(column, name)| format!("<th scope=\"col\"{}>{}</th>", class(column), escape(name)))
+        .map(|(column, name)| {
+            format!("<th scope=\"col\"{}{}>{}</th>", role("columnheader"), class(column), escape(name))
+        })
         .collect();
     let cell = |(column, cell): (usize, &Cell)| {
         let text = render_text(cell);
         let text = if cell.bold { format!("<strong>{text}</strong>") } else { text };
+        let label = |name: &String| format!(" data-label=\"{}\"", escape(name));
+        let label = table.columns.get(column).filter(|_| many).map(label).unwrap_or_default();
         match column {
-            0 => format!("<th scope=\"row\"{}>{text}</th>", class(column)),
-            _ => format!("<td{}>{text}</td>", class(column)),
+            0 => format!("<th scope=\"row\"{}{}{label}>{text}</th>", role("rowheader"), class(column)),
+            _ => format!("<td{}{}{label}>{text}</td>", role("cell"), class(column)),
         }
     };
-    let row =
-        |row: &Vec<Cell>| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>());
+    let row = |row: &Vec<Cell>| {
+        let cells = row.iter().enumerate().map(cell).collect::<String>();
+        format!("<tr{}>{cells}</tr>\n", role("row"))
+    };
     let rows: String = table.rows.iter().map(row).collect();
     let tall = if !captioned && table.rows.len() > TALL { " tall" } else { "" };
     let caption = escape(&table.caption);
     let above = if captioned { format!("<p class=\"caption\">{caption}</p>\n") } else { String::new() };
+    let kind = if many { " class=\"many\"" } else { "" };
+    let (whole, group, line) = (role("table"), role("rowgroup"), role("row"));
     format!(
         "<div class=\"table\">\n{above}<div class=\"scroll{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\n\
-         <table aria-label=\"{caption}\">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table></div></div>\n"
+         <table{kind}{whole} aria-label=\"{caption}\">\n<thead{group}><tr{line}>{head}</tr></thead>\n<tbody{group}>\n\
+         {rows}</tbody></table></div></div>\n"
     )
 }
 

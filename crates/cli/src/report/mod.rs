@@ -10,6 +10,8 @@ mod markdown;
 mod public;
 mod release;
 mod table;
+mod tested;
+mod thresholds;
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -3,11 +3,12 @@
 
 use progap::{Level, Release, release};
 
-use super::classes::classes;
 use super::content::{Block, Report};
 use super::release::{
-    Result, accuracy, checks, fact, guarantee, section, settings_section, step_of, titled, training,
+    Result, accuracy, checks, fact, guarantee, of_test_nodes, section, settings_section, step_of, titled,
+    training,
 };
+use super::tested::Tested;
 
 /// The public report of a release, or of an export.
 pub fn of_release(release: &Release) -> Result<Report> {
@@ -20,10 +21,9 @@ pub fn of_release(release: &Release) -> Result<Report> {
         sections.push(section("export", "Export", vec![Block::Facts(facts)]));
     }
     if open {
-        sections.push(accuracy(release, labelled));
-        if let Some(labelled) = labelled {
-            sections.extend(classes(release, labelled)?);
-        }
+        let tested = labelled.map(|labelled| Tested::of(release, labelled)).transpose()?.flatten();
+        sections.push(accuracy(release, labelled, tested.as_ref())?);
+        sections.extend(of_test_nodes(release, tested.as_ref())?);
         sections.extend(training(&release.metrics.history, step_of(release.settings()?)));
     }
     // The files are another matter: a page travels without them.
@@ -45,13 +45,13 @@ fn left_out(release: &Release, open: bool) -> Vec<String> {
     let mut list = vec!["time and memory of training, which depend on the data".to_string()];
     if !open {
         list.push(
-            "all accuracies, the confusion matrix, the calibration and the course of training, which are made of private \
-             labels without noise"
+            "all accuracies and other metrics, curves and thresholds, the confusion matrix, the calibration and the course of \
+             training, which are made of private labels without noise"
                 .into(),
         );
     } else if !release.has_labels() {
         list.push(
-            "precision and recall, the confusion matrix and the calibration: the rows of the nodes were left out of this \
+            "precision and recall, thresholds, the confusion matrix and the calibration: the rows of the nodes were left out of this \
              export, though labels are public at this level"
                 .into(),
         );

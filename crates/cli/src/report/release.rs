@@ -14,6 +14,8 @@ use super::content::{
     Axis, Bar, BarSeries, Bars, Block, Border, Cell, Figure, Lines, Plot, Point, Reference, Report, Section,
     Series, Table, Tone,
 };
+use super::tested::Tested;
+use super::thresholds::thresholds;
 use crate::ui;
 
 pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -37,9 +39,10 @@ pub fn of_release(release: &Release, data: Option<&Dataset>) -> Result<Report> {
             vec![Block::Notice(Tone::Caution, OWNERS.into())],
         ));
     }
-    sections.extend([guarantee(release)?, accuracy(release, labelled)]);
+    let tested = labelled.map(|labelled| Tested::of(release, labelled)).transpose()?.flatten();
+    sections.extend([guarantee(release)?, accuracy(release, labelled, tested.as_ref())?]);
     match labelled {
-        Some(labelled) => sections.extend(classes(release, labelled)?),
+        Some(_) => sections.extend(of_test_nodes(release, tested.as_ref())?),
         None => sections.push(without_labels(release)),
     }
     let mut training = training(&release.metrics.history, step_of(release.settings()?));
@@ -158,8 +161,21 @@ fn queries(mechanisms: &[Mechanism]) -> Table {
     }
 }
 
-/// The accuracies, and where they come from.
-pub(super) fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section {
+/// The sections that need the labels of test nodes.
+pub(super) fn of_test_nodes(release: &Release, tested: Option<&Tested>) -> Result<Vec<Section>> {
+    let Some(tested) = tested else { return Ok(vec![]) };
+    let mut sections = vec![classes(release, tested)?];
+    sections.extend(thresholds(release, tested));
+    Ok(sections)
+}
+
+/// The metric that was asked for, the accuracies, and where they come from.
+pub(super) fn accuracy(
+    release: &Release,
+    labelled: Option<&Dataset>,
+    tested: Option<&Tested>,
+) -> Result<Section> {
+    let headline = tested.map(|tested| tested.headline(release)).transpose()?.flatten();
     let metrics = &release.metrics;
     let count = |part| release.nodes().split().map_or(0, |split| split.count(part));
     let interval = |share: f64, part| {
@@ -175,7 +191,7 @@ pub(super) fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section
         vec![Cell::text(name), Cell::count(count(part)), cell]
     };
     let mut rows = vec![row("test nodes", metrics.test_accuracy, Part::Test)];
-    rows[0][2].bold = true;
+    rows[0][2].bold = headline.is_none();
     rows.push(row("validation nodes", metrics.val_accuracy, Part::Val));
     rows.push(row("training nodes", metrics.train_accuracy, Part::Train));
     let stages = &metrics.stage_test_accuracies;
@@ -198,11 +214,13 @@ pub(super) fn accuracy(release: &Release, labelled: Option<&Dataset>) -> Section
     if metrics.unprotected {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
+    let heading = headline.as_ref().map_or("Accuracy".into(), |(metric, _)| ui::capitalised(metric.words()));
+    blocks.extend(headline.map(|(_, table)| Block::Table(table)));
     blocks.push(Block::Table(table));
     if stages.len() > 1 && stages.iter().all(|share| share.is_finite()) {
         blocks.push(Block::Figure(stage_figure(stages, majority, |share| interval(share, Part::Test))));
     }
-    section("accuracy", "Accuracy", blocks)
+    Ok(section("accuracy", &heading, blocks))
 }
 
 pub(super) const UNPROTECTED: &str = "Computed from private labels, without noise: for the data owner alone. The guarantee does not \
@@ -223,9 +241,9 @@ fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) ->
     };
     Figure {
         id: "stages".into(),
-        caption: "Test accuracy after each stage of training, with 95 % intervals: what the graph adds to the features.".into(),
+        caption: "Test accuracy after each stage of training, with 95 % intervals; the first stage knows the features alone.".into(),
         alt: format!(
-            "Bars: test accuracy grows from {} by features alone to {} after the last stage.",
+            "Bars: test accuracy is {} by features alone and {} after the last stage.",
             ui::percent(first),
             ui::percent(last)
         ),
@@ -235,12 +253,12 @@ fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) ->
 
 fn without_labels(release: &Release) -> Section {
     if release.level() != Level::Node {
-        let text = "The rows of the nodes, labels among them, were left out of this export, so precision and recall, the \
-                    confusion matrix and the calibration are not shown here.";
+        let text = "The rows of the nodes, labels among them, were left out of this export, so precision and recall, \
+                    thresholds, the confusion matrix and the calibration are not shown here.";
         return section("classes", "Class by class", vec![Block::Paragraph(text.into())]);
     }
-    let text = "Labels are private at node level and not part of the release, so precision and recall, the confusion \
-                matrix and the calibration are not shown here. Whoever holds the data can add them with progap report \
+    let text = "Labels are private at node level and not part of the release, so precision and recall, \
+                thresholds, the confusion matrix and the calibration are not shown here. Whoever holds the data can add them with progap report \
                 RELEASE --data DATASET; that page then is for the data owner alone.";
     section("classes", "Class by class", vec![Block::Paragraph(text.into())])
 }

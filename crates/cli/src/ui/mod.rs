@@ -129,6 +129,12 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// Words with a capital letter at the beginning.
+pub fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// A size in bytes, in the unit people would use.
 pub fn bytes(size: usize) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];

@@ -56,6 +56,17 @@ impl Assessment {
         there.min_by_key(|&class| (self.classes[class].support, std::cmp::Reverse(class)))
     }
 
+    /// The most frequent class, where nearly every prediction is that class: other classes are predicted less than a tenth as often
+    /// as they occur.
+    pub fn only_majority(&self) -> Option<usize> {
+        let support = |class: usize| self.classes[class].support;
+        let class =
+            (0..self.classes.len()).max_by_key(|&class| (support(class), std::cmp::Reverse(class)))?;
+        let predicted: u64 = self.confusion.iter().map(|row| row[class]).sum();
+        let (others, flagged) = (self.nodes as u64 - support(class), self.nodes as u64 - predicted);
+        (others > 0 && 10 * flagged < others).then_some(class)
+    }
+
     /// Whether classes are so uneven that accuracy says little about the rarest.
     pub fn is_uneven(&self) -> bool {
         let even = self.nodes as f64 / self.classes.len().max(1) as f64;

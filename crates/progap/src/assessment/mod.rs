@@ -3,14 +3,17 @@
 //! Metrics are as scikit-learn defines them: `scripts/oracle/metrics.py` has its figures for the tests.
 
 mod baselines;
+mod compared;
 mod metric;
 mod ranking;
 
 use rayon::prelude::*;
 
 pub use baselines::Baselines;
+pub use compared::{Compared, Intervals};
 pub use metric::{Metric, Scores};
-use ranking::ranking;
+use ranking::Ranked;
+pub use ranking::{Curve, Flagged};
 
 /// Predictions beside the truth.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,7 +88,8 @@ impl Assessment {
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let score = |class: usize| {
             let one_score = probabilities.chunks_exact(classes.max(1)).map(|row| row[class]);
-            let ranked = ranking(one_score.zip(truth.iter().map(|&truth| truth as usize == class)).collect());
+            let members = truth.iter().map(|&truth| truth as usize == class);
+            let ranked = Ranked::new(one_score.zip(members)).ranking(|_| 1);
             let right = confusion[class][class];
             let support: u64 = confusion[class].iter().sum();
             let predicted: u64 = confusion.iter().map(|row| row[class]).sum();

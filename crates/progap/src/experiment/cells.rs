@@ -87,11 +87,27 @@ impl Maker<'_> {
     fn methods(&self) -> Vec<Method> {
         let usual = || match self.name {
             Name::Table2 => Method::ALL.to_vec(),
-            Name::Tradeoff => vec![Method::Progap, Method::Gap],
+            Name::Tradeoff => vec![Method::Views, Method::Progap, Method::Gap],
             Name::Labels => vec![Method::Views, Method::Progap, Method::Mlp],
             _ => vec![Method::Progap],
         };
-        self.options.methods.clone().unwrap_or_else(usual)
+        let unpublished = self.unpublished();
+        let asked = self.options.methods.clone();
+        asked.unwrap_or_else(|| usual().into_iter().filter(|method| !unpublished.contains(method)).collect())
+    }
+
+    /// The methods without published settings, where nothing but published settings is shown.
+    fn unpublished(&self) -> Vec<Method> {
+        let only_published =
+            self.options.preset == Preset::Paper && matches!(self.name, Name::Table2 | Name::Tradeoff);
+        let unpublished = |method: &Method| only_published && !method.recipe().is_published();
+        Method::ALL.iter().copied().filter(unpublished).collect()
+    }
+
+    /// What an experiment has in general and this one leaves out.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let unasked = self.unpublished().into_iter().filter(|_| self.options.methods.is_none());
+        unasked.map(|method| format!("{method}: it has no published settings; `methods` adds it")).collect()
     }
 
     fn levels(&self) -> Vec<Level> {
@@ -224,11 +240,16 @@ impl Maker<'_> {
             }
         }
         if self.name == Name::Tradeoff && !self.levels().contains(&Level::None) {
-            // The dotted line: what the first method reaches without privacy.
-            let first = self.methods().first().copied().unwrap_or(Method::Progap);
-            if entry(first).levels.contains(&Level::None) {
-                let variant = self.variants(data, first, Level::None).into_iter().next().unwrap_or_default();
-                cells.push(self.cell(data, first, Level::None, None, variant)?);
+            // The dotted lines: what the first method of each level reaches without privacy.
+            let first = |level: Level| {
+                let has = |method: &Method, level| entry(*method).levels.contains(&level);
+                self.methods().into_iter().find(|method| has(method, level) && has(method, Level::None))
+            };
+            let mut open: Vec<Method> = self.levels().into_iter().filter_map(first).collect();
+            open.dedup();
+            for method in open {
+                let variant = self.variants(data, method, Level::None).into_iter().next().unwrap_or_default();
+                cells.push(self.cell(data, method, Level::None, None, variant)?);
             }
         }
         Ok(())

@@ -34,7 +34,7 @@ mod suite;
 mod timing;
 mod tuning;
 
-pub use bootstrap::{mean, mean_interval};
+pub use bootstrap::{MIN_RUNS, mean, mean_interval};
 pub use cells::{LABELS, PRESET};
 pub use custom::CustomFile;
 pub use grid::{Change, changed};

@@ -7,9 +7,8 @@ use super::store::{Curve, Stored};
 use super::suite::{Cell, Experiment};
 use super::tuning::{Tuning, budget, score};
 use super::{Finished, Job};
-use crate::Result;
-use crate::plan::PublicSizes;
-use crate::settings::Settings;
+use crate::settings::{Level, Settings};
+use crate::{Result, delta};
 
 /// The cost of private tuning to a release.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +31,8 @@ pub struct Outcome {
     pub values: Vec<f64>,
     /// The mean validation accuracy by which they were chosen.
     pub val: f64,
+    /// The delta of the chosen settings; `None` if nothing is private, or no run is done.
+    pub delta: Option<f64>,
     /// The settings that were chosen; by private tuning those of the last split.
     pub chosen: Option<Settings>,
     /// The curve of each split, epoch by epoch.
@@ -54,10 +55,9 @@ impl Outcome {
         (!self.values.is_empty()).then(|| mean(&self.values))
     }
 
-    /// A 95 % bootstrap interval of the mean; needs two runs.
+    /// A 95 % bootstrap interval of the mean; `None` if there are fewer than [`MIN_RUNS`](super::MIN_RUNS) runs.
     pub fn interval(&self) -> Option<(f64, f64)> {
-        let [low, high] = mean_interval(&self.values);
-        (self.values.len() > 1).then_some((low, high))
+        mean_interval(&self.values).map(|[low, high]| (low, high))
     }
 }
 
@@ -96,18 +96,11 @@ pub fn outcome(experiment: &Experiment, cell: &Cell, results: &HashMap<String, S
         outcome.values.push(finished.score(experiment.metric));
         outcome.curves.push(finished.curve.clone());
         outcome.stages.push(finished.stages.clone());
-        outcome.chosen = Some(Settings { seed: None, ..job.settings.clone() });
+        let settings = Settings { seed: None, ..job.settings.for_sizes(finished.sizes) };
+        outcome.delta = (settings.level != Level::None).then(|| delta::of(&settings, finished.sizes));
+        outcome.chosen = Some(settings);
         if outcome.budget.is_none() && experiment.tuning == Tuning::Private {
-            // A run that was stored without its sizes: as if they were very large, which can only raise the cost.
-            let sizes = finished.sizes.unwrap_or(PublicSizes {
-                edges: finished.edges,
-                train_nodes: finished.train_nodes,
-                nodes: u32::MAX as usize,
-                columns: 1 << 20,
-                classes: 1 << 10,
-                open_numbers: 0,
-            });
-            outcome.budget = budget(&cell.candidates, sizes)?;
+            outcome.budget = budget(&cell.candidates, finished.sizes)?;
         }
     }
     Ok(outcome)
@@ -161,8 +154,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::Level;
     use crate::experiment::{DataSpec, Name};
+    use crate::plan::PublicSizes;
 
     fn experiment(tuning: Tuning) -> Experiment {
         let data = DataSpec { name: "a".into(), content: Value::Null, place: Value::Null };
@@ -185,10 +178,8 @@ mod tests {
                 train: None,
                 stages: vec![],
                 curve: Curve::default(),
-                edges: 1_000_000,
-                train_nodes: 1000,
                 val_nodes: 100,
-                sizes: None,
+                sizes: PublicSizes { edges: 1_000_000, train_nodes: 1000, ..PublicSizes::EXAMPLE },
                 scores: None,
             };
             let (data, fingerprint) = (job.data.name.clone(), String::new());
@@ -220,6 +211,8 @@ mod tests {
         let rest = outcome(&experiment, cell, &results).expect("an outcome");
         assert_eq!((rest.values.len(), rest.missing, rest.failures.len()), (1, 1, 1));
         assert_eq!(rest.interval(), None, "one run has no interval");
+        // A tenth of one over a million edges.
+        assert_eq!(all.delta, Some(1e-7), "{all:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::{Error, Result, sqlite};
 
 /// The version that is written and read.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// "PGEX", by which SQLite files that hold results know themselves.
 const APPLICATION_ID: i64 = 0x5047_4558;
 const SCHEMA: &str = "CREATE TABLE result (key TEXT PRIMARY KEY, data TEXT NOT NULL, content TEXT NOT NULL, \
@@ -44,17 +44,11 @@ pub struct Finished {
     pub stages: Vec<f64>,
     /// Epoch by epoch.
     pub curve: Curve,
-    /// The number of directed edges, which noise depends on.
-    pub edges: usize,
-    /// The number of training nodes, which noise depends on.
-    pub train_nodes: usize,
     /// The number of validation nodes.
     pub val_nodes: usize,
-    /// All public sizes; not in runs that were stored without them.
-    #[serde(default)]
-    pub sizes: Option<PublicSizes>,
-    /// Every metric on the test nodes; not in runs that were stored without them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The sizes that noise and delta depend on.
+    pub sizes: PublicSizes,
+    /// Every metric on the test nodes; `None` if there are none.
     pub scores: Option<Scores>,
 }
 
@@ -89,10 +83,8 @@ impl Finished {
             train: finite(metrics.train_accuracy),
             stages: metrics.stage_test_accuracies.clone(),
             curve,
-            edges: sizes.edges,
-            train_nodes: sizes.train_nodes,
             val_nodes,
-            sizes: Some(sizes),
+            sizes,
             scores: scores.clone(),
         }
     }

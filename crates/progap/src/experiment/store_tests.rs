@@ -16,8 +16,8 @@ fn job(split: u64) -> Job {
 fn finished(test: f64) -> std::result::Result<Finished, String> {
     let curve = Curve { epochs: vec![2], train: vec![Some(0.1), None], val: vec![None, Some(0.2)] };
     let (val, train, stages) = (None, Some(0.5), vec![test]);
-    let (sizes, scores) = (None, None);
-    Ok(Finished { test, val, train, stages, curve, edges: 10, train_nodes: 5, val_nodes: 2, sizes, scores })
+    let (sizes, scores) = (crate::plan::PublicSizes::EXAMPLE, None);
+    Ok(Finished { test, val, train, stages, curve, val_nodes: 2, sizes, scores })
 }
 
 fn place() -> (tempfile::TempDir, PathBuf) {

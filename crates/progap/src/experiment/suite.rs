@@ -52,7 +52,7 @@ impl Experiment {
         let maker = Maker { name, options };
         maker.check()?;
         let mut cells = Vec::new();
-        let mut left_out = Vec::new();
+        let mut left_out = maker.left_out();
         for data in &options.data {
             maker.add_data_set(data, &mut cells, &mut left_out)?;
         }
@@ -168,11 +168,29 @@ mod tests {
         let count = |name| Experiment::new(name, &options(Tuning::None)).expect("an experiment").cells.len();
         let levels: usize = crate::method::catalogue::methods().map(|entry| entry.levels.len()).sum();
         assert_eq!(count(Name::Table2), levels);
-        assert_eq!(count(Name::Tradeoff), 2 * 2 * 5 + 1);
+        // Two views have no node level; dotted, the first method of each level without privacy.
+        assert_eq!(count(Name::Tradeoff), 3 * 5 + 2 * 5 + 2);
         assert_eq!(count(Name::Depth), 2 * 3 * 5);
         assert_eq!(count(Name::Convergence), 2);
         assert_eq!(count(Name::Layerwise), 3 * 2);
         assert!(count(Name::Ablation) >= 2 + 4);
+    }
+
+    /// The method that `train` takes stands beside the published ones, but where only published settings are shown.
+    #[test]
+    fn the_default_method_is_compared() {
+        for name in [Name::Table2, Name::Tradeoff] {
+            let of = |preset| Experiment::new(name, &Options { preset, ..options(Tuning::None) });
+            let has_views = |experiment: &Experiment| {
+                experiment.cells.iter().any(|cell| (cell.method, cell.level) == (Method::Views, Level::Edge))
+            };
+            for preset in [Preset::Default, Preset::Both] {
+                assert!(has_views(&of(preset).expect("an experiment")), "{name:?} {preset:?}");
+            }
+            let published = of(Preset::Paper).expect("an experiment");
+            assert!(!has_views(&published));
+            assert!(published.left_out[0].contains("views: it has no published settings"));
+        }
     }
 
     /// Accuracy against the share of labels: the recommended method, ProGAP as published, and the features alone, for each share.

@@ -60,6 +60,25 @@ pub(crate) fn method_for(level: Level, asked: &[&str]) -> Method {
     if asked.iter().any(foreign) { PUBLISHED } else { usual }
 }
 
+/// What nodes learn of their neighbours in a run with these settings, in words.
+pub fn summed(settings: &Settings) -> &'static str {
+    settings.method.recipe().summed(settings)
+}
+
+/// The other methods of this level that use the graph.
+pub fn alternatives(settings: &Settings) -> impl Iterator<Item = Method> {
+    let (method, level) = (settings.method, settings.level);
+    methods()
+        .filter(move |entry| entry.method != method && entry.levels.contains(&level))
+        .map(|entry| entry.method)
+        .filter(move |&method| Settings::of(method, level).edges_without_effect().is_none())
+}
+
+/// Whether the guarantee of a method covers predictions as well as training.
+pub fn covers_predictions(method: Method) -> bool {
+    method.recipe().aggregates_are_protected()
+}
+
 /// The methods that have a level, by name.
 pub(crate) fn with_level(level: Level) -> String {
     names(|method| entry(method).levels.contains(&level))

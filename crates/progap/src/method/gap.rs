@@ -30,6 +30,10 @@ impl Recipe for Gap {
         true
     }
 
+    fn summed(&self, _: &Settings) -> &'static str {
+        "sums of neighbours' encoded features"
+    }
+
     fn defaults(&self, level: Level) -> Settings {
         Settings { method: Method::Gap, ..Settings::plain(level) }
     }

@@ -35,6 +35,10 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 impl Recipe for LpgNet {
+    fn summed(&self, _: &Settings) -> &'static str {
+        "counts of neighbours' predicted classes"
+    }
+
     fn defaults(&self, level: Level) -> Settings {
         Settings { method: Method::Lpgnet, ..Settings::plain(level) }
     }

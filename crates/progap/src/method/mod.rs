@@ -30,7 +30,7 @@ use progap_graph::{Dataset, NumberColumn, Scaled};
 pub use self::progap::Choice;
 use history::EpochRecord;
 use progap_nn::{Architecture, Norm};
-pub(crate) use recipe::{AuditTarget, Batches, Recipe};
+pub(crate) use recipe::{AuditTarget, Batches, Recipe, SUMS_OF_CLASSES};
 use trainer::{Accuracies, Trainer};
 
 use crate::Result;

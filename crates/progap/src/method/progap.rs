@@ -11,7 +11,7 @@ use super::history::EpochRecord;
 use super::objective::RowObjective;
 use super::recipe::embeddings_sent;
 use super::trainer::Trainer;
-use super::{Batches, Fitted, Method, Recipe, architecture, rows_and_aggregates};
+use super::{Batches, Fitted, Method, Recipe, SUMS_OF_CLASSES, architecture, rows_and_aggregates};
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
 use crate::release::Release;
@@ -50,6 +50,14 @@ impl Recipe for ProGap {
                 learning_rate: 0.02,
                 ..plain
             },
+        }
+    }
+
+    fn summed(&self, settings: &Settings) -> &'static str {
+        match settings.messages {
+            Messages::Embeddings => "sums of neighbours' embeddings",
+            Messages::Auto => "sums of neighbours' class probabilities and embeddings",
+            Messages::Labels | Messages::Structure => SUMS_OF_CLASSES,
         }
     }
 

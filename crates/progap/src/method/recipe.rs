@@ -19,6 +19,9 @@ use crate::rows::Rows;
 use crate::settings::{Level, Settings, Size};
 use crate::{Result, units};
 
+/// What nodes learn of their neighbours where these send what is known about their class.
+pub(crate) const SUMS_OF_CLASSES: &str = "sums of neighbours' class probabilities";
+
 /// The target of an audit, and how hard it is attacked.
 pub(crate) struct AuditTarget<'t> {
     pub dataset: &'t Dataset,
@@ -214,6 +217,11 @@ pub(crate) trait Recipe: Sync {
     /// The message that every node would have sent for the aggregate of that index, as far as a release tells; for whoever attacks it.
     fn sent(&self, release: &Release, rows: &Rows, index: usize) -> Result<Option<Vec<f32>>> {
         embeddings_sent(release.predictor(), rows, index)
+    }
+
+    /// What nodes learn of their neighbours, in words.
+    fn summed(&self, _settings: &Settings) -> &'static str {
+        "sums over neighbours"
     }
 
     /// Whether the first stage knows the features alone.

@@ -50,7 +50,7 @@ pub use signed::{Signed, signed};
 pub use statement::{Budget, Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_guarantee};
 
-use crate::assessment::{Assessment, most_probable};
+use crate::assessment::{Assessment, Compared, most_probable};
 use crate::cost::Cost;
 use crate::error::InFile;
 use crate::files;
@@ -371,10 +371,18 @@ impl Release {
     /// # Errors
     /// As [`Release::predict`].
     pub fn assess(&self, labelled: &Dataset, part: Part) -> Result<Option<Assessment>> {
+        Ok(self.compare(labelled, part)?.map(|compared| compared.assessment()))
+    }
+
+    /// As [`Release::assess`], node by node: curves and intervals are made of it.
+    ///
+    /// # Errors
+    /// As [`Release::predict`].
+    pub fn compare(&self, labelled: &Dataset, part: Part) -> Result<Option<Compared>> {
         if let Some(missing) = missing_for_predictions(self) {
             return Err(Error::file(&self.folder, missing));
         }
-        assessed(&self.predictor, &self.nodes, labelled, part)
+        compared(&self.predictor, &self.nodes, labelled, part)
     }
 
     /// The guarantee of the release.
@@ -412,19 +420,19 @@ fn predicted(predictor: &Predictor, rows: &Rows, nodes: &[u32]) -> Result<Predic
 }
 
 /// Predictions about a part of the nodes beside their labels; nothing where it has no nodes.
-pub(crate) fn assessed(
+pub(crate) fn compared(
     predictor: &Predictor,
     nodes: &Dataset,
     labelled: &Dataset,
     part: Part,
-) -> Result<Option<Assessment>> {
+) -> Result<Option<Compared>> {
     let members = nodes.split().map_or(vec![], |split| split.nodes(part).map(|node| node as u32).collect());
     if members.is_empty() {
         return Ok(None);
     }
-    let found = predictions(predictor, nodes, &members)?;
+    let Predictions { classes: predicted, probabilities, .. } = predictions(predictor, nodes, &members)?;
     let truth: Vec<u32> = members.iter().map(|&node| labelled.labels()[node as usize]).collect();
-    Ok(Some(Assessment::new(&truth, &found.classes, &found.probabilities, nodes.classes())))
+    Ok(Some(Compared { truth, predicted, probabilities, classes: nodes.classes() }))
 }
 
 /// The statement of a run. What was recorded is what was asked: one that claims less is never made.

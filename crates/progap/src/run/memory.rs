@@ -131,8 +131,11 @@ fn fit(
     let trainer = Trainer::new(vault, spec, state, &mut store, observer);
     let fitted = method::fit(trainer)?.calibrated(dataset, settings)?;
     let dataset = &fitted.scaled(dataset.clone().into())?.held()?;
-    let found = release::assessed(&fitted.predictor, dataset, dataset, Part::Test)?;
-    Ok(Measured { metrics: metrics(&fitted, settings), scores: found.and_then(|found| found.scores()) })
+    let found = release::compared(&fitted.predictor, dataset, dataset, Part::Test)?;
+    Ok(Measured {
+        metrics: metrics(&fitted, settings),
+        scores: found.and_then(|found| found.assessment().scores()),
+    })
 }
 
 /// Keeps what a run must not lose for as long as it runs, and leaves stages for other runs.

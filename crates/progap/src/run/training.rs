@@ -229,7 +229,8 @@ impl Trained {
     /// # Errors
     /// As [`Trained::predict`].
     pub fn assess(&self, labelled: &Dataset, part: Part) -> Result<Option<Assessment>> {
-        release::assessed(&self.predictor, &self.nodes, labelled, part)
+        let compared = release::compared(&self.predictor, &self.nodes, labelled, part)?;
+        Ok(compared.map(|compared| compared.assessment()))
     }
 
     /// Predictions for some nodes, by position.

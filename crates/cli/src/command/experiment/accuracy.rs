@@ -1,12 +1,15 @@
 //! The table of accuracies, or of another metric: methods, levels, budgets and variants by data sets.
 
-use std::collections::BTreeMap;
-
-use progap::experiment::{self, Name, Outcome, published};
+use progap::experiment::{self, MIN_RUNS, Name, Outcome, published};
+use progap::method::catalogue;
 use progap::settings::{Level, Method, Metric};
 
-use super::content::{Outcomes, data_names, epsilon, unit_note};
+use super::content::{Outcomes, data_names, delta, epsilon, too_few_runs, unit_note};
 use crate::report::{Cell, Table};
+
+/// Whom a figure that stands out is compared with.
+const BEST: &str = "What stands out is the best of those with the same guarantee, that is the same unit, epsilon and delta; \
+                    guarantees that differ are not compared.";
 
 /// The name of a column of the paper's own figures.
 const PUBLISHED: &str = "published";
@@ -31,20 +34,33 @@ struct RowKey<'c> {
     variant: &'c [(String, String)],
 }
 
-/// A level, and an epsilon (its bits) with or without a delta.
-type Group = (u8, Option<(u64, bool)>);
-
 impl<'c> RowKey<'c> {
     fn of(cell: &'c experiment::Cell) -> RowKey<'c> {
         RowKey { level: cell.level, method: cell.method, epsilon: cell.epsilon, variant: &cell.variant }
     }
+}
 
-    /// Rows within which the best stands out: those with the same guarantee.
-    fn group(&self) -> Group {
-        // A method that touches no edge competes with those at any budget, as in the paper; one with a delta of zero does not
-        // compete with those that have one.
-        let budget = self.epsilon.filter(|epsilon| *epsilon > 0.0);
-        (self.level as u8, budget.map(|epsilon| (epsilon.to_bits(), self.method.has_delta())))
+/// What a figure is measured under: figures compete with those under the same guarantee alone.
+#[derive(Clone, Copy, PartialEq)]
+struct Guarantee {
+    level: Level,
+    undirected: bool,
+    /// That of the choice where settings were chosen by private tuning.
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+    covers_predictions: bool,
+}
+
+impl Guarantee {
+    fn of(cell: &experiment::Cell, outcome: &Outcome) -> Guarantee {
+        Guarantee {
+            level: cell.level,
+            undirected: outcome.chosen.as_ref().is_some_and(|settings| settings.undirected),
+            epsilon: outcome.budget.map_or(cell.epsilon, |budget| Some(budget.tuned)),
+            delta: outcome.delta,
+            // Without privacy there is nothing to cover.
+            covers_predictions: cell.level == Level::None || catalogue::covers_predictions(cell.method),
+        }
     }
 }
 
@@ -65,7 +81,21 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
             variants.push(name);
         }
     }
+    let names = data_names(outcomes);
+    let found = |data: &str, row: &RowKey<'_>| {
+        outcomes.iter().find(|(cell, _)| cell.data.name == data && RowKey::of(cell) == *row)
+    };
+    let delta_of = |data: &str, row: &RowKey<'_>| {
+        found(data, row).map_or_else(Cell::missing, |(_, outcome)| delta(outcome))
+    };
+    // Delta follows from the number of records: it is that of a row where all data sets have the same, or there is one.
+    let same_delta = rows.iter().all(|row| {
+        let known = names.iter().filter(|data| found(data, row).is_some());
+        let deltas: Vec<Cell> = known.map(|data| delta_of(data, row)).collect();
+        deltas.windows(2).all(|pair| pair[0] == pair[1])
+    });
     let mut columns: Vec<String> = ["method", "level", "epsilon"].map(String::from).into();
+    columns.extend(same_delta.then(|| "delta".to_string()));
     columns.extend(variants.iter().map(std::string::ToString::to_string));
     let fixed = columns.len();
     let mut body: Vec<Vec<Cell>> = rows
@@ -80,29 +110,38 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
                 Cell::text(row.level.to_string()),
                 epsilon(row.epsilon),
             ];
+            let first = names.iter().find(|data| found(data, row).is_some());
+            cells.extend(first.filter(|_| same_delta).map(|data| delta_of(data, row)));
             cells.extend(variants.iter().map(variant));
             cells
         })
         .collect();
-    for data in data_names(outcomes) {
-        let of = |row: &RowKey<'_>| {
-            outcomes.iter().find(|(cell, _)| cell.data.name == data && RowKey::of(cell) == *row)
-        };
+    for data in &names {
+        if !same_delta {
+            columns.push(format!("{data}, delta"));
+            for (row, cells) in rows.iter().zip(&mut body) {
+                cells.push(delta_of(data, row));
+            }
+        }
         columns.push(if metric == Metric::LogLoss { data.clone() } else { format!("{data} (%)") });
         for (row, cells) in rows.iter().zip(&mut body) {
-            cells.push(of(row).map_or_else(Cell::missing, |(_, outcome)| accuracy(metric, outcome)));
+            cells.push(found(data, row).map_or_else(Cell::missing, |(_, outcome)| accuracy(metric, outcome)));
         }
-        mark_best(&rows, &mut body, columns.len() - 1, metric);
+        let guarantees: Vec<Option<Guarantee>> = rows
+            .iter()
+            .map(|row| found(data, row).map(|(cell, outcome)| Guarantee::of(cell, outcome)))
+            .collect();
+        mark_best(&guarantees, &mut body, columns.len() - 1, metric);
         let known = |row: &RowKey<'_>| {
             let method = row.method.to_string();
-            let figure = published::published(&data, &method, row.level, row.epsilon)?;
+            let figure = published::published(data, &method, row.level, row.epsilon)?;
             let half = figure.half.map(|half| format!(" ± {half:.2}")).unwrap_or_default();
             let interval = |half| ((figure.mean - half) / 100.0, (figure.mean + half) / 100.0);
             let cell = Cell::number(figure.mean / 100.0, format!("{:.1}{half}", figure.mean));
             Some(Cell { interval: figure.half.map(interval), ..cell })
         };
         let measured = |row: &RowKey<'_>| {
-            let figure = published::measured(&data, &row.method.to_string(), row.level, row.epsilon)?;
+            let figure = published::measured(data, &row.method.to_string(), row.level, row.epsilon)?;
             let depth = if figure.depth > 0 { format!(" (depth {})", figure.depth) } else { String::new() };
             Some(Cell::number(figure.mean / 100.0, format!("{:.1}{depth}", figure.mean)))
         };
@@ -126,10 +165,14 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
         Metric::LogLoss => "Log loss on the test nodes".into(),
         _ => format!("On the test nodes, {} in percent", metric.words()),
     };
-    let mut caption = format!(
-        "{what}: mean over the runs, and half of its 95 % bootstrap interval (1000 resamples). The best with the same \
-         guarantee stands out."
-    ) + &unit_note(outcomes);
+    let interval = match too_few_runs(outcomes) {
+        true => format!("; fewer than {MIN_RUNS} are too few for an interval"),
+        false => ", and half of its 95 % bootstrap interval (1000 resamples)".into(),
+    };
+    let mut caption = format!("{what}: mean over the runs{interval}. {BEST}") + &unit_note(outcomes);
+    if rows.iter().any(|row| row.level != Level::None && !catalogue::covers_predictions(row.method)) {
+        caption += " The guarantee of dp-gnn covers training and not predictions: it competes with no other.";
+    }
     if columns.iter().any(|column| column.contains(PUBLISHED)) {
         caption += " Published figures are of the paper's own data, fb-100 of all hundred schools, and of settings tuned by \
                     its grid.";
@@ -137,27 +180,17 @@ pub fn accuracies(name: Name, metric: Metric, outcomes: &Outcomes<'_>) -> Table 
     Table { id: "accuracy".into(), caption, columns, rows: body }
 }
 
-/// Makes the best of each group of rows stand out in a column.
-fn mark_best(rows: &[RowKey<'_>], body: &mut [Vec<Cell>], column: usize, metric: Metric) {
-    let group = |at: usize| rows[at].group();
-    // A row without a budget of its own belongs to the only group of its level, if there is one.
-    let mut best: BTreeMap<Group, (f64, usize, usize)> = BTreeMap::new();
-    for at in 0..rows.len() {
-        let Some(value) = body[at][column].value else { continue };
-        let mut key = group(at);
-        if key.1.is_none() && rows[at].level != Level::None {
-            let others: Vec<_> =
-                (0..rows.len()).map(group).filter(|g| g.0 == key.0 && g.1.is_some()).collect();
-            key = others.first().copied().unwrap_or(key);
-        }
-        let entry = best.entry(key).or_insert((value, at, 0));
-        entry.2 += 1;
-        if if metric.is_loss() { value < entry.0 } else { value > entry.0 } {
-            (entry.0, entry.1) = (value, at);
-        }
-    }
-    for (_, at, _) in best.values().filter(|(_, _, count)| *count > 1) {
-        body[*at][column].bold = true;
+/// Makes the best of all figures with the same guarantee stand out in a column, where there are several.
+fn mark_best(guarantees: &[Option<Guarantee>], body: &mut [Vec<Cell>], column: usize, metric: Metric) {
+    let better = |a: f64, b: f64| if metric.is_loss() { a < b } else { a > b };
+    for at in 0..body.len() {
+        let Some(own) = body[at][column].value else { continue };
+        let rivals = || (0..body.len()).filter(|&other| other != at && guarantees[other] == guarantees[at]);
+        let mut values = rivals().filter_map(|other| Some((other, body[other][column].value?))).peekable();
+        // Of equals the first.
+        let alone = values.peek().is_none();
+        let best = !alone && values.all(|(other, value)| better(own, value) || own == value && at < other);
+        body[at][column].bold = best;
     }
 }
 
@@ -178,38 +211,81 @@ mod tests {
         experiment::Cell { data, method, level, epsilon, variant: vec![], candidates: vec![] }
     }
 
-    /// A guarantee with a delta of zero says more: lpgnet and edge-rand compete with each other alone.
-    #[test]
-    fn methods_without_a_delta_compete_among_themselves() {
-        let cells = [
-            (cell(Method::Progap, Level::Edge, Some(1.0)), outcome(&[0.8])),
-            (cell(Method::Gap, Level::Edge, Some(1.0)), outcome(&[0.7])),
-            (cell(Method::Lpgnet, Level::Edge, Some(1.0)), outcome(&[0.9])),
-            (cell(Method::EdgeRand, Level::Edge, Some(1.0)), outcome(&[0.6])),
-        ];
+    /// An outcome under a delta.
+    fn under(delta: f64, values: &[f64]) -> Outcome {
+        Outcome { delta: Some(delta), ..outcome(values) }
+    }
+
+    fn bold(cells: &[(experiment::Cell, Outcome)], column: usize) -> Vec<bool> {
         let outcomes: Vec<(&experiment::Cell, Outcome)> = cells.iter().map(|(c, o)| (c, o.clone())).collect();
         let table = accuracies(Name::Table2, Metric::Accuracy, &outcomes);
-        let bold: Vec<bool> = table.rows.iter().map(|row| row[3].bold).collect();
-        assert_eq!(bold, [true, false, true, false]);
+        table.rows.iter().map(|row| row[column].bold).collect()
+    }
+
+    /// A guarantee with a delta of zero says more, and so does an epsilon of zero: they compete with their like alone.
+    #[test]
+    fn the_best_of_those_with_the_same_guarantee_stands_out() {
+        let edge = |method, epsilon, delta, value| {
+            (cell(method, Level::Edge, Some(epsilon)), under(delta, &[value]))
+        };
+        let cells = [
+            edge(Method::Progap, 1.0, 1e-7, 0.8),
+            edge(Method::Gap, 1.0, 1e-7, 0.7),
+            edge(Method::Lpgnet, 1.0, 0.0, 0.9),
+            edge(Method::EdgeRand, 1.0, 0.0, 0.6),
+            edge(Method::Mlp, 0.0, 0.0, 0.95),
+            edge(Method::Progap, 2.0, 1e-7, 0.85),
+        ];
+        assert_eq!(bold(&cells, 4), [true, false, true, false, false, false]);
+        // The same epsilon for an undirected edge is another guarantee, and so is another delta.
+        let mut other = cells[..2].to_vec();
+        let settings = progap::Settings::of(Method::Gap, Level::Edge);
+        other[1].1.chosen = Some(progap::Settings { undirected: true, ..settings });
+        assert_eq!(bold(&other, 4), [false, false]);
+        let other = [cells[0].clone(), edge(Method::Gap, 1.0, 1e-5, 0.7)];
+        assert_eq!(bold(&other, 4), [false, false]);
+        // A guarantee that covers training alone is another one.
+        let node = |method, value| (cell(method, Level::Node, Some(8.0)), under(1e-5, &[value]));
+        let other = [node(Method::Progap, 0.7), node(Method::DpGnn, 0.9), node(Method::Gap, 0.6)];
+        assert_eq!(bold(&other, 4), [true, false, false]);
     }
 
     #[test]
-    fn table_2_has_the_published_figures_beside_ours_and_marks_the_best_of_each_level() {
+    fn table_2_has_deltas_and_the_published_figures_beside_ours() {
         let cells = [
-            (cell(Method::Progap, Level::None, None), outcome(&[0.84, 0.86])),
+            (cell(Method::Progap, Level::None, None), outcome(&[0.84, 0.86, 0.85, 0.85, 0.85])),
             (cell(Method::Gap, Level::None, None), outcome(&[0.80])),
-            (cell(Method::Mlp, Level::Edge, Some(0.0)), outcome(&[0.9])),
-            (cell(Method::Progap, Level::Edge, Some(1.0)), outcome(&[0.7])),
+            (cell(Method::Mlp, Level::Edge, Some(0.0)), under(0.0, &[0.9])),
+            (cell(Method::Progap, Level::Edge, Some(1.0)), under(1e-7, &[0.7])),
             (cell(Method::Progap, Level::Node, Some(8.0)), outcome(&[])),
         ];
         let outcomes: Vec<(&experiment::Cell, Outcome)> = cells.iter().map(|(c, o)| (c, o.clone())).collect();
         let table = accuracies(Name::Table2, Metric::Accuracy, &outcomes);
-        assert_eq!(table.columns[3..], ["facebook (%)", "facebook, published (%)"]);
+        assert_eq!(table.columns[2..], ["epsilon", "delta", "facebook (%)", "facebook, published (%)"]);
         let text = |row: usize, column: usize| table.rows[row][column].text.as_str();
-        assert!(text(0, 3).starts_with("85.0 ± "), "{}", text(0, 3));
-        assert_eq!([text(0, 4), text(2, 4), text(3, 4)], ["84.5 ± 0.24", "50.8 ± 0.20", "77.2 ± 0.33"]);
-        let bold: Vec<bool> = table.rows.iter().map(|row| row[3].bold).collect();
-        assert_eq!(bold, [true, false, true, false, false]);
-        assert_eq!(text(4, 3), Cell::missing().text);
+        assert_eq!([text(0, 3), text(2, 3), text(3, 3)], ["–", "0", "1e-7"]);
+        assert!(text(0, 4).starts_with("85.0 ± "), "{}", text(0, 4));
+        assert_eq!(text(1, 4), "80.0", "one run has no interval");
+        assert!(table.caption.contains("too few for an interval"), "{}", table.caption);
+        assert_eq!([text(0, 5), text(2, 5), text(3, 5)], ["84.5 ± 0.24", "50.8 ± 0.20", "77.2 ± 0.33"]);
+        let bold: Vec<bool> = table.rows.iter().map(|row| row[4].bold).collect();
+        assert_eq!(bold, [true, false, false, false, false]);
+        assert!(table.caption.contains("the same unit, epsilon and delta"), "{}", table.caption);
+        assert_eq!(text(4, 4), Cell::missing().text);
+    }
+
+    /// Data sets of different sizes have deltas of their own.
+    #[test]
+    fn each_data_set_has_its_delta_where_they_differ() {
+        let mut other = cell(Method::Gap, Level::Edge, Some(1.0));
+        other.data.name = "reddit".into();
+        let cells =
+            [(cell(Method::Gap, Level::Edge, Some(1.0)), under(1e-7, &[0.7])), (other, under(1e-8, &[0.8]))];
+        let outcomes: Vec<(&experiment::Cell, Outcome)> = cells.iter().map(|(c, o)| (c, o.clone())).collect();
+        let table = accuracies(Name::Tradeoff, Metric::Accuracy, &outcomes);
+        let expected = ["facebook, delta", "facebook (%)", "reddit, delta", "reddit (%)"];
+        assert_eq!(table.columns[3..], expected);
+        let row: Vec<&str> = table.rows[0].iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(row[3..], ["1e-7", "70.0", "1e-8", "80.0"]);
     }
 }

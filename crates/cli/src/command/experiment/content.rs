@@ -1,6 +1,6 @@
 //! From what came of an experiment to tables and figures.
 
-use progap::experiment::{self, Experiment, Name, Options, Outcome, Preset, Tuning, published};
+use progap::experiment::{self, Experiment, MIN_RUNS, Name, Options, Outcome, Preset, Tuning, published};
 use progap::settings::{Level, Metric, Settings};
 use progap_graph::summary::Summary;
 
@@ -87,6 +87,13 @@ fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section 
         Name::Labels => level_panels(&|data, level| labels(outcomes, metric, data, level), &mut blocks),
         _ => {}
     }
+    if too_few_runs(outcomes) {
+        let text = format!(
+            "Fewer than {MIN_RUNS} runs of a figure are too few for an interval: differences between figures may be chance. \
+             `--runs {MIN_RUNS}` or more adds intervals, and keeps the runs that are there."
+        );
+        blocks.push(Block::Notice(Tone::Caution, text));
+    }
     blocks.push(Block::Table(accuracies(experiment.name, metric, outcomes)));
     let incomplete: usize =
         outcomes.iter().map(|(_, outcome)| outcome.missing + outcome.failures.len()).sum();
@@ -99,6 +106,11 @@ fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section 
         blocks.push(Block::Notice(Tone::Caution, text));
     }
     section("results", "Results", blocks)
+}
+
+/// Whether a figure rests on so few runs that it has no interval.
+pub fn too_few_runs(outcomes: &Outcomes<'_>) -> bool {
+    outcomes.iter().any(|(_, outcome)| (1..MIN_RUNS).contains(&outcome.values.len()))
 }
 
 pub fn data_names(outcomes: &Outcomes<'_>) -> Vec<String> {
@@ -119,6 +131,12 @@ pub fn epsilon(epsilon: Option<f64>) -> Cell {
     epsilon.map_or_else(|| Cell::text("∞"), number)
 }
 
+/// The delta that a figure was measured under.
+pub fn delta(outcome: &Outcome) -> Cell {
+    let number = |delta| Cell::number(delta, progap::delta::written(delta));
+    outcome.delta.map_or_else(Cell::missing, number)
+}
+
 /// The settings behind each figure.
 fn settings_section(outcomes: &Outcomes<'_>) -> Section {
     let columns = [
@@ -126,6 +144,7 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
         "data",
         "level",
         "epsilon",
+        "delta",
         "variant",
         "layers",
         "depth",
@@ -137,7 +156,11 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
     ];
     let row = |(cell, outcome): &(&experiment::Cell, Outcome)| {
         let settings: Option<&Settings> = outcome.chosen.as_ref();
-        let of = |value: &dyn Fn(&Settings) -> f64| settings.map_or_else(Cell::missing, |s| number(value(s)));
+        // A method need not read every setting.
+        let of = |name: &str, value: &dyn Fn(&Settings) -> f64| {
+            let read = settings.filter(|settings| settings.without_effect(name).is_none());
+            read.map_or_else(Cell::missing, |settings| number(value(settings)))
+        };
         let rounded = |value: f64, scale: f64, digits: usize| {
             if value.is_finite() {
                 Cell::number(value, format!("{:.digits$}", scale * value))
@@ -151,11 +174,12 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
             Cell::text(cell.data.name.clone()),
             Cell::text(cell.level.to_string()),
             epsilon(cell.epsilon),
+            delta(outcome),
             Cell::text(variant.join(", ")),
-            of(&|s| s.layers as f64),
-            of(&|s| s.depth as f64),
-            of(&|s| s.learning_rate),
-            of(&|s| s.epochs as f64),
+            of("layers", &|s| s.layers as f64),
+            of("depth", &|s| s.depth as f64),
+            of("learning_rate", &|s| s.learning_rate),
+            of("epochs", &|s| s.epochs as f64),
             Cell::count(outcome.values.len()),
             rounded(outcome.val, 100.0, 1),
             rounded(outcome.seconds, 1.0, 2),
@@ -327,7 +351,7 @@ pub fn terminal(report: &Report) -> String {
                 text +=
                     &format!("\n{}\n{}\n", ui::wrap(&table.caption, 100, 0), ui::wide_table(&header, rows));
                 if (0..table.columns.len()).any(starred) {
-                    text += "* the best with the same guarantee\n";
+                    text += "* the best of those with the same unit, epsilon and delta\n";
                 }
             }
             Block::Notice(_, sentence) | Block::Paragraph(sentence) => {

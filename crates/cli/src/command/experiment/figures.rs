@@ -5,6 +5,7 @@ use progap::settings::{Level, Metric};
 
 use super::content::{Outcomes, level_name};
 use crate::report::{Axis, Border, Figure, Lines, Plot, Point, Reference, Series};
+use crate::ui;
 
 fn figure_id(kind: &str, data: &str, level: Level) -> String {
     let data: String = data.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -83,13 +84,17 @@ pub fn tradeoff(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Leve
     if series.is_empty() {
         return None;
     }
+    let mut open = Vec::new();
     for (cell, outcome) in outcomes.iter().filter(|(c, _)| c.data.name == data && c.level == Level::None) {
         if let Some(value) = outcome.mean() {
             let name = method_name(cell);
             let owner = series.iter().position(|line| line.name == name);
-            references.push(Reference { name: format!("{name} without privacy"), value, series: owner });
+            open.push(Reference { name: format!("{name} without privacy"), value, series: owner });
         }
     }
+    // That of a method which this level does not have is of use where there is no other.
+    let owned = open.iter().any(|line| line.series.is_some());
+    references.extend(open.into_iter().filter(|line| line.series.is_some() || !owned));
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
     let best = |line: &Series| {
@@ -102,7 +107,7 @@ pub fn tradeoff(outcomes: &Outcomes<'_>, metric: Metric, data: &str, level: Leve
         caption: format!("{data}, {}: {} against epsilon", level_name(outcomes, level), metric.words()),
         alt: format!(
             "{} on the test nodes at each epsilon. {}.",
-            capitalised(metric.words()),
+            ui::capitalised(metric.words()),
             alt.join(". ")
         ),
         plot: Plot::Lines(Lines {
@@ -129,11 +134,6 @@ fn axis(metric: Metric) -> Axis {
 
 fn shown(metric: Metric, value: f64) -> String {
     if metric == Metric::LogLoss { format!("{value:.3}") } else { share(value) }
-}
-
-fn capitalised(words: &str) -> String {
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn share(value: f64) -> String {

@@ -1,6 +1,6 @@
 //! Findings of an experiment, in sentences that are made of its figures: does the paper's claim hold here?
 
-use progap::experiment::{self, Name, Outcome, PRESET, mean, mean_interval};
+use progap::experiment::{self, MIN_RUNS, Name, Outcome, PRESET, mean, mean_interval};
 use progap::settings::{Level, Method};
 
 type Pair<'o> = (&'o experiment::Cell, &'o Outcome);
@@ -13,6 +13,10 @@ pub fn findings(name: Name, outcomes: &[(&experiment::Cell, Outcome)]) -> Vec<St
             compare("The defaults are more accurate than the published settings", &pairs, |a, b| {
                 let presets = (variant(a, PRESET), variant(b, PRESET));
                 a.method == b.method && presets == (Some("default"), Some("paper"))
+            }),
+            compare("Two views are more accurate than ProGAP", &pairs, |a, b| {
+                let same = variant(a, PRESET) == variant(b, PRESET);
+                (a.method, b.method) == (Method::Views, Method::Progap) && same
             }),
             compare("ProGAP is more accurate than GAP", &pairs, |a, b| {
                 let same = variant(a, PRESET) == variant(b, PRESET);
@@ -54,7 +58,7 @@ fn compare(
     pairs: &[Pair<'_>],
     is_rival: impl Fn(&experiment::Cell, &experiment::Cell) -> bool,
 ) -> Option<String> {
-    let (mut better, mut clearly, mut worse, mut all) = (0, 0, Vec::new(), 0);
+    let (mut better, mut clearly, mut judged, mut worse, mut all) = (0, 0, 0, Vec::new(), 0);
     for (cell, outcome) in pairs {
         let same = |other: &&Pair<'_>| {
             is_rival(cell, other.0)
@@ -67,14 +71,15 @@ fn compare(
             continue;
         }
         let gains: Vec<f64> = outcome.values.iter().zip(&other.values).map(|(a, b)| a - b).collect();
-        let (gain, [low, high]) = (mean(&gains), mean_interval(&gains));
-        let certain = gains.len() > 1;
+        let (gain, interval) = (mean(&gains), mean_interval(&gains));
         all += 1;
+        judged += usize::from(interval.is_some());
         if gain >= 0.0 {
             better += 1;
-            clearly += usize::from(certain && low > 0.0);
+            clearly += usize::from(interval.is_some_and(|[low, _]| low > 0.0));
         } else {
-            let beyond = if certain && high < 0.0 { "" } else { ", within chance" };
+            let within = interval.is_some_and(|[_, high]| high >= 0.0);
+            let beyond = if within { ", within chance" } else { "" };
             worse.push(format!("{} ({:.1} points{beyond})", place(cell), 100.0 * gain));
         }
     }
@@ -85,10 +90,13 @@ fn compare(
         [] => String::new(),
         worse => format!(" Not so: {}.", worse.join("; ")),
     };
-    Some(format!(
-        "{claim}: so in {better} of {all} comparisons, in {clearly} of them beyond chance (the 95 % bootstrap interval of \
-         the difference, split by split).{but}"
-    ))
+    let chance = match judged {
+        0 => format!("; fewer than {MIN_RUNS} runs cannot tell this from chance"),
+        _ => format!(
+            ", in {clearly} of them beyond chance (the 95 % bootstrap interval of the difference, split by split)"
+        ),
+    };
+    Some(format!("{claim}: so in {better} of {all} comparisons{chance}.{but}"))
 }
 
 /// Whether the best depth grows with the budget.
@@ -158,16 +166,21 @@ mod tests {
     #[test]
     fn claims_are_counted_and_contradictions_named() {
         let cells = [
-            (cell(Method::Progap, 1.0, &[]), vec![0.8, 0.7, 0.9]),
-            (cell(Method::Gap, 1.0, &[]), vec![0.7, 0.6, 0.8]),
-            (cell(Method::Progap, 2.0, &[]), vec![0.6, 0.9, 0.7]),
-            (cell(Method::Gap, 2.0, &[]), vec![0.8, 0.8, 0.75]),
+            (cell(Method::Progap, 1.0, &[]), vec![0.8, 0.7, 0.9, 0.8, 0.7]),
+            (cell(Method::Gap, 1.0, &[]), vec![0.7, 0.6, 0.8, 0.7, 0.6]),
+            (cell(Method::Progap, 2.0, &[]), vec![0.6, 0.9, 0.7, 0.7, 0.7]),
+            (cell(Method::Gap, 2.0, &[]), vec![0.8, 0.8, 0.75, 0.75, 0.75]),
             (cell(Method::Progap, 4.0, &[]), vec![0.9]),
         ];
         let text = told(Name::Tradeoff, &cells).remove(0);
         assert!(text.contains("so in 1 of 2 comparisons, in 1 of them beyond chance"), "{text}");
         assert!(text.contains("school, edge level at epsilon 2 (-5.0 points, within chance)"), "{text}");
         assert!(told(Name::Ablation, &cells).is_empty());
+        // Too few runs say nothing of chance.
+        let few: Vec<_> = cells.iter().map(|(cell, values)| (cell.clone(), values[..1].to_vec())).collect();
+        let text = told(Name::Tradeoff, &few).remove(0);
+        assert!(text.contains("fewer than 5 runs cannot tell this from chance"), "{text}");
+        assert!(!text.contains("beyond chance") && !text.contains("within chance"), "{text}");
     }
 
     #[test]

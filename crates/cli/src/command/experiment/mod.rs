@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use progap::experiment::{self, Change, CustomFile, DataSpec, Name, Options, Store, Tuning};
+use progap::experiment::{self, Change, CustomFile, DataSpec, MIN_RUNS, Name, Options, Store, Tuning};
 use progap::settings::{Declaration, Level, Method, Metric};
 use progap_graph::Ratios;
 use serde_json::Value;
@@ -83,7 +83,7 @@ pub struct Run {
     data_sets: Vec<String>,
     #[command(flatten)]
     folder: DataFolder,
-    /// Runs of each settings, each with a split and a seed of its own [default: 10; 3 on demo alone]
+    /// Runs of each settings, each with a split and a seed of its own [default: 10; 5 on demo alone]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: Option<u64>,
     /// Methods, see `progap methods`
@@ -258,7 +258,7 @@ impl Run {
         let data = sources.into_iter().zip(names).map(spec).collect::<Result<Vec<DataSpec>>>()?;
         Ok(Options {
             data,
-            runs: self.runs.or(runs).unwrap_or(if demo { 3 } else { 10 }),
+            runs: self.runs.or(runs).unwrap_or(if demo { MIN_RUNS as u64 } else { 10 }),
             methods: self.methods.clone(),
             levels: self.levels.clone(),
             epsilons: self.epsilons.clone(),

@@ -4,6 +4,7 @@ use progap::experiment::{Clock, Experiment, Job, Tuning};
 use progap::settings::Level;
 use serde_json::{Value, json};
 
+use crate::flags::in_flags;
 use crate::ui;
 
 /// How much there is to do.
@@ -46,6 +47,10 @@ impl Schedule<'_> {
         Some(seconds / workers as f64)
     }
 
+    fn left_out(&self) -> impl Iterator<Item = String> {
+        self.experiment.left_out.iter().map(|why| in_flags(why))
+    }
+
     /// For people.
     pub fn text(&self) -> String {
         let configurations: usize = self.experiment.cells.iter().map(|cell| cell.candidates.len()).sum();
@@ -79,7 +84,7 @@ impl Schedule<'_> {
             ("to do", ui::count(self.left.len())),
             ("time", time),
         ];
-        rows.extend(self.experiment.left_out.iter().map(|why| ("left out", ui::wrap(why, 100, 13))));
+        rows.extend(self.left_out().map(|why| ("left out", ui::wrap(&why, 100, 13))));
         rows.extend(tuning_warning(self.experiment).map(|text| ("privacy", ui::wrap(text, 100, 13))));
         format!("{}\n", ui::facts(self.title, &rows))
     }
@@ -95,7 +100,7 @@ impl Schedule<'_> {
             "left": self.left.len(),
             "workers": self.workers,
             "seconds_left": self.seconds(),
-            "left_out": self.experiment.left_out,
+            "left_out": self.left_out().collect::<Vec<_>>(),
             "warning": tuning_warning(self.experiment),
         })
     }

@@ -196,6 +196,7 @@ pub fn end_event(outcomes: &[(&Cell, Outcome)], page: &Path) -> Value {
             "method": cell.method,
             "level": cell.level,
             "epsilon": cell.epsilon,
+            "delta": outcome.delta,
             "variant": cell.variant.iter().cloned().collect::<HashMap<_, _>>(),
             "test": outcome.mean(),
             "interval": outcome.interval(),

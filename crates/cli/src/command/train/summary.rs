@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use progap::assessment::{Assessment, Baselines, Scores, wilson_interval};
+use progap::assessment::{Metric, Scores, wilson_interval};
 use progap::cost::{Laps, StageCost};
 use progap::experiment::mean_interval;
 use progap::lint::Remark;
@@ -14,8 +14,8 @@ use progap_privacy::{Event, Unit};
 use serde::Serialize;
 
 use super::super::{Outcome, check};
+use super::scores::{AccuracyReport, of_runs, score_rows, within};
 use crate::ui::{self, percent};
-use crate::verdict::no_better_than;
 
 /// The object that `--json` prints.
 #[derive(Serialize)]
@@ -61,33 +61,6 @@ pub(super) struct RunReport {
     event: Event,
     #[serde(skip)]
     noise_values: u64,
-}
-
-#[derive(Serialize, Clone)]
-struct AccuracyReport {
-    test_accuracy: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    test_accuracy_interval: Option<[f64; 2]>,
-    val_accuracy: f64,
-    train_accuracy: f64,
-    features_only_accuracy: Option<f64>,
-    majority_accuracy: Option<f64>,
-    logistic_regression_accuracy: Option<f64>,
-    /// Every metric on the test nodes; null where there are none.
-    test_scores: Option<Scores>,
-    /// Baselines that the model is not better than.
-    no_better_than: Vec<String>,
-    /// The rarest class, where classes are so uneven that accuracy says little about it.
-    #[serde(skip)]
-    rarest: Option<Rarest>,
-}
-
-#[derive(Clone)]
-struct Rarest {
-    name: String,
-    share: f64,
-    recall: f64,
-    alone: bool,
 }
 
 /// The part of a report that is for the data owner alone: it depends on the data without noise.
@@ -136,8 +109,16 @@ pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool) -> Outcom
     };
     let mut run = reports[reports.len() - 1].clone();
     let together = cost_together(&reports);
-    let interval = (reports.len() > 1).then(|| mean_interval(&accuracies));
+    let interval = mean_interval(&accuracies);
+    let asked: Option<Vec<f64>> = reports.iter().map(|run| run.accuracies().test_metric).collect();
+    let all_majority = reports.iter().all(|run| run.accuracies().only_majority.is_some());
     let means = run.accuracies_mut();
+    if let (Some(asked), true) = (&asked, reports.len() > 1) {
+        means.test_metric = Some(asked.iter().sum::<f64>() / asked.len() as f64);
+        means.test_metric_interval = mean_interval(asked);
+        means.test_intervals = None;
+        means.only_majority.take_if(|_| !all_majority);
+    }
     means.test_accuracy = mean(|run| run.test_accuracy);
     means.val_accuracy = mean(|run| run.val_accuracy);
     means.test_accuracy_interval = interval;
@@ -155,24 +136,28 @@ pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool) -> Outcom
     let settings = release.settings()?;
     let mut rows = vec![];
     let shown = run.accuracies();
-    let accuracy = match interval {
-        Some([low, high]) if shown.test_accuracy.is_finite() => format!(
-            "{} (mean of {} runs; 95 % interval {} to {})",
-            percent(shown.test_accuracy),
-            reports.len(),
-            percent(low),
-            percent(high)
-        ),
+    let accuracy = match reports.len() {
         _ if !shown.test_accuracy.is_finite() => "not measured, as there are no test nodes".into(),
-        _ => {
+        1 => {
             let nodes = release.nodes().split().map_or(0, |split| split.count(Part::Test));
-            let [low, high] = wilson_interval(shown.test_accuracy, nodes);
-            format!("{} (95 % interval {} to {})", percent(shown.test_accuracy), percent(low), percent(high))
+            within(Metric::Accuracy, shown.test_accuracy, Some(wilson_interval(shown.test_accuracy, nodes)))
         }
+        runs => of_runs(Metric::Accuracy, shown.test_accuracy, runs, interval),
     };
     let private_labels = run.owner.accuracies.is_some();
     let marked = |text: String| if private_labels { format!("{text}, {OWNER}") } else { text };
+    if let (Some(value), true) = (shown.test_metric, shown.metric != Metric::Accuracy) {
+        let (metric, interval) = (shown.metric, shown.test_metric_interval);
+        let value = match reports.len() {
+            1 => within(metric, value, interval),
+            runs => of_runs(metric, value, runs, interval),
+        };
+        rows.push(("test metric", marked(format!("{} {value}", metric.words()))));
+    }
     rows.push(("test accuracy", if shown.test_accuracy.is_finite() { marked(accuracy) } else { accuracy }));
+    if let Some(found) = &shown.only_majority {
+        rows.push(("one class only", ui::wrap(&marked(found.sentence()), 100, 16)));
+    }
     rows.extend(varied.map(|varied| ("varied", varied.to_string())));
     rows.push(("labels", labels(&run)));
     rows.extend(graph_left_out(settings).map(|text| ("graph", ui::wrap(text, 100, 16))));
@@ -224,32 +209,6 @@ pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool) -> Outcom
         format!("progap predict {0}   progap verify {0}   progap export {0} OUT", run.release.display());
     rows.push(("next", next));
     ui::print(&ui::facts(&format!("{} on {}", run.method, run.dataset), &rows))
-}
-
-/// Facts that accuracy does not show: how rare classes fare, whether probabilities can be believed, what does as well without a model.
-fn score_rows(shown: &AccuracyReport) -> Vec<(&'static str, String)> {
-    let mut rows = vec![];
-    let Some(scores) = &shown.test_scores else { return rows };
-    if let Some(rarest) = &shown.rarest {
-        let (balanced, f1) = (percent(scores.balanced_accuracy), percent(scores.macro_f1));
-        rows.push(("classes", format!("uneven: balanced accuracy {balanced}, macro F1 {f1}")));
-        let mut text = format!(
-            "{} ({} of the test nodes): recall {}",
-            rarest.name,
-            percent(rarest.share),
-            percent(rarest.recall)
-        );
-        if let (true, Some(precision), Some(auroc)) = (rarest.alone, scores.average_precision, scores.auroc) {
-            text += &format!(", average precision {}, AUROC {}", percent(precision), percent(auroc));
-        }
-        rows.push(("rarest class", text));
-    }
-    let (error, loss) = (percent(scores.calibration_error), scores.log_loss);
-    rows.push(("probabilities", format!("calibration error {error}, log loss {loss:.3}")));
-    if !shown.no_better_than.is_empty() {
-        rows.push(("no better than", ui::wrap(&shown.no_better_than.join("; "), 100, 16)));
-    }
-    rows
 }
 
 /// The difference between repeated runs: their splits, unless the data has one or its seed was given.
@@ -311,7 +270,7 @@ fn cost_together(runs: &[RunReport]) -> Option<(f64, f64)> {
 /// That the model is one of features alone, where aggregations were left out.
 fn graph_left_out(settings: &Settings) -> Option<&'static str> {
     settings.leaves_graph_out().then_some(
-        "not asked: with that many columns or classes or so few labels, so small a budget does more for the features alone; --depth 1 asks it",
+        "not used: this budget is small for so many columns or classes, or so few labels; --depth 1 uses it",
     )
 }
 
@@ -338,36 +297,8 @@ pub(super) fn report(
 ) -> Result<RunReport, Box<dyn std::error::Error>> {
     let (metrics, statement, config) = (&release.metrics, &release.statement, release.config()?);
     let mut laps = Laps::start();
-    let found = release.assess(dataset, Part::Test)?;
-    let baselines = Baselines::of(dataset, &config.settings)?;
-    laps.lap("comparison");
+    let accuracies = AccuracyReport::of(release, dataset, &mut laps)?;
     times.stages.extend(laps.stages());
-    let scores = found.as_ref().and_then(Assessment::scores);
-    let logistic = baselines.as_ref().and_then(|baselines| baselines.logistic_regression.as_ref());
-    let rarest = found.as_ref().filter(|found| found.is_uneven()).and_then(|found| {
-        let class = found.rarest()?;
-        Some(Rarest {
-            name: release.nodes().class_names()[class].clone(),
-            share: found.classes[class].support as f64 / found.nodes as f64,
-            recall: found.classes[class].recall?,
-            alone: found.classes.len() == 2,
-        })
-    });
-    let accuracies = AccuracyReport {
-        test_accuracy: metrics.test_accuracy,
-        test_accuracy_interval: None,
-        val_accuracy: metrics.val_accuracy,
-        train_accuracy: metrics.train_accuracy,
-        features_only_accuracy: metrics.features_only_accuracy,
-        majority_accuracy: progap_graph::summary::majority_baseline(dataset),
-        logistic_regression_accuracy: logistic.map(|scores| scores.accuracy),
-        no_better_than: match (&found, &baselines) {
-            (Some(found), Some(baselines)) => no_better_than((metrics, &config.settings), found, baselines),
-            _ => vec![],
-        },
-        test_scores: scores,
-        rarest,
-    };
     let (open, owners) =
         if metrics.unprotected { (None, Some(accuracies)) } else { (Some(accuracies), None) };
     Ok(RunReport {

@@ -32,7 +32,7 @@ use self::stage::Stage;
 use super::catalogue::Entry;
 use super::history::{EpochRecord, StageScore};
 use super::trainer::{FittedStage, Trainer};
-use super::{Choice, Fitted, Method, Recipe, rows_and_aggregates};
+use super::{Choice, Fitted, Method, Recipe, SUMS_OF_CLASSES, rows_and_aggregates};
 use crate::assessment::Metric;
 use crate::model::{Model, Shape};
 use crate::plan::PublicSizes;
@@ -84,6 +84,10 @@ impl Recipe for TwoViews {
             )),
             Messages::Auto | Messages::Labels | Messages::Structure => Ok(()),
         }
+    }
+
+    fn summed(&self, _: &Settings) -> &'static str {
+        SUMS_OF_CLASSES
     }
 
     /// Which stage would be best by another metric is not told where its labels are not.
