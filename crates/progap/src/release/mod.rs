@@ -32,6 +32,7 @@ mod signed;
 mod statement;
 mod verify;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -55,6 +56,7 @@ use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::method::Fitted;
+use crate::order::{Arranged, NUMBERS};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::Predictor;
 use crate::settings::{Level, Settings};
@@ -286,6 +288,23 @@ impl Release {
             && dataset.labelled() == self.nodes.labelled()
     }
 
+    /// A data set with its nodes in the order of this release; nothing where it is not the one that the release was trained on, as far as
+    /// [`Release::fits`] tells.
+    ///
+    /// # Errors
+    /// New numbers of nodes that cannot be read.
+    pub fn aligned<'d>(&self, dataset: &'d Dataset) -> Result<Option<Cow<'d, Dataset>>> {
+        if self.fits(dataset) {
+            return Ok(Some(Cow::Borrowed(dataset)));
+        }
+        let settings = self.settings()?;
+        if dataset.nodes() != self.nodes.nodes() || settings.shuffle && self.listed.is_kept_back(NUMBERS)? {
+            return Ok(None);
+        }
+        let arranged = Arranged::again(dataset, settings, &self.folder)?.dataset;
+        Ok(self.fits(&arranged).then_some(Cow::Owned(arranged)))
+    }
+
     /// The stage whose model makes the predictions; 0 where it knows the features alone, in methods that have such a stage.
     pub fn predictor_stage(&self) -> usize {
         self.predictor.stage
@@ -416,9 +435,13 @@ pub(crate) fn assessed(
     if members.is_empty() {
         return Ok(None);
     }
-    let found = predictions(predictor, nodes, &members)?;
-    let truth: Vec<u32> = members.iter().map(|&node| labelled.labels()[node as usize]).collect();
-    Ok(Some(Assessment::new(&truth, &found.classes, &found.probabilities, nodes.classes())))
+    Ok(Some(compared(&predictions(predictor, nodes, &members)?, labelled)))
+}
+
+/// Compares predictions with the labels of a data set in the same order.
+pub(crate) fn compared(found: &Predictions, labelled: &Dataset) -> Assessment {
+    let truth: Vec<u32> = found.nodes.iter().map(|&node| labelled.labels()[node as usize]).collect();
+    Assessment::new(&truth, &found.classes, &found.probabilities, labelled.classes())
 }
 
 /// The statement of a run. What was recorded is what was asked: one that claims less is never made.

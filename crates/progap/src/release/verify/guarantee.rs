@@ -6,7 +6,7 @@ use super::Finding;
 use crate::plan::{Plan, PublicSizes};
 use crate::query::Queries;
 use crate::release::Statement;
-use crate::release::statement::{is_public_list, public};
+use crate::release::statement::public;
 use crate::settings::{Level, Settings};
 use crate::{Result, delta};
 
@@ -53,7 +53,7 @@ pub(super) fn public_list(
     labelled: usize,
 ) -> Finding {
     let expected = public(settings, plan, sizes, labelled);
-    let ok = is_public_list(&statement.public, &expected, settings);
+    let ok = statement.public == expected;
     Finding::checked(
         "taken as public",
         format!("{} assumptions, those of the settings", statement.public.len()),
