@@ -36,7 +36,13 @@ fn put_tables(at: &Path, nodes: &[usize], edges: &[(usize, usize)], named: &dyn 
     let mut table = String::from("id,label,a,b,town\n");
     for &node in nodes {
         let (class, town) = (node % 3, ["Ayr", "Bath", "Cork", "Deal"][node % 4]);
-        table += &format!("{},{},{},{},{town}\n", named(node), ["x", "y", "z"][class], node % 7, (class + node % 2) * 5);
+        table += &format!(
+            "{},{},{},{},{town}\n",
+            named(node),
+            ["x", "y", "z"][class],
+            node % 7,
+            (class + node % 2) * 5
+        );
     }
     let both = edges.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
     let lines: String = both.map(|(a, b)| format!("{},{}\n", named(a), named(b))).collect();
@@ -60,7 +66,10 @@ fn assert_tells_nothing(listed: &[usize], edges: &[(usize, usize)]) {
     let chance = 2.0 * edges.len() as f64 / (NODES * (NODES - 1)) as f64;
     assert!(first <= GUESSES * 250 / NODES + 40, "{first} of {GUESSES}");
     let expected = chance * NODES as f64;
-    assert!((consecutive as f64) < expected + 5.0 * expected.sqrt() + 5.0, "{consecutive}, by chance {expected}");
+    assert!(
+        (consecutive as f64) < expected + 5.0 * expected.sqrt() + 5.0,
+        "{consecutive}, by chance {expected}"
+    );
 }
 
 /// The ids of an export, in its order.
@@ -109,7 +118,8 @@ fn arrays_whose_order_tells_edges_need_a_word_of_the_owner() {
     let by_number: Vec<(usize, usize)> = edges.iter().map(|(a, b)| (numbers[a], numbers[b])).collect();
     put_tables(at, &nodes, &edges, &|node| numbers[&node]);
     progap_in(at, &["data", "convert", "net", "net.npz"]).ok();
-    let train = |more: &[&str]| progap_in(at, &[&["train", "net.npz", "--epochs", "3", "--quiet"], more].concat());
+    let train =
+        |more: &[&str]| progap_in(at, &[&["train", "net.npz", "--epochs", "3", "--quiet"], more].concat());
     for level in ["edge", "node"] {
         let refused = train(&["--level", level, "--out", "no"]);
         refused.refused(&["the order of nodes", "--shuffle", "--order public"]);
@@ -162,11 +172,16 @@ fn what_is_released_of_tables_does_not_depend_on_the_order_of_their_rows() {
                 nodes.sort_by_key(|&node| node * 37 % 1013);
             }
             put_tables(at, &nodes, &edges, &|node| node);
-            let train = ["train", "net", "--level", level, "--seed", "4", "--epochs", "2", "--quiet", "--out"];
+            let train =
+                ["train", "net", "--level", level, "--seed", "4", "--epochs", "2", "--quiet", "--out"];
             progap_in(at, &[&train[..], &[level]].concat()).ok();
             progap_in(at, &["export", level, &format!("{level}-e"), "--date", "2026-01-31"]).ok();
             let mut all = contents(&at.join(level));
-            all.extend(contents(&at.join(format!("{level}-e"))).into_iter().map(|(name, of)| (format!("e/{name}"), of)));
+            all.extend(
+                contents(&at.join(format!("{level}-e")))
+                    .into_iter()
+                    .map(|(name, of)| (format!("e/{name}"), of)),
+            );
             all.retain(|name, _| !name.starts_with("private/"));
             all
         });
@@ -187,6 +202,7 @@ fn a_list_of_nodes_to_keep_does_not_decide_their_order() {
     put(at, &[("kept.txt", kept.as_bytes())]);
     progap_in(at, &["data", "convert", "net", "kept.progap", "--keep-nodes", "kept.txt"]).ok();
     let data = progap_graph::store::open(&at.join("kept.progap")).expect("data");
-    let ids: Vec<usize> = (0..300).map(|node| data.node_ids().name(node).parse().expect("a number")).collect();
+    let ids: Vec<usize> =
+        (0..300).map(|node| data.node_ids().name(node).parse().expect("a number")).collect();
     assert!(ids.is_sorted(), "{ids:?}");
 }

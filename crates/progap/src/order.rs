@@ -11,6 +11,7 @@ use progap_graph::{Dataset, DatasetParts, NodeIds, transform};
 use progap_privacy::noise::{AnySource, Randomness};
 
 use crate::error::InFile;
+use crate::release::Predictions;
 use crate::settings::{Level, Order, Settings};
 use crate::{Error, Result, files, memory};
 
@@ -68,6 +69,41 @@ impl Arranged {
         let parts = transform::induced_subgraph(dataset, &order)?.into_parts();
         let dataset = Dataset::new(DatasetParts { node_ids: NodeIds::Position, ..parts })?;
         Ok(Arranged { dataset, order: Some(order), numbers: Some(numbers) })
+    }
+}
+
+/// The nodes of a release in the order of the data that it was trained on.
+#[derive(Debug)]
+pub struct OwnersOrder {
+    nodes: Dataset,
+    /// Where each stands in the release.
+    places: Vec<u32>,
+}
+
+impl OwnersOrder {
+    /// `order` is the node of the data at each place of the release.
+    pub(crate) fn new(released: &Dataset, order: &[u32], node_ids: NodeIds) -> Result<OwnersOrder> {
+        let places = inverse(order);
+        let parts = transform::induced_subgraph(released, &places)?.into_parts();
+        Ok(OwnersOrder { nodes: Dataset::new(DatasetParts { node_ids, ..parts })?, places })
+    }
+
+    /// What a release holds of the nodes.
+    pub fn nodes(&self) -> &Dataset {
+        &self.nodes
+    }
+
+    /// Predictions for nodes by their position in the data, made by a function of places in the release.
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn predict(
+        &self,
+        nodes: &[u32],
+        predict: impl FnOnce(&[u32]) -> Result<Predictions>,
+    ) -> Result<Predictions> {
+        let places: Vec<u32> = nodes.iter().map(|&node| self.places[node as usize]).collect();
+        Ok(Predictions { nodes: nodes.to_vec(), ..predict(&places)? })
     }
 }
 

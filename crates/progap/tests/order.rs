@@ -30,7 +30,9 @@ fn in_memory_the_order_of_the_data_stays_and_a_release_has_that_of_ids() {
     let data = with_names();
     let sorted = transform::in_order_of_ids(data.clone()).expect("sorted");
     assert_ne!(data.node_ids(), sorted.node_ids());
-    for request in [Request::from(Edge::epsilon(1.0).epochs(3).seed(2)), Node::epsilon(8.0).epochs(1).seed(2).into()] {
+    for request in
+        [Request::from(Edge::epsilon(1.0).epochs(3).seed(2)), Node::epsilon(8.0).epochs(1).seed(2).into()]
+    {
         let model = progap::train(&data, request.clone()).in_memory().expect("trained");
         assert_eq!((model.nodes().node_ids(), model.nodes().split()), (data.node_ids(), data.split()));
         let (_keep, place) = folder();
@@ -44,7 +46,10 @@ fn in_memory_the_order_of_the_data_stays_and_a_release_has_that_of_ids() {
                 all.retain(|(name, _)| name != "private/cost.json");
                 all
             };
-            assert!(public("whole") == public(other), "the release is the same whatever the order of the data ({other})");
+            assert!(
+                public("whole") == public(other),
+                "the release is the same whatever the order of the data ({other})"
+            );
         }
         let (mine, theirs) = (model.predict().expect("predicted"), saved.predict().expect("predicted"));
         let positions = sorted.node_ids().positions(sorted.nodes());
@@ -91,7 +96,8 @@ fn an_order_that_tells_edges_is_released_only_by_a_word_of_the_owner() {
 
 #[test]
 fn a_run_with_new_numbers_is_resumed_with_the_same_numbers() {
-    let settings = Settings { shuffle: true, epochs: 6, seed: Some(5), ..Settings::of(Method::Gap, Level::Edge) };
+    let settings =
+        Settings { shuffle: true, epochs: 6, seed: Some(5), ..Settings::of(Method::Gap, Level::Edge) };
     stopped_and_resumed_on(&ring(), &settings, &[1, 3]);
     let (_keep, place) = folder();
     let unseeded = Settings { seed: None, ..settings };

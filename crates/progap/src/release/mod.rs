@@ -56,7 +56,7 @@ use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::method::Fitted;
-use crate::order::{Arranged, NUMBERS};
+use crate::order::{Arranged, NUMBERS, OwnersOrder};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::Predictor;
 use crate::settings::{Level, Settings};
@@ -297,12 +297,30 @@ impl Release {
         if self.fits(dataset) {
             return Ok(Some(Cow::Borrowed(dataset)));
         }
+        Ok(self.arranged(dataset)?.map(|arranged| Cow::Owned(arranged.dataset)))
+    }
+
+    /// The nodes of this release in the order of the data set that it was trained on; nothing where that is the order of the release, or
+    /// where it was trained on other data.
+    ///
+    /// # Errors
+    /// As [`Release::aligned`].
+    pub fn in_order_of(&self, dataset: &Dataset) -> Result<Option<OwnersOrder>> {
+        if self.fits(dataset) {
+            return Ok(None);
+        }
+        let order = self.arranged(dataset)?.and_then(|arranged| arranged.order);
+        order.map(|order| OwnersOrder::new(&self.nodes, &order, dataset.node_ids().clone())).transpose()
+    }
+
+    /// A data set arranged as that of this release was, if it then fits.
+    fn arranged(&self, dataset: &Dataset) -> Result<Option<Arranged>> {
         let settings = self.settings()?;
         if dataset.nodes() != self.nodes.nodes() || settings.shuffle && self.listed.is_kept_back(NUMBERS)? {
             return Ok(None);
         }
-        let arranged = Arranged::again(dataset, settings, &self.folder)?.dataset;
-        Ok(self.fits(&arranged).then_some(Cow::Owned(arranged)))
+        let arranged = Arranged::again(dataset, settings, &self.folder)?;
+        Ok(self.fits(&arranged.dataset).then_some(arranged))
     }
 
     /// The stage whose model makes the predictions; 0 where it knows the features alone, in methods that have such a stage.

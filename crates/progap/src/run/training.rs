@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Buffer, Dataset, DatasetParts, Graph, NodeIds, Part, transform};
+use progap_graph::{Buffer, Dataset, DatasetParts, Graph, Part};
 use progap_privacy::noise::{Randomness, RunKey};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::ledger::Warning;
 use crate::method::checkpoint::State;
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
-use crate::order::{self, Arranged};
+use crate::order::{self, Arranged, OwnersOrder};
 use crate::plan::Plan;
 use crate::predictor::{Predictor, aggregate_name};
 use crate::release::{self, Config, Guarantee, Metrics, Predictions, Release, Statement};
@@ -136,7 +136,7 @@ impl<'t> Training<'t> {
             let nodes = Dataset::new(DatasetParts { graph: no_edges, ..dataset.into_parts() })?;
             let config = Config::published(&run.dataset, &settings, run.source);
             let predictor = fitted.predictor;
-            let owner = order.map(|order| Owner::new(&nodes, &order, owner)).transpose()?;
+            let owner = order.map(|order| OwnersOrder::new(&nodes, &order, owner)).transpose()?;
             Ok(Trained {
                 settings,
                 statement,
@@ -215,7 +215,7 @@ pub struct Trained {
     /// In the order of a release.
     nodes: Dataset,
     /// The order of the data, where it is another one.
-    owner: Option<Owner>,
+    owner: Option<OwnersOrder>,
     /// Where nodes were renumbered, their new numbers.
     numbers: Option<String>,
     /// Why there is no release of this order.
@@ -224,22 +224,6 @@ pub struct Trained {
     config: Config,
     /// Everything that was asked, also what predictions do not read.
     aggregates: Vec<Buffer<f32>>,
-}
-
-/// The nodes of a model in the order of the data.
-#[derive(Debug)]
-struct Owner {
-    nodes: Dataset,
-    /// Where each stands in a release.
-    places: Vec<u32>,
-}
-
-impl Owner {
-    fn new(released: &Dataset, order: &[u32], node_ids: NodeIds) -> Result<Owner> {
-        let places = order::inverse(order);
-        let parts = transform::induced_subgraph(released, &places)?.into_parts();
-        Ok(Owner { nodes: Dataset::new(DatasetParts { node_ids, ..parts })?, places })
-    }
 }
 
 impl Trained {
@@ -255,7 +239,7 @@ impl Trained {
 
     /// The nodes that were trained on, without edges, in the order of the data.
     pub fn nodes(&self) -> &Dataset {
-        self.owner.as_ref().map_or(&self.nodes, |owner| &owner.nodes)
+        self.owner.as_ref().map_or(&self.nodes, OwnersOrder::nodes)
     }
 
     /// Predictions for every node.
@@ -286,12 +270,8 @@ impl Trained {
     /// # Errors
     /// As [`Trained::predict`].
     pub fn predict_nodes(&self, nodes: &[u32]) -> Result<Predictions> {
-        let Some(owner) = &self.owner else {
-            return release::predictions(&self.predictor, &self.nodes, nodes);
-        };
-        let places: Vec<u32> = nodes.iter().map(|&node| owner.places[node as usize]).collect();
-        let found = release::predictions(&self.predictor, &self.nodes, &places)?;
-        Ok(Predictions { nodes: nodes.to_vec(), ..found })
+        let predict = |nodes: &[u32]| release::predictions(&self.predictor, &self.nodes, nodes);
+        self.owner.as_ref().map_or_else(|| predict(nodes), |owner| owner.predict(nodes, predict))
     }
 
     /// Writes the release that [`Training::into_folder`] would have left, without the time that training took.
