@@ -118,5 +118,7 @@ fn keep_nodes(dataset: &Dataset, file: &Path) -> Result<Dataset> {
         let unknown = || Problem::UnknownNode(id.trim().into()).at(place).in_file(file);
         nodes.push(*positions.get(id.trim()).ok_or_else(unknown)?);
     }
+    // The order of a list is nobody's statement.
+    nodes.sort_unstable();
     transform::induced_subgraph(dataset, &nodes).map_err(|e| e.in_file(file))
 }

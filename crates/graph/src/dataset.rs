@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use crate::scale::{self, NumberColumn, Preparation};
 use crate::{
-    Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Scaled, Split, Undeclared, room,
+    Buffer, Features, Graph, NodeIds, Part, Place, Problem, Ratios, Result, Scaled, Split, Undeclared, order,
+    room,
 };
 
 /// The label of a node whose class is not known. It is no class: whatever takes it for one goes out of range.
@@ -243,14 +244,17 @@ impl Dataset {
         self
     }
 
-    /// The same data with a new random split of the nodes that have a label.
+    /// The same data with a new random split of the nodes that have a label, drawn in the order of their ids: the same whatever order
+    /// they stand in.
     pub fn with_random_split(mut self, ratios: Ratios, seed: u64) -> Result<Dataset> {
         let labelled = Split::random(self.labelled(), ratios, seed)?;
-        self.0.split = Some(if labelled.len() == self.nodes() {
+        let order = order::of_ids(self.node_ids(), self.nodes());
+        self.0.split = Some(if labelled.len() == self.nodes() && order.is_none() {
             labelled
         } else {
             let mut parts = vec![Part::Unused; self.nodes()];
-            let nodes = (0..self.nodes()).filter(|&node| self.label(node).is_some());
+            let at = |place: usize| order.as_ref().map_or(place, |order| order[place] as usize);
+            let nodes = (0..self.nodes()).map(at).filter(|&node| self.label(node).is_some());
             nodes.enumerate().for_each(|(at, node)| parts[node] = labelled.part(at));
             Split::from_parts(parts)
         });

@@ -13,6 +13,7 @@ mod graph;
 mod graph_builder;
 mod ids;
 pub mod named;
+pub mod order;
 pub mod part;
 pub mod prepare;
 pub mod read;

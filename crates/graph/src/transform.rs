@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::graph::{RowWidth, row_blocks};
-use crate::{Buffer, Dataset, DatasetParts, Graph, Place, Problem, Result, UNLABELLED};
+use crate::{Buffer, Dataset, DatasetParts, Graph, Place, Problem, Result, UNLABELLED, order};
 
 /// The part of the data set on the listed nodes, which keep their order.
 ///
@@ -28,27 +28,14 @@ pub fn induced_subgraph(dataset: &Dataset, nodes: &[u32]) -> Result<Dataset> {
     }))
 }
 
-/// The data set with its nodes in the order of their ids: of numbers where all are whole numbers, else of texts.
+/// The data set with its nodes in the order of their ids: of numbers where all are whole numbers, else of bytes.
 ///
-/// Files of graphs list nodes as a program met them, often along the edges. Which nodes there are is public, and so is their order; this
-/// one tells nothing else.
+/// Files list nodes as a program met them, often along the edges. Which nodes there are is public, and so is this order, which tells
+/// nothing else.
 pub fn in_order_of_ids(dataset: Dataset) -> Result<Dataset> {
-    let ids = dataset.node_ids();
-    let names: Vec<String> = (0..dataset.nodes()).map(|node| ids.name(node)).collect();
-    let mut order: Vec<u32> = (0..dataset.nodes() as u32).collect();
-    sort_ids(&mut order, |&node| names[node as usize].as_str());
-    if order.is_sorted() { Ok(dataset) } else { induced_subgraph(&dataset, &order) }
-}
-
-/// Sorts by ids: as whole numbers where all of them are, else as texts.
-pub(crate) fn sort_ids<'a, T>(items: &mut [T], id: impl Fn(&T) -> &'a str) {
-    match items.iter().all(|item| id(item).parse::<i64>().is_ok()) {
-        // "7" and "07" are two ids.
-        true => items.sort_by(|a, b| {
-            let number = |item: &T| id(item).parse::<i64>().ok();
-            number(a).cmp(&number(b)).then_with(|| id(a).cmp(id(b)))
-        }),
-        false => items.sort_by(|a, b| id(a).cmp(id(b))),
+    match order::of_ids(dataset.node_ids(), dataset.nodes()) {
+        None => Ok(dataset),
+        Some(order) => induced_subgraph(&dataset, &order),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod method;
 mod mixing;
 mod model;
 mod onnx;
+pub mod order;
 pub mod plan;
 mod predictor;
 mod propagate;

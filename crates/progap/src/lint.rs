@@ -12,9 +12,9 @@ use progap_graph::{Dataset, Graph, NodeIds, Part};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::delta;
 use crate::plan::PublicSizes;
 use crate::settings::{DeltaRule, Direction, Level, Settings};
+use crate::{delta, order};
 
 /// How much a remark matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -39,8 +39,6 @@ pub struct Remark {
 
 /// A class with fewer training records than this is learnt badly, and its few records are easily told apart.
 const FEW: usize = 10;
-/// Fewer nodes that are joined to the one before them may be chance.
-const LEAST_JOINED: usize = 10;
 /// A column with fewer values than this is no list of names.
 const LEAST_VALUES: usize = 20;
 
@@ -159,9 +157,7 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         let text = format!("{loops} edges lead from a node to itself and were left out");
         remarks.push(note("self-loops", text));
     }
-    if settings.level == Level::Edge {
-        telling_order(graph, remarks);
-    }
+    telling_order(dataset, settings, remarks);
     let alone = receive_nothing(graph, settings.direction);
     if graph.distinct_edges() == 0 {
         remarks
@@ -183,22 +179,15 @@ fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
 }
 
 /// Nodes in an order that follows edges, as where a list of nodes was made of them.
-fn telling_order(graph: &Graph, remarks: &mut Vec<Remark>) {
-    let (joined, pairs) = (joined_in_order(graph), graph.nodes().saturating_sub(1));
-    let by_chance = graph.distinct_edges() as f64 / (graph.nodes() as f64).powi(2);
-    if joined >= LEAST_JOINED && joined as f64 >= pairs as f64 * (10.0 * by_chance).max(0.1) {
-        let text = format!(
-            "{joined} of {pairs} nodes are joined to the one that stands before them: the order of nodes is public and tells \
-             these edges; sort the nodes by something that is public"
-        );
-        remarks.push(warning("telling-order", text));
-    }
-}
-
-/// How many nodes have an edge to or from the node before them.
-fn joined_in_order(graph: &Graph) -> usize {
-    let has = |from: usize, to: usize| graph.in_neighbours(to).binary_search(&(from as u32)).is_ok();
-    (1..graph.nodes()).into_par_iter().filter(|&node| has(node - 1, node) || has(node, node - 1)).count()
+fn telling_order(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+    let Some(found) = order::telling(dataset, settings) else { return };
+    let text = match dataset.node_ids() {
+        NodeIds::Text { .. } => format!(
+            "ids are public, and nodes in their order tell edges ({found}): give ids that do not follow edges, such as pseudonyms"
+        ),
+        NodeIds::Position | NodeIds::Integers(_) => order::refusal(&found),
+    };
+    remarks.push(warning("telling-order", text));
 }
 
 /// How many nodes no message reaches.
@@ -337,6 +326,7 @@ mod tests {
     use progap_graph::read::{LoadOptions, table};
 
     use super::*;
+    use crate::settings::Order;
 
     fn data(nodes: &str, edges: &str) -> Dataset {
         let (nodes, edges) = (("nodes.csv", nodes.as_bytes()), ("edges.csv", edges.as_bytes()));
@@ -385,9 +375,16 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_nodes_that_follows_edges_is_found_where_nodes_are_public() {
+    fn an_order_of_nodes_that_follows_edges_is_found_at_private_levels() {
         let edge = Settings::of(crate::Method::Progap, Level::Edge).unit_by_graph();
         assert_eq!(codes(&ring_of_steps(1, plain, ""), &edge), ["telling-order"]);
+        let node = Settings::of(crate::Method::Progap, Level::Node);
+        assert!(codes(&ring_of_steps(1, plain, ""), &node).contains(&"telling-order"));
+        assert_eq!(
+            codes(&ring_of_steps(1, plain, ""), &Settings { order: Order::Public, ..edge.clone() }),
+            [""; 0]
+        );
+        assert_eq!(codes(&ring_of_steps(1, plain, ""), &Settings { shuffle: true, ..edge }), [""; 0]);
         let none = Settings::of(crate::Method::Progap, Level::None);
         assert_eq!(codes(&ring_of_steps(1, plain, ""), &none), [""; 0]);
     }

@@ -209,6 +209,12 @@ impl Dataset {
         work(py, read).map(own)
     }
 
+    /// A data set that [`Dataset::save`] wrote, with its nodes as they stood.
+    #[staticmethod]
+    fn saved(py: Python<'_>, path: PathBuf) -> PyResult<Dataset> {
+        work(py, || store::read(&path)).map(own)
+    }
+
     /// The same data with a split of its own.
     fn with_parts(&self, py: Python<'_>, parts: PyReadonlyArray1<'_, u8>) -> PyResult<Dataset> {
         let split = split(Some(parts));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use progap::order::OwnersOrder;
 use progap::release::{Form, Metrics, Predictions, Statement};
 use progap::settings::Settings;
 use progap::{Release, Trained};
@@ -22,7 +23,14 @@ pub struct Model(Kept);
 
 enum Kept {
     Memory(Box<Trained>),
-    Folder(Box<Release>),
+    /// With the order of the data that it was trained on here, where that is another one.
+    Folder(Box<Release>, Option<OwnersOrder>),
+}
+
+/// A release that was trained on these data.
+fn of_data(release: Release, data: &progap::Dataset) -> progap::Result<Kept> {
+    let owner = release.in_order_of(data)?;
+    Ok(Kept::Folder(Box::new(release), owner))
 }
 
 impl Model {
@@ -30,35 +38,37 @@ impl Model {
     pub fn release(&self) -> Option<&Release> {
         match &self.0 {
             Kept::Memory(_) => None,
-            Kept::Folder(release) => Some(release),
+            Kept::Folder(release, _) => Some(release),
         }
     }
 
     fn nodes(&self) -> &progap::Dataset {
         match &self.0 {
             Kept::Memory(trained) => trained.nodes(),
-            Kept::Folder(release) => release.nodes(),
+            Kept::Folder(release, owner) => {
+                owner.as_ref().map_or_else(|| release.nodes(), OwnersOrder::nodes)
+            }
         }
     }
 
     fn told_statement(&self) -> &Statement {
         match &self.0 {
             Kept::Memory(trained) => &trained.statement,
-            Kept::Folder(release) => &release.statement,
+            Kept::Folder(release, _) => &release.statement,
         }
     }
 
     fn told_metrics(&self) -> &Metrics {
         match &self.0 {
             Kept::Memory(trained) => &trained.metrics,
-            Kept::Folder(release) => &release.metrics,
+            Kept::Folder(release, _) => &release.metrics,
         }
     }
 
     fn told_settings(&self) -> progap::Result<&Settings> {
         match &self.0 {
             Kept::Memory(trained) => Ok(&trained.settings),
-            Kept::Folder(release) => release.settings(),
+            Kept::Folder(release, _) => release.settings(),
         }
     }
 }
@@ -88,7 +98,7 @@ pub fn train(
             training = training.ledger_name(name);
         }
         Ok(match folder {
-            Some(folder) => Kept::Folder(Box::new(training.into_folder(folder)?)),
+            Some(folder) => of_data(training.into_folder(folder)?, data)?,
             None => Kept::Memory(Box::new(training.in_memory()?)),
         })
     })?;
@@ -118,8 +128,9 @@ pub fn resume(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let data = dataset.data(py)?;
-    let release = watched(py, callback.as_ref(), |observer| progap::resume(data, &folder, observer))?;
-    Ok(Model(Kept::Folder(Box::new(release))))
+    let resumed =
+        |observer: &mut dyn progap::Observer| of_data(progap::resume(data, &folder, observer)?, data);
+    Ok(Model(watched(py, callback.as_ref(), resumed)?))
 }
 
 type Arrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>);
@@ -129,7 +140,7 @@ impl Model {
     /// Opens a release.
     #[staticmethod]
     fn open(py: Python<'_>, folder: PathBuf) -> PyResult<Model> {
-        work(py, || Release::open(&folder)).map(|release| Model(Kept::Folder(Box::new(release))))
+        work(py, || Release::open(&folder)).map(|release| Model(Kept::Folder(Box::new(release), None)))
     }
 
     /// Where it lies; none where it is in memory only.
@@ -137,7 +148,7 @@ impl Model {
     fn folder(&self) -> Option<PathBuf> {
         match &self.0 {
             Kept::Memory(_) => None,
-            Kept::Folder(release) => Some(release.folder.clone()),
+            Kept::Folder(release, _) => Some(release.folder.clone()),
         }
     }
 
@@ -145,9 +156,9 @@ impl Model {
     fn save(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Model> {
         match &self.0 {
             Kept::Memory(trained) => {
-                work(py, || trained.save(&folder)).map(|release| Model(Kept::Folder(Box::new(release))))
+                work(py, || trained.save(&folder)).map(|release| Model(Kept::Folder(Box::new(release), None)))
             }
-            Kept::Folder(_) => Err(exception(py, "ReleaseError", "this release lies in a folder already")),
+            Kept::Folder(..) => Err(exception(py, "ReleaseError", "this release lies in a folder already")),
         }
     }
 
@@ -179,8 +190,12 @@ impl Model {
         let Predictions { classes: best, probabilities, .. } = work(py, || match (&self.0, &listed) {
             (Kept::Memory(trained), None) => trained.predict(),
             (Kept::Memory(trained), Some(nodes)) => trained.predict_nodes(nodes),
-            (Kept::Folder(release), None) => release.predict(),
-            (Kept::Folder(release), Some(nodes)) => release.predict_nodes(nodes),
+            (Kept::Folder(release, None), None) => release.predict(),
+            (Kept::Folder(release, None), Some(nodes)) => release.predict_nodes(nodes),
+            (Kept::Folder(release, Some(owner)), nodes) => {
+                let all = || (0..known as u32).collect();
+                owner.predict(&nodes.clone().unwrap_or_else(all), |places| release.predict_nodes(places))
+            }
         })?;
         let best: Vec<i64> = best.into_iter().map(i64::from).collect();
         let rows = best.len();
@@ -195,7 +210,7 @@ impl Model {
         table: PathBuf,
         id_column: Option<&str>,
     ) -> PyResult<(Vec<String>, Arrays<'py>)> {
-        let Kept::Folder(release) = &self.0 else {
+        let Kept::Folder(release, _) = &self.0 else {
             return Err(exception(py, "ReleaseError", "the model lies in memory: save it first"));
         };
         let (rows, found) = work(py, || {
@@ -235,7 +250,7 @@ impl Model {
     fn labels<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<i64>>> {
         let known = match &self.0 {
             Kept::Memory(trained) => trained.settings.level != progap::Level::Node,
-            Kept::Folder(release) => release.has_labels(),
+            Kept::Folder(release, _) => release.has_labels(),
         };
         let number = |&label: &u32| if label == progap_graph::UNLABELLED { -1 } else { i64::from(label) };
         known.then(|| self.nodes().labels().iter().map(number).collect::<Vec<i64>>().into_pyarray(py))
@@ -278,7 +293,7 @@ impl Model {
     fn dataset(&self) -> &str {
         match &self.0 {
             Kept::Memory(trained) => trained.nodes().name(),
-            Kept::Folder(release) => release.nodes().name(),
+            Kept::Folder(release, _) => release.nodes().name(),
         }
     }
 
@@ -287,7 +302,7 @@ impl Model {
     fn caution(&self) -> Option<&'static str> {
         match &self.0 {
             Kept::Memory(trained) => trained.caution(),
-            Kept::Folder(release) => release.caution(),
+            Kept::Folder(release, _) => release.caution(),
         }
     }
 

@@ -9,7 +9,7 @@ use progap_graph::named::fetch::{self, FetchOptions};
 use progap_graph::named::{self, Entry, Origin, Presence};
 use progap_graph::synth::SocialNetwork;
 use progap_graph::write::{self, table::TableFormat};
-use progap_graph::{Dataset, store};
+use progap_graph::{Dataset, store, transform};
 use serde::Serialize;
 
 use self::partition::Partition;
@@ -283,7 +283,7 @@ impl Convert {
         let writer = self.output.writer(&self.source.inputs())?;
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
-            self.source.load()?
+            transform::in_order_of_ids(self.source.load()?)?
         };
         let dataset = match (self.half, &writer) {
             (false, _) => dataset,

@@ -127,11 +127,11 @@ fn labelled(
     let kept = DataSource::kept(&release.config()?.source)?;
     let dataset =
         DataSource::default().in_folder(folder).or_published(kept).with_dataset(name).load_split()?;
-    if !release.fits(&dataset) {
-        return Err(format!(
+    match release.aligned(&dataset)? {
+        Some(aligned) => Ok(aligned.into_owned()),
+        None => Err(format!(
             "{name}: the release was trained on other data (node ids, classes or split differ); name the same data"
         )
-        .into());
+        .into()),
     }
-    Ok(dataset)
 }

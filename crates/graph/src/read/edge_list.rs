@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Described, LoadOptions, has_ending, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, room, transform};
+use crate::{Place, Problem, Result, room};
 
 /// No line is longer.
 const MAX_LINE: u64 = 1 << 20;
@@ -152,14 +152,11 @@ fn assemble(
 ) -> Result<Described> {
     let mut order: Vec<&str> = labels.iter().map(|pair| pair.first.as_str()).collect();
     let mut seen: std::collections::HashSet<&str> = order.iter().copied().collect();
-    let labelled = order.len();
     for id in edges.iter().flat_map(|pair| [pair.first.as_str(), pair.second.as_str()]) {
         if seen.insert(id) {
             order.push(id);
         }
     }
-    // The order of nodes is public, and the one in which edges name them would tell who is joined to whom.
-    transform::sort_ids(&mut order[labelled..], |id| id);
     let rows = order.into_iter().map(|id| vec![id, label_of.get(id).map_or("", |(label, _)| label)]);
     let nodes = table::text(&["id", "label"], rows)?;
     if options.weights.is_some() {

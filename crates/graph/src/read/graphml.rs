@@ -46,7 +46,6 @@ pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
     let edge_table = table::text(&names[..if weight.is_some() { 3 } else { 2 }], pairs)?;
     let described = table::describe_text(&node_table, &edge_table, options)?;
     let Described { dataset, columns } = described;
-    let dataset = transform::in_order_of_ids(dataset)?;
     let dataset = if undirected { transform::map_graph(dataset, transform::symmetrise)? } else { dataset };
     Ok(Described { dataset, columns })
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use self::columns::{ColumnChoices, ColumnReport};
 use self::npz::NpzOptions;
 use crate::error::InFile;
-use crate::{Dataset, EdgeWeights, Problem, Result, store, transform};
+use crate::{Dataset, EdgeWeights, Problem, Result, order, store, transform};
 
 /// Facts that the user knows and the files do not say.
 #[derive(Debug, Clone, Default)]
@@ -168,13 +168,29 @@ pub fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Resul
     finish(table::describe_pair(nodes, edges, options)?, nodes, options)
 }
 
-/// Names the data set after its path where it has no name, and takes the user's word on directions and units.
+/// Puts nodes into the order of their ids, names the data set after its path where it has no name, and takes the user's word on
+/// directions and units.
 fn finish(described: Described, path: &Path, options: &LoadOptions) -> Result<Described> {
     let Described { dataset, columns } = described;
     options.expect_weights(&dataset).in_file(path)?;
+    let dataset = in_order(dataset).in_file(path)?;
     let named = if dataset.name().is_empty() { dataset.named(name_of(path)) } else { dataset };
     let named = if options.unscaled { named.unscaled()? } else { named };
     Ok(Described { dataset: options.direction.apply(named).in_file(path)?, columns })
+}
+
+/// The order in which a file lists nodes may follow edges: that of their ids does not. A new order takes the data into memory.
+fn in_order(dataset: Dataset) -> Result<Dataset> {
+    let is_mapped = dataset.graph().held_bytes() < dataset.graph().bytes();
+    if is_mapped
+        && store::is_mapping_bounded()
+        && order::of_ids(dataset.node_ids(), dataset.nodes()).is_some()
+    {
+        let message = "its nodes do not stand in the order of their ids, and to sort them takes all of it into memory: convert it \
+                       first, without a bound";
+        return Err(Problem::Invalid(message.into()).into());
+    }
+    transform::in_order_of_ids(dataset)
 }
 
 impl Direction {

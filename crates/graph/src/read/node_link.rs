@@ -55,7 +55,6 @@ pub fn read_text(text: &str, options: &LoadOptions) -> Result<Described> {
     let edge_table = table::text(&names, edges.iter().map(|row| borrowed(row)))?;
     let described = table::describe_text(&node_table, &edge_table, options)?;
     let Described { dataset, columns } = described;
-    let dataset = transform::in_order_of_ids(dataset)?;
     let dataset =
         if !document.directed { transform::map_graph(dataset, transform::symmetrise)? } else { dataset };
     Ok(Described { dataset, columns })

@@ -36,7 +36,7 @@ use progap_privacy::noise::{AnySource, Randomness};
 
 use crate::method::Observer;
 use crate::release::Release;
-use crate::settings::{Direction, Settings};
+use crate::settings::{Direction, Order, Settings};
 use crate::{Error, Result, run};
 use attack::Attack;
 
@@ -115,14 +115,14 @@ impl Auditor<'_> {
     /// # Errors
     /// A release of other data.
     pub fn attacks(&self, release: &Release) -> Result<(Vec<Attack>, Attack)> {
-        if !release.fits(self.dataset) {
+        let Some(dataset) = release.aligned(self.dataset)? else {
             return Err(Error::file(
                 &release.folder,
                 "the release was trained on other data, or another split",
             ));
-        }
-        let links = attack::link(release, self.dataset, &mut self.randomness())?;
-        Ok((links, attack::membership(release, self.dataset)?))
+        };
+        let links = attack::link(release, &dataset, &mut self.randomness())?;
+        Ok((links, attack::membership(release, &dataset)?))
     }
 
     fn randomness(&self) -> Randomness<AnySource> {
@@ -141,6 +141,8 @@ fn along_edges(settings: &Settings) -> Settings {
 
 /// A release in memory only; its files are gone.
 fn throwaway_release(dataset: Dataset, settings: &Settings, observer: &mut dyn Observer) -> Result<Release> {
+    // Nobody sees it: the order of its nodes tells nobody anything.
+    let settings = &Settings { order: Order::Public, shuffle: false, ..settings.clone() };
     let place = tempfile::tempdir().map_err(|e| Error::Unsuitable(format!("no temporary folder: {e}")))?;
     let release =
         crate::train(&dataset, settings).observer(observer).into_folder(place.path().join("release"))?;

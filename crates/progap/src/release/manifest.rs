@@ -13,6 +13,7 @@ use super::{
 };
 use crate::error::InFile;
 use crate::folder::{self, Folder, SMALL};
+use crate::order::NUMBERS;
 use crate::plan::{PublicSizes, most_parameters};
 use crate::predictor::{MODEL, aggregate_file};
 use crate::settings::{Level, Method, Settings};
@@ -98,6 +99,8 @@ pub(super) struct Contents {
     aggregates: usize,
     /// Whether aggregates left the vault through a mechanism: else they are private.
     pub protected: bool,
+    /// Whether nodes were renumbered.
+    shuffled: bool,
 }
 
 impl Contents {
@@ -105,7 +108,7 @@ impl Contents {
     pub fn of(settings: &Settings) -> Contents {
         let aggregates = settings.depth * settings.direction.ways();
         let protected = settings.method.recipe().aggregates_are_protected();
-        Contents { level: settings.level, aggregates, protected }
+        Contents { level: settings.level, aggregates, protected, shuffled: settings.shuffle }
     }
 
     /// The file of the `number`-th aggregate.
@@ -118,6 +121,7 @@ impl Contents {
         let mut names: Vec<String> = (1..=self.aggregates).map(|number| self.aggregate(number)).collect();
         names.extend([MODEL, NODES, STATEMENT, CONFIG, metrics_file(self.level)].map(String::from));
         names.extend((self.level == Level::Node).then(|| OWN_ROWS.to_string()));
+        names.extend(self.shuffled.then(|| NUMBERS.to_string()));
         names.retain(|name| name.starts_with(PRIVATE) == private);
         names
     }
@@ -163,7 +167,8 @@ impl Listed {
         let protected = all().any(|name| name.starts_with(AGGREGATES));
         let begin = if protected { AGGREGATES } else { OWN_AGGREGATES };
         let names: BTreeSet<&String> = all().filter(|name| name.starts_with(begin)).collect();
-        Contents { level, aggregates: names.len(), protected }
+        let shuffled = all().any(|name| name == NUMBERS);
+        Contents { level, aggregates: names.len(), protected, shuffled }
     }
 
     /// Refuses lists with files that such a release does not have, or without one that it must have: all that is public but its settings.
@@ -299,7 +304,7 @@ impl Bounds {
 
     pub fn of(&self, name: &str) -> u64 {
         match name {
-            NODES | OWN_ROWS => self.rows,
+            NODES | OWN_ROWS | NUMBERS => self.rows,
             METRICS | OWN_METRICS => self.metrics,
             PAGE => LARGEST_PAGE,
             MODEL => self.model,

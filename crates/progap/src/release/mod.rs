@@ -33,6 +33,7 @@ mod statement;
 mod verify;
 pub mod words;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -56,6 +57,7 @@ use crate::error::InFile;
 use crate::files;
 use crate::folder::{Folder, SMALL};
 use crate::method::Fitted;
+use crate::order::{Arranged, NUMBERS, OwnersOrder};
 use crate::plan::{Plan, PublicSizes, noise_values};
 use crate::predictor::Predictor;
 use crate::settings::{Level, Settings};
@@ -287,6 +289,41 @@ impl Release {
             && dataset.labelled() == self.nodes.labelled()
     }
 
+    /// A data set with its nodes in the order of this release; nothing where it is not the one that the release was trained on, as far as
+    /// [`Release::fits`] tells.
+    ///
+    /// # Errors
+    /// New numbers of nodes that cannot be read.
+    pub fn aligned<'d>(&self, dataset: &'d Dataset) -> Result<Option<Cow<'d, Dataset>>> {
+        if self.fits(dataset) {
+            return Ok(Some(Cow::Borrowed(dataset)));
+        }
+        Ok(self.arranged(dataset)?.map(|arranged| Cow::Owned(arranged.dataset)))
+    }
+
+    /// The nodes of this release in the order of the data set that it was trained on; nothing where that is the order of the release, or
+    /// where it was trained on other data.
+    ///
+    /// # Errors
+    /// As [`Release::aligned`].
+    pub fn in_order_of(&self, dataset: &Dataset) -> Result<Option<OwnersOrder>> {
+        if self.fits(dataset) {
+            return Ok(None);
+        }
+        let order = self.arranged(dataset)?.and_then(|arranged| arranged.order);
+        order.map(|order| OwnersOrder::new(&self.nodes, &order, dataset.node_ids().clone())).transpose()
+    }
+
+    /// A data set arranged as that of this release was, if it then fits.
+    fn arranged(&self, dataset: &Dataset) -> Result<Option<Arranged>> {
+        let settings = self.settings()?;
+        if dataset.nodes() != self.nodes.nodes() || settings.shuffle && self.listed.is_kept_back(NUMBERS)? {
+            return Ok(None);
+        }
+        let arranged = Arranged::again(dataset, settings, &self.folder)?;
+        Ok(self.fits(&arranged.dataset).then_some(arranged))
+    }
+
     /// The stage whose model makes the predictions; 0 where it knows the features alone, in methods that have such a stage.
     pub fn predictor_stage(&self) -> usize {
         self.predictor.stage
@@ -430,9 +467,14 @@ pub(crate) fn compared(
     if members.is_empty() {
         return Ok(None);
     }
-    let Predictions { classes: predicted, probabilities, .. } = predictions(predictor, nodes, &members)?;
-    let truth: Vec<u32> = members.iter().map(|&node| labelled.labels()[node as usize]).collect();
-    Ok(Some(Compared { truth, predicted, probabilities, classes: nodes.classes() }))
+    Ok(Some(beside_labels(predictions(predictor, nodes, &members)?, labelled)))
+}
+
+/// Predictions beside the labels of a data set in the same order.
+pub(crate) fn beside_labels(found: Predictions, labelled: &Dataset) -> Compared {
+    let truth: Vec<u32> = found.nodes.iter().map(|&node| labelled.labels()[node as usize]).collect();
+    let Predictions { classes: predicted, probabilities, .. } = found;
+    Compared { truth, predicted, probabilities, classes: labelled.classes() }
 }
 
 /// The statement of a run. What was recorded is what was asked: one that claims less is never made.

@@ -21,7 +21,7 @@ use crate::ranks::PieceStore;
 use crate::release;
 use crate::scratch::Scratch;
 use crate::settings::Settings;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, memory, order};
 
 pub(super) const RUN: &str = "run.json";
 /// The state of training, by turns: the one before is there until the new one counts.
@@ -119,7 +119,13 @@ pub(super) struct RunFolder {
 
 impl RunFolder {
     /// Makes the folder, which must not hold anything yet.
-    pub(super) fn create(path: &Path, run: RunFile, key: Option<RunKey>) -> Result<Self> {
+    /// `numbers` are those of nodes that were renumbered.
+    pub(super) fn create(
+        path: &Path,
+        run: RunFile,
+        key: Option<RunKey>,
+        numbers: Option<&String>,
+    ) -> Result<Self> {
         if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::file(
                 path,
@@ -135,7 +141,9 @@ impl RunFolder {
         };
         // Of several processes that try, one succeeds.
         std::fs::create_dir(path.join(AGGREGATES)).in_file(path)?;
-        Self::begin(path, run, key, made).inspect_err(|_| remove(path, made))
+        order::write(path, numbers)
+            .and_then(|()| Self::begin(path, run, key, made))
+            .inspect_err(|_| remove(path, made))
     }
 
     fn begin(path: &Path, run: RunFile, key: Option<RunKey>, made: bool) -> Result<Self> {
@@ -418,7 +426,10 @@ fn remove(path: &Path, made: bool) {
     for name in OF_A_RUN {
         let _ = std::fs::remove_file(path.join(name));
     }
-    let _ = std::fs::remove_dir(path.join(AGGREGATES));
+    let _ = std::fs::remove_file(path.join(order::NUMBERS));
+    for folder in [AGGREGATES, "private"] {
+        let _ = std::fs::remove_dir(path.join(folder));
+    }
     if made {
         let _ = std::fs::remove_dir(path);
     }

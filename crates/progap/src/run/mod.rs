@@ -39,6 +39,7 @@ use crate::cost::{Laps, Stopwatch};
 use crate::ledger::{self, Charge, Ledger};
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Fitted, Observer};
+use crate::order::Arranged;
 use crate::plan::{Plan, PublicSizes};
 use crate::ranks::RankData;
 use crate::release::{self, Metrics, Release};
@@ -79,6 +80,7 @@ fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
 /// Goes on with a run that was interrupted; the data and the settings must be those it began with.
 pub fn resume(dataset: Dataset, folder: &Path, observer: &mut dyn Observer) -> Result<Release> {
     let folder = RunFolder::open(folder)?;
+    let dataset = Arranged::again(&dataset, &folder.run.settings, &folder.path)?.dataset;
     let dataset = dataset.prepared(folder.run.settings.preparation())?;
     same_data(&dataset.clone().into(), &folder)?;
     if folder.path.join(release::MANIFEST).exists() {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use progap_graph::order::of_ids;
 use progap_graph::{Dataset, part};
 use progap_privacy::noise::{AnySource, Randomness, RunKey};
 use serde::{Deserialize, Serialize};
@@ -16,9 +17,9 @@ use crate::method::{self, Observer};
 use crate::plan::Plan;
 use crate::ranks::{RankData, Ranks, Sent, SharedObserver, SharedStore, Traffic, look_at_edges};
 use crate::release::{self, Metrics, Statement};
-use crate::settings::{Checked, Direction, Settings};
+use crate::settings::{Checked, Direction, Order, Settings};
 use crate::vault::Vault;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, memory, order};
 
 /// The result of a run on several ranks, as the first rank knows it.
 #[derive(Debug, Clone)]
@@ -60,7 +61,10 @@ impl Training<'_> {
         refuse(dataset, &asked)?;
         agree(ranks, dataset, &asked)?;
         look(ranks, dataset)?;
-        let settings = asked.for_data(dataset);
+        let settings = asked.on(dataset)?;
+        if ranks.is_first() {
+            order::check(dataset, &settings)?;
+        }
         let data = RankData::new(ranks, dataset, &settings)?;
         let plan = prepare_part(&data, &settings)?;
         let nobody: &mut dyn Observer = &mut ();
@@ -81,7 +85,7 @@ impl Training<'_> {
         }
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
         let run = RunFile::new(&data.scaled, &settings, account.as_ref(), self.source, key.as_ref())?;
-        let run = RunFolder::create(folder, run, key)?;
+        let run = RunFolder::create(folder, run, key, None)?;
         charge_new(&run, &plan)?;
         go_on(ranks, data, Some(run), plan, observer)
     }
@@ -132,6 +136,15 @@ fn refuse(dataset: &Dataset, settings: &Checked) -> Result<()> {
             "the method {} runs on one machine; on several ranks use `method progap`, `method gap` or `method mlp`",
             settings.method
         ));
+    }
+    if settings.shuffle {
+        return alone(
+            "`shuffle` runs on one machine: leave it out, and renumber the nodes in the file at random"
+                .into(),
+        );
+    }
+    if settings.order == Order::Tested && of_ids(dataset.node_ids(), dataset.nodes()).is_some() {
+        return alone("the nodes do not stand in the order of their ids: convert the data once more".into());
     }
     if memory::bound().is_some() {
         return alone(

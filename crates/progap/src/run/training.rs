@@ -15,10 +15,11 @@ use crate::ledger::Warning;
 use crate::method::checkpoint::State;
 use crate::method::trainer::{RunSpec, Trainer};
 use crate::method::{self, Observer};
+use crate::order::{self, Arranged, OwnersOrder};
 use crate::plan::Plan;
 use crate::predictor::{Predictor, aggregate_name};
 use crate::release::{self, Config, Guarantee, Metrics, Predictions, Release, Statement};
-use crate::settings::{Checked, Request};
+use crate::settings::{Checked, Request, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -86,19 +87,27 @@ impl<'t> Training<'t> {
     /// first noisy value is used.
     pub fn into_folder(self, folder: impl AsRef<Path>) -> Result<Release> {
         let nobody: &mut dyn Observer = &mut ();
-        let Asked { dataset, plan, key, run, observer, .. } = self.asked(nobody)?;
-        let run = RunFolder::create(folder.as_ref(), run, key)?;
+        let Asked { arranged, plan, key, run, observer, .. } = self.asked(nobody, order::check)?;
+        let run = RunFolder::create(folder.as_ref(), run, key, arranged.numbers.as_ref())?;
         charge_new(&run, &plan)?;
-        run_in_pool(dataset, run, plan, observer)
+        run_in_pool(arranged.dataset, run, plan, observer)
     }
 
-    /// Trains, and writes nothing but the charge in a ledger. A run that is stopped is lost, and so is what it was charged.
+    /// Trains, and writes nothing but the charge in a ledger. A run that is stopped is lost, and so is what it was charged. Nodes keep
+    /// the order of the data; what [`Trained::save`] writes has the order of a release.
     ///
     /// # Errors
     /// As [`Training::into_folder`].
     pub fn in_memory(self) -> Result<Trained> {
         let nobody: &mut dyn Observer = &mut ();
-        let Asked { dataset, settings, plan, key, run, observer } = self.asked(nobody)?;
+        let owner = self.dataset.node_ids().clone();
+        let mut told = None;
+        let Asked { arranged, settings, plan, key, run, observer } =
+            self.asked(nobody, |dataset, settings| {
+                told = order::check(dataset, settings).err().map(|error| error.to_string());
+                Ok(())
+            })?;
+        let Arranged { dataset, order, numbers } = arranged;
         charge_run(&run, &plan)?;
         let randomness = match (settings.seed, key) {
             (Some(seed), _) => Randomness::from_seed(seed).erase(),
@@ -127,11 +136,15 @@ impl<'t> Training<'t> {
             let nodes = Dataset::new(DatasetParts { graph: no_edges, ..dataset.into_parts() })?;
             let config = Config::published(&run.dataset, &settings, run.source);
             let predictor = fitted.predictor;
+            let owner = order.map(|order| OwnersOrder::new(&nodes, &order, owner)).transpose()?;
             Ok(Trained {
                 settings,
                 statement,
                 metrics,
                 nodes,
+                owner,
+                numbers,
+                told,
                 predictor,
                 config,
                 aggregates: memory.aggregates,
@@ -139,13 +152,18 @@ impl<'t> Training<'t> {
         })
     }
 
-    /// All that is decided before anything is asked.
-    fn asked<'a>(self, nobody: &'a mut dyn Observer) -> Result<Asked<'a>>
+    /// All that is decided before anything is asked; `check` has a look at the order of nodes.
+    fn asked<'a>(
+        self,
+        nobody: &'a mut dyn Observer,
+        check: impl FnOnce(&Dataset, &Settings) -> Result<()>,
+    ) -> Result<Asked<'a>>
     where
         't: 'a,
     {
         let dataset = self.dataset;
         let settings = self.request.settings()?.on(dataset)?;
+        check(dataset, &settings)?;
         let observer: &'a mut dyn Observer = match self.observer {
             Some(observer) => observer,
             None => nobody,
@@ -162,20 +180,22 @@ impl<'t> Training<'t> {
         if account.is_some() {
             chargeable(&settings)?;
         }
-        let dataset = dataset.clone().prepared(settings.preparation())?;
-        let plan = prepare(&dataset, &settings)?;
-        crate::memory::check_run(&dataset, &settings, &plan)?;
+        let mut arranged = Arranged::new(dataset, &settings)?;
+        arranged.dataset = arranged.dataset.prepared(settings.preparation())?;
+        let dataset = &arranged.dataset;
+        let plan = prepare(dataset, &settings)?;
+        crate::memory::check_run(dataset, &settings, &plan)?;
         let key = if settings.seed.is_none() { Some(RunKey::from_os()?) } else { None };
         let run =
             RunFile::new(&dataset.clone().into(), &settings, account.as_ref(), self.source, key.as_ref())?;
-        Ok(Asked { dataset, settings, plan, key, run, observer })
+        Ok(Asked { arranged, settings, plan, key, run, observer })
     }
 }
 
 /// A run before its first question.
 struct Asked<'a> {
     /// Prepared for the level.
-    dataset: Dataset,
+    arranged: Arranged,
     settings: Checked,
     plan: Plan,
     key: Option<RunKey>,
@@ -192,7 +212,14 @@ pub struct Trained {
     pub statement: Statement,
     /// Accuracies.
     pub metrics: Metrics,
+    /// In the order of a release.
     nodes: Dataset,
+    /// The order of the data, where it is another one.
+    owner: Option<OwnersOrder>,
+    /// Where nodes were renumbered, their new numbers.
+    numbers: Option<String>,
+    /// Why there is no release of this order.
+    told: Option<String>,
     predictor: Predictor,
     config: Config,
     /// Everything that was asked, also what predictions do not read.
@@ -210,9 +237,9 @@ impl Trained {
         self.statement.caution(self.settings.method.recipe().aggregates_are_protected())
     }
 
-    /// The nodes that were trained on, without edges.
+    /// The nodes that were trained on, without edges, in the order of the data.
     pub fn nodes(&self) -> &Dataset {
-        &self.nodes
+        self.owner.as_ref().map_or(&self.nodes, OwnersOrder::nodes)
     }
 
     /// Predictions for every node.
@@ -229,16 +256,22 @@ impl Trained {
     /// # Errors
     /// As [`Trained::predict`].
     pub fn assess(&self, labelled: &Dataset, part: Part) -> Result<Option<Assessment>> {
-        let compared = release::compared(&self.predictor, &self.nodes, labelled, part)?;
-        Ok(compared.map(|compared| compared.assessment()))
+        let split = self.nodes().split().into_iter();
+        let members: Vec<u32> = split.flat_map(|split| split.nodes(part)).map(|node| node as u32).collect();
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let found = self.predict_nodes(&members)?;
+        Ok(Some(release::beside_labels(found, labelled).assessment()))
     }
 
-    /// Predictions for some nodes, by position.
+    /// Predictions for some nodes, by their position in the data.
     ///
     /// # Errors
     /// As [`Trained::predict`].
     pub fn predict_nodes(&self, nodes: &[u32]) -> Result<Predictions> {
-        release::predictions(&self.predictor, &self.nodes, nodes)
+        let predict = |nodes: &[u32]| release::predictions(&self.predictor, &self.nodes, nodes);
+        self.owner.as_ref().map_or_else(|| predict(nodes), |owner| owner.predict(nodes, predict))
     }
 
     /// Writes the release that [`Training::into_folder`] would have left, without the time that training took.
@@ -255,9 +288,12 @@ impl Trained {
     /// ```
     ///
     /// # Errors
-    /// A folder that is not empty; a disk that is full.
+    /// An order of nodes that tells edges; a folder that is not empty; a disk that is full.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<Release> {
         let folder = folder.as_ref();
+        if let Some(told) = &self.told {
+            return Err(Error::Unsuitable(told.clone()));
+        }
         if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::file(folder, "the folder is not empty; name another folder"));
         }
@@ -269,6 +305,7 @@ impl Trained {
         let place = beside.path().join("release");
         files::make_folder(&place)?;
         files::make_folder(&place.join("aggregates"))?;
+        order::write(&place, self.numbers.as_ref())?;
         for (at, values) in self.aggregates.iter().enumerate() {
             let file = place.join(aggregate_name(&self.settings, at + 1));
             if let Some(folder) = file.parent() {

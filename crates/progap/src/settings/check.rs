@@ -1,10 +1,10 @@
 //! Settings that cannot work are refused here, once, before any budget is spent.
 
-use progap_graph::{Dataset, Graph};
+use progap_graph::{Dataset, Graph, NodeIds};
 use serde::Serialize;
 
 use super::declaration::Declaration;
-use super::{Calibration, ClassWeights, Direction, Level, Scaling, Selection, Settings};
+use super::{Calibration, ClassWeights, Direction, Level, Order, Scaling, Selection, Settings};
 use crate::method::catalogue;
 use crate::plan::PublicSizes;
 use crate::{Error, Result};
@@ -40,8 +40,14 @@ impl Checked {
     /// As [`Checked::for_data`], for the data that these settings were asked for. Which columns there are is public.
     ///
     /// # Errors
-    /// Noisy counts of number columns where there are none to count.
+    /// Noisy counts of number columns where there are none to count; new numbers for nodes that have names.
     pub fn on(&self, dataset: &Dataset) -> Result<Checked> {
+        if self.shuffle && matches!(dataset.node_ids(), NodeIds::Text { .. }) {
+            return Err(Error::NoEffect {
+                name: "shuffle",
+                why: "the nodes have names as ids, and a release lists them in the order of their ids".into(),
+            });
+        }
         match self.scaling == Scaling::Noisy && dataset.open_numbers() == 0 {
             false => Ok(self.for_data(dataset)),
             true => Err(Error::NoEffect {
@@ -141,6 +147,11 @@ impl Settings {
         if self.level == Level::Node && self.calibration == Calibration::Temperature {
             return Err(Error::Contradiction(
                 "validation labels are private at node level, so they cannot calibrate probabilities: leave `calibration` out",
+            ));
+        }
+        if self.shuffle && self.order == Order::Public {
+            return Err(Error::Contradiction(
+                "`shuffle` renumbers nodes, and `order public` keeps their order: give one of them",
             ));
         }
         if self.level == Level::Node && self.dropout > 0.0 {

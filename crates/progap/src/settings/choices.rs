@@ -161,6 +161,16 @@ choices! { "scaling",
     }
 }
 
+choices! { "order",
+    /// Whether anyone may know the order in which the data lists nodes.
+    Order {
+        /// It is tested, and refused where it tells edges.
+        Tested = "tested",
+        /// Anyone may: it is kept, and the statement says so.
+        Public = "public",
+    }
+}
+
 choices! { "accounting",
     /// By which theorem noise is chosen.
     Accounting {
@@ -282,6 +292,17 @@ impl ClassWeights {
 
     pub(super) fn even() -> ClassWeights {
         ClassWeights::Even
+    }
+}
+
+impl Order {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn is_tested(&self) -> bool {
+        *self == Order::Tested
+    }
+
+    pub(super) fn tested() -> Order {
+        Order::Tested
     }
 }
 

@@ -7,7 +7,7 @@ use super::declaration::{About, Declaration, Need, Scope, SettingType, settings}
 use super::request::{Edge, Node, Unprotected};
 use super::{
     Accounting, Bounding, Calibration, ClassWeights, Combination, DELTAS, DeltaRule, Direction, EPSILONS,
-    FromSizes, Level, Messages, Method, Metric, Nonlinearity, Scaling, Selection,
+    FromSizes, Level, Messages, Method, Metric, Nonlinearity, Order, Scaling, Selection,
 };
 use crate::method;
 
@@ -133,6 +133,15 @@ settings! { for level:
 
     /// By which theorem noise is chosen
     private accounting: Accounting = Accounting::Best, PRIVACY.needs(&[NOT_PURE, COSTS]);
+
+    /// Whether anyone may know the order in which the data lists nodes; a release of an order that tells edges is refused otherwise
+    #[serde(default = "Order::tested", skip_serializing_if = "Order::is_tested")]
+    private order: Order = Order::Tested, PRIVACY;
+
+    /// Renumber nodes at random, where their position is their id, so that their order tells nothing; private/numbers.csv of the release has
+    /// the new numbers
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    private shuffle: bool = false, PRIVACY;
 
     /// For experiments: makes noise, split and initial values repeatable, and the release not private
     everywhere seed: Option<u64> = None, PRIVACY.not_offered();

@@ -20,7 +20,7 @@ pub(crate) use batches::more_epochs;
 pub use check::Checked;
 pub use choices::{
     Accounting, Bounding, Calibration, ClassWeights, Combination, DeltaRule, Direction, Level, Messages,
-    Metric, Nonlinearity, Scaling, Selection,
+    Metric, Nonlinearity, Order, Scaling, Selection,
 };
 pub(crate) use declaration::within;
 pub use declaration::{About, Declaration, Kind, Scope};

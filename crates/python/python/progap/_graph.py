@@ -251,7 +251,7 @@ def _unpickled(content: bytes, name: str, classes: np.ndarray) -> Graph:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{name if name.isidentifier() else 'graph'}.progap"
         file.write_bytes(content)
-        return Graph._of(_progap.Dataset.load(file, None, None, {}), classes)
+        return Graph._of(_progap.Dataset.saved(file), classes)
 
 
 def _facts(graph: Graph) -> str:

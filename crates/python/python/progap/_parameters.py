@@ -72,6 +72,10 @@ class Parameters(TypedDict, total=False):
     calibration: Literal["none", "temperature"] | None
     #: By which theorem noise is chosen
     accounting: Literal["best", "rdp", "theorem"] | None
+    #: Whether anyone may know the order in which the data lists nodes; a release of an order that tells edges is refused otherwise
+    order: Literal["tested", "public"] | None
+    #: Renumber nodes at random, where their position is their id, so that their order tells nothing; private/numbers.csv of the release has the new numbers
+    shuffle: bool | None
     #: At level edge: protect one direction of an edge (True) or both together (False); by the graph if not given
     directed: bool | None
     #: ``'paper'`` starts from the published settings

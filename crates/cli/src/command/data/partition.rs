@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use progap_graph::store;
+use progap_graph::{store, transform};
 
 use super::Outcome;
 use crate::output::refuse_releases;
@@ -44,7 +44,7 @@ impl Partition {
         }
         let dataset = {
             let _spinner = ui::spinner(format!("loading {}", self.source.name()));
-            self.source.load()?
+            transform::in_order_of_ids(self.source.load()?)?
         };
         {
             let _spinner = ui::spinner(format!("writing {name}"));

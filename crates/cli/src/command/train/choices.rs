@@ -47,6 +47,11 @@ impl Choices {
         if self.directed || friendships.is_some() && request.level()? == Level::Edge {
             request = request.with("undirected", !self.directed);
         }
+        // The order of data that anyone can download is known to anyone.
+        let decided = request.names().iter().any(|name| ["order", "shuffle"].contains(name));
+        if source.is_published() && !decided && request.level()? != Level::None {
+            request = request.with("order", "public");
+        }
         if let Some(seed) = self.source.given_seed() {
             request = request.with("seed", seed);
         }
