@@ -1,7 +1,9 @@
 //! The machine: memory that is written to disk, signals, threads that cannot start.
 
+use std::sync::mpsc::{Sender, channel};
+
 use clap::Args;
-use rayon::ThreadPoolBuilder;
+use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::print_error;
 
@@ -78,22 +80,44 @@ fn bytes(text: &str) -> Result<u64, String> {
     if (64e6..=1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
-/// Starts the threads that share the work: as many as asked for, or one for each core. Where none can be started the program does all
-/// the work in its own.
+/// Starts the threads that share the work: as many as asked for, or one for each core; fewer where the system starts no more. Where it
+/// starts none the program does all the work in its own.
 pub fn start_threads(threads: Option<u16>) {
-    let pool = || match threads {
-        Some(threads) => ThreadPoolBuilder::new().num_threads(threads.into()),
-        None => ThreadPoolBuilder::new(),
+    let wanted = threads.map_or_else(usual_threads, usize::from);
+    // The pool of the whole program can be tried for once only: so its threads wait for it, and are not asked for again.
+    let mut waiting: Vec<Sender<ThreadBuilder>> = vec![];
+    while waiting.len() < wanted {
+        let (hand_over, task) = channel::<ThreadBuilder>();
+        let run = move || task.recv().into_iter().for_each(ThreadBuilder::run);
+        match std::thread::Builder::new().spawn(run) {
+            Ok(_) => waiting.push(hand_over),
+            Err(_) => break,
+        }
+    }
+    let started = waiting.len();
+    let pool = match started {
+        0 => ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global(),
+        _ => ThreadPoolBuilder::new()
+            .num_threads(started)
+            .spawn_handler(|thread| {
+                let gone = || std::io::Error::other("a thread has ended");
+                waiting.pop().ok_or_else(gone)?.send(thread).map_err(|_| gone())
+            })
+            .build_global(),
     };
-    // The pool of the whole program can be tried for once only.
-    if pool().build().is_ok() && pool().build_global().is_ok() {
-        return;
+    if pool.is_ok() && started < wanted {
+        print_error(&format!(
+            "note: the system starts {started} of {wanted} threads (see `ulimit -u`): continuing with {}, more slowly",
+            started.max(1)
+        ));
     }
-    if ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().is_ok() {
-        print_error(
-            "note: the system refuses to start threads (see `ulimit -u`): continuing with one, more slowly",
-        );
-    }
+}
+
+/// As many threads as the environment says, else one for each core.
+fn usual_threads() -> usize {
+    let said = std::env::var("RAYON_NUM_THREADS").ok().and_then(|said| said.parse().ok());
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    said.filter(|&threads| threads > 0).unwrap_or_else(cores)
 }
 
 #[cfg(test)]

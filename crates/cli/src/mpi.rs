@@ -1,11 +1,15 @@
 //! MPI: the ranks of `mpirun`, `srun` or an operator. The main thread alone talks to MPI; the run asks it for what it needs.
 
+mod beats;
+
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use beats::{Beats, Heard};
 use mpi::datatype::{Partition, PartitionMut};
+use mpi::request::scope;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use progap::ranks::{Ranks, Transport};
 
@@ -14,8 +18,8 @@ use crate::{explained, flags, launch, print_error};
 
 /// Bytes that travel at a time: MPI counts in 32 bits, and buffers cost memory.
 const AT_ONCE: usize = 64 << 20;
-/// How long a rank waits for the others, in seconds, where the environment does not say.
-const PATIENCE: u64 = 1800;
+/// How long a rank waits for a sign of life of another, in seconds, where the environment does not say.
+const PATIENCE: u64 = 60;
 const PATIENCE_VARIABLE: &str = "PROGAP_MPI_TIMEOUT";
 
 type Bytes = Vec<Vec<u8>>;
@@ -30,6 +34,7 @@ struct MpiTransport {
     rank: usize,
     size: usize,
     patience: Duration,
+    heard: Heard,
     requests: Sender<Request>,
     replies: Mutex<Receiver<Bytes>>,
 }
@@ -38,18 +43,21 @@ impl MpiTransport {
     fn ask(&self, request: Request) -> Result<Bytes, String> {
         let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         self.requests.send(request).map_err(|_| "MPI has ended")?;
-        match replies.recv_timeout(self.patience) {
-            Ok(bytes) => Ok(bytes),
-            Err(RecvTimeoutError::Disconnected) => Err("MPI has ended".into()),
-            Err(RecvTimeoutError::Timeout) => {
-                // The thread that talks to MPI waits for somebody who does not come: nothing can be asked of it any more.
-                print_error(&format!(
-                    "error: rank {} waited {} seconds for another rank (see {PATIENCE_VARIABLE}); see to the machines, then go on with \
-                     `progap train --resume`",
-                    self.rank,
-                    self.patience.as_secs()
-                ));
-                std::process::exit(1);
+        loop {
+            match replies.recv_timeout(Duration::from_millis(500)) {
+                Ok(bytes) => return Ok(bytes),
+                Err(RecvTimeoutError::Disconnected) => return Err("MPI has ended".into()),
+                Err(RecvTimeoutError::Timeout) if self.heard.silence() < self.patience => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    // The thread that talks to MPI waits for somebody who does not come: nothing can be asked of it any more.
+                    print_error(&format!(
+                        "error: rank {} had no sign of life of another rank for {} seconds (see {PATIENCE_VARIABLE}); see to the \
+                         machines, then go on with `progap train --resume`",
+                        self.rank,
+                        self.patience.as_secs()
+                    ));
+                    std::process::exit(1);
+                }
             }
         }
     }
@@ -119,29 +127,43 @@ fn patience() -> Result<Duration, String> {
 }
 
 /// Does some work, and asks MPI for what it needs, until it ends.
-fn talk(
-    world: &impl CommunicatorCollectives,
+fn talk<C: CommunicatorCollectives>(
+    world: &C,
     patience: Duration,
     work: impl FnOnce(Option<&Ranks>) -> Outcome + Send,
 ) -> Result<(), String> {
     let (rank, size) = (world.rank() as usize, world.size() as usize);
     let (requests, asked) = channel();
     let (reply, replies) = channel();
-    let ranks = Ranks::new(MpiTransport { rank, size, patience, requests, replies: Mutex::new(replies) });
+    let mut beats = Beats::new(world, patience);
+    let (heard, replies) = (beats.heard.clone(), Mutex::new(replies));
+    let ranks = Ranks::new(MpiTransport { rank, size, patience, heard, requests, replies });
     std::thread::scope(|scope| {
         let run = scope
             .spawn(move || work(Some(&ranks)).map_err(|error| flags::in_flags(&explained(error.as_ref()))));
         let mut pace = Pace::default();
-        for request in asked {
+        loop {
+            let request = match asked.recv_timeout(beats.every()) {
+                Ok(request) => request,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    beats.beat();
+                    continue;
+                }
+            };
             let bytes = match request {
-                Request::AllGather(own) => all_gather(world, &own, &mut pace),
-                Request::Exchange(to) => exchange(world, &to),
+                Request::AllGather(own) => all_gather(world, &own, &mut pace, &mut beats),
+                Request::Exchange(to) => exchange(world, &to, &mut beats),
             };
             if reply.send(bytes).is_err() {
                 break;
             }
         }
-        run.join().unwrap_or_else(|_| Err("a mistake in progap itself".into()))
+        let outcome = run.join().unwrap_or_else(|_| Err("a mistake in progap itself".into()));
+        if outcome.is_ok() {
+            beats.end();
+        }
+        outcome
     })
 }
 
@@ -197,7 +219,12 @@ impl Pace {
     }
 }
 
-fn all_gather(world: &impl CommunicatorCollectives, own: &[u8], pace: &mut Pace) -> Bytes {
+fn all_gather<C: CommunicatorCollectives>(
+    world: &C,
+    own: &[u8],
+    pace: &mut Pace,
+    beats: &mut Beats<'_, C>,
+) -> Bytes {
     const LENGTH: usize = size_of::<u64>();
     let (size, room_beside) = (world.size() as usize, pace.room());
     let (start, own) = own.split_at(own.len().min(room_beside));
@@ -205,7 +232,8 @@ fn all_gather(world: &impl CommunicatorCollectives, own: &[u8], pace: &mut Pace)
     told[..LENGTH].copy_from_slice(&((start.len() + own.len()) as u64).to_le_bytes());
     told[LENGTH..][..start.len()].copy_from_slice(start);
     let mut heard = vec![0u8; size * told.len()];
-    world.all_gather_into(&told[..], &mut heard[..]);
+    // Once all have taken part in this, nobody is waited for but the network.
+    scope(|scope| beats.wait(world.immediate_all_gather_into(scope, &told[..], &mut heard[..])));
     let (mut all, mut lengths): (Bytes, Vec<u64>) = (vec![], vec![]);
     for heard in heard.chunks_exact(told.len()) {
         let (length, start) = heard.split_at(LENGTH);
@@ -219,6 +247,7 @@ fn all_gather(world: &impl CommunicatorCollectives, own: &[u8], pace: &mut Pace)
     lengths.iter_mut().for_each(|length| *length = length.saturating_sub(room_beside as u64));
     let most = lengths.iter().copied().max().unwrap_or(0) as usize;
     for turn in 0..most.div_ceil(turn_size(size)) {
+        beats.turn();
         let counts: Vec<i32> = lengths.iter().map(|&length| left(length, turn, size)).collect();
         let start = own.len().min(turn * turn_size(size));
         let end = own.len().min(start + turn_size(size));
@@ -234,18 +263,19 @@ fn all_gather(world: &impl CommunicatorCollectives, own: &[u8], pace: &mut Pace)
     all
 }
 
-fn exchange(world: &impl CommunicatorCollectives, to: &Bytes) -> Bytes {
+fn exchange<C: CommunicatorCollectives>(world: &C, to: &Bytes, beats: &mut Beats<'_, C>) -> Bytes {
     let size = world.size() as usize;
     let outgoing: Vec<u64> = to.iter().map(|bytes| bytes.len() as u64).collect();
     // Each rank tells how much it sends to this one, and the most that it sends to any: so all know how many turns it takes.
     let longest = outgoing.iter().copied().max().unwrap_or(0);
     let told: Vec<u64> = outgoing.iter().flat_map(|&length| [length, longest]).collect();
     let mut heard = vec![0u64; 2 * size];
-    world.all_to_all_into(&told[..], &mut heard[..]);
+    scope(|scope| beats.wait(world.immediate_all_to_all_into(scope, &told[..], &mut heard[..])));
     let incoming: Vec<u64> = heard.iter().copied().step_by(2).collect();
     let most = heard.iter().copied().skip(1).step_by(2).max().unwrap_or(0);
     let mut all: Bytes = incoming.iter().map(|&length| Vec::with_capacity(length as usize)).collect();
     for turn in 0..(most as usize).div_ceil(turn_size(size)) {
+        beats.turn();
         let of =
             |lengths: &[u64]| lengths.iter().map(|&length| left(length, turn, size)).collect::<Vec<i32>>();
         let (sent, received) = (of(&outgoing), of(&incoming));

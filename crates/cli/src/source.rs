@@ -361,20 +361,23 @@ impl DataSource {
         !Path::new(&self.dataset).exists() && !named::is_name(&self.dataset)
     }
 
-    /// As the user gave it, but of absolute paths the last name alone: nobody else needs to know the data owner's folders.
+    /// Of paths the last name alone, however the user spelled them: nobody else needs to know the data owner's folders.
     fn published(&self) -> DataSource {
-        let name = |path: &Path| match path.is_absolute() {
-            true => path.file_name().map_or_else(PathBuf::new, PathBuf::from),
-            false => path.to_path_buf(),
+        let name = |path: &Path| match path.file_name() {
+            Some(name) => PathBuf::from(name),
+            // As of `..`.
+            None => path
+                .canonicalize()
+                .ok()
+                .and_then(|whole| whole.file_name().map(PathBuf::from))
+                .unwrap_or_default(),
         };
         let mut source = self.clone();
         source.dataset = name(Path::new(&self.dataset)).to_string_lossy().into_owned();
         source.edges = self.edges.as_deref().map(name);
         source.labels = self.labels.as_deref().map(name);
         source.transforms = self.transforms.published(name);
-        if self.folder.data_dir.is_absolute() {
-            source.folder = DataSource::default().folder;
-        }
+        source.folder = DataSource::default().folder;
         source
     }
 

@@ -133,18 +133,21 @@ fn a_machine_that_starts_no_threads_trains_all_the_same() {
     for path in [&home, &home.join("g.progap"), &home.join("progap")] {
         chown(path, Some(NOBODY), Some(NOBODY)).expect("given");
     }
-    let without_threads = |arguments: &Command| {
-        let mut limited = behind("ulimit -u 1", arguments);
+    let with_few = |most: u32, arguments: &Command| {
+        let mut limited = behind(&format!("ulimit -u {most}"), arguments);
         limited.uid(NOBODY).gid(NOBODY).current_dir(&home).env("HOME", &home);
         outcome(limited.output().expect("bash runs"))
     };
-    let mut own = Command::new(home.join("progap"));
-    own.args(train(&home, &settings, "r").get_args());
-    let run = without_threads(&own);
-    assert!(run.success, "{}", run.stderr);
-    assert!(run.stderr.contains("refuses to start threads"), "{}", run.stderr);
-    let (found, whole) = (contents(&home.join("r")), contents(&at.join("whole")));
-    assert!(found == whole, "the same bits, whatever the number of threads");
+    let whole = contents(&at.join("whole"));
+    for most in (1..=6).flat_map(|most| [most; 3]) {
+        let mut own = Command::new(home.join("progap"));
+        own.args(train(&home, &settings, "r").get_args()).args(["--threads", "4"]);
+        let run = with_few(most, &own);
+        assert!(run.success, "{most}: {}", run.stderr);
+        assert_eq!(run.stderr.contains("of 4 threads (see `ulimit -u`)"), most < 5, "{most}: {}", run.stderr);
+        assert!(contents(&home.join("r")) == whole, "the same bits, whatever the number of threads");
+        std::fs::remove_dir_all(home.join("r")).expect("removed");
+    }
 
     let mut experiment = Command::new(home.join("progap"));
     experiment.args([
@@ -158,7 +161,7 @@ fn a_machine_that_starts_no_threads_trains_all_the_same() {
         "epochs=1",
         "--json",
     ]);
-    let run = without_threads(&experiment);
+    let run = with_few(1, &experiment);
     assert!(!run.stderr.contains("mistake in progap") && !run.stderr.contains("panicked"), "{}", run.stderr);
     assert!(run.success || run.stderr.contains("ulimit -u"), "{}", run.stderr);
 }

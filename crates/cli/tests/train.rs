@@ -229,15 +229,22 @@ fn a_release_does_not_tell_where_the_data_lies() {
         }
         std::fs::read_to_string(at.join(out).join("config.toml")).expect("settings")
     };
-    assert!(train(&["secret/school"], "relative").contains("dataset = \"secret/school\"\n"));
+    let relative = train(&["secret/school"], "relative");
+    assert!(relative.contains("dataset = \"school\"\n") && !relative.contains("secret"), "{relative}");
+    // However the path is spelled, the public bytes are the same.
+    for (spelled, out) in [("./secret/../secret/school/", "spelled"), (tables, "whole")] {
+        train(&[spelled], out);
+        assert!(contents(&at.join("relative")) == contents(&at.join(out)), "{spelled}");
+    }
     let config = train(&[tables, "--id", "id", "--undirected"], "absolute");
     assert!(config.contains("dataset = \"school\"\n") && !config.contains("secret"), "{config}");
     let (nodes, edges) = (format!("{tables}/nodes.csv"), format!("{tables}/edges.csv"));
     assert!(!train(&[&nodes, "--edges", &edges], "files").contains("secret"));
 
-    // The same settings again, in the same folder; from another one the owner says where the data is.
+    // The same settings again; the owner says where the data is.
     let again = ["train", "--quiet", "--config"];
-    progap_in(at, &[&again[..], &["relative/config.toml", "--out", "relative-2"]].concat()).ok();
+    progap_in(at, &[&again[..], &["relative/config.toml", "--out", "relative-2", "secret/school"]].concat())
+        .ok();
     assert!(contents(&at.join("relative")) == contents(&at.join("relative-2")));
     let config = ["absolute/config.toml", "--out", "absolute-2"];
     progap_in(at, &[&again[..], &config].concat()).refused(&["\"school\" is not here", "say where it lies"]);

@@ -1,11 +1,11 @@
-//! Files that are there whole or not at all.
+//! Files and folders that are there whole or not at all.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
+use tempfile::{TempDir, TempPath};
 
 use crate::Result;
 use crate::error::InFile;
@@ -92,11 +92,114 @@ impl AtomicFile {
         file.sync_all().in_file(&target)?;
         let named = if replace { path.persist(&target) } else { path.persist_noclobber(&target) };
         named.map_err(|e| e.error).in_file(&target)?;
-        // The new name itself must survive a power cut.
-        #[cfg(unix)]
-        File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).in_file(&target)?;
+        sync_name(&target)?;
         Ok(file)
     }
+}
+
+/// A folder that is made beside its target and takes the target's name only when everything in it is written.
+///
+/// Dropped before that, it leaves nothing behind.
+pub struct AtomicFolder {
+    target: PathBuf,
+    staged: TempDir,
+}
+
+impl AtomicFolder {
+    /// Starts a folder beside the target; the folders above it are made where they do not exist.
+    pub fn create(target: &Path) -> Result<Self> {
+        let parent = folder_of(target);
+        std::fs::create_dir_all(parent).in_file(target)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        let staged = builder.tempdir_in(parent);
+        // The name of the temporary folder tells the user nothing.
+        let staged = staged.map_err(|e| io::Error::from(e.kind())).in_file(target)?;
+        Ok(AtomicFolder { target: target.to_path_buf(), staged })
+    }
+
+    /// Where its files are written until then.
+    pub fn path(&self) -> &Path {
+        self.staged.path()
+    }
+
+    /// Gives it its name. An empty folder that has it is replaced, by one with its permissions; one in which something lies is an error,
+    /// and stays as it is.
+    pub fn commit(self) -> Result<()> {
+        self.rename().in_file(&self.target)?;
+        self.named()
+    }
+
+    /// It has its name, and is not removed any more.
+    fn named(self) -> Result<()> {
+        let _ = self.staged.keep();
+        sync_name(&self.target)
+    }
+
+    fn rename(&self) -> io::Result<()> {
+        if let Ok(there) = std::fs::symlink_metadata(&self.target).map(|there| there.permissions()) {
+            std::fs::set_permissions(self.staged.path(), there)?;
+        }
+        std::fs::rename(self.staged.path(), &self.target)
+    }
+
+    /// As [`AtomicFolder::commit`]; where the target holds something, or cannot be replaced as one, the files are moved into it one by
+    /// one. `last` is taken away first and comes last: where it is, everything is.
+    pub fn commit_into(self, last: Option<&str>) -> Result<()> {
+        match self.rename() {
+            Ok(()) => return self.named(),
+            Err(e) if !self.target.is_dir() => return Err(e).in_file(&self.target),
+            Err(_) => {}
+        }
+        let AtomicFolder { target, staged } = self;
+        if let Some(last) = last.map(|last| target.join(last)) {
+            match std::fs::remove_file(&last) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).in_file(&last),
+                _ => {}
+            }
+        }
+        let mut files = files_below(staged.path()).in_file(&target)?;
+        files.sort_by_key(|file| (last.map(Path::new) == Some(file), file.clone()));
+        for file in files {
+            let to = target.join(&file);
+            std::fs::create_dir_all(folder_of(&to)).in_file(&to)?;
+            let from = staged.path().join(&file);
+            match std::fs::rename(&from, &to) {
+                // The target is a disk of its own.
+                Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {
+                    let mut copy = AtomicFile::create(&to)?;
+                    File::open(&from).and_then(|mut file| io::copy(&mut file, &mut copy)).in_file(&to)?;
+                    copy.commit()?;
+                }
+                moved => moved.in_file(&to)?,
+            }
+        }
+        sync_name(&target.join(last.unwrap_or("any")))
+    }
+}
+
+/// The files below a folder, relative to it.
+fn files_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (vec![], vec![PathBuf::new()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(folder.join(&next))? {
+            let entry = entry?;
+            let name = next.join(entry.file_name());
+            if entry.file_type()?.is_dir() { folders.push(name) } else { found.push(name) }
+        }
+    }
+    Ok(found)
+}
+
+/// A new name itself must survive a power cut.
+fn sync_name(target: &Path) -> Result<()> {
+    #[cfg(unix)]
+    File::open(folder_of(target)).and_then(|folder| folder.sync_all()).in_file(target)?;
+    #[cfg(not(unix))]
+    let _ = target;
+    Ok(())
 }
 
 fn folder_of(target: &Path) -> &Path {
@@ -154,6 +257,37 @@ mod tests {
         file.write_all(b"new").unwrap();
         file.commit().unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_folder_is_there_whole_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("new/out");
+        let write = |folder: &AtomicFolder, name: &str, content: &str| {
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        };
+        let entries = || std::fs::read_dir(place.path().join("new")).unwrap().count();
+        let folder = AtomicFolder::create(&target).unwrap();
+        write(&folder, "a", "1");
+        assert!(!target.exists());
+        drop(folder);
+        assert_eq!(entries(), 0, "nothing is left behind");
+        std::fs::create_dir(&target).unwrap();
+        for (content, ok) in [("1", true), ("2", false)] {
+            let folder = AtomicFolder::create(&target).unwrap();
+            write(&folder, "a", content);
+            assert_eq!(folder.commit().is_ok(), ok, "an empty folder is replaced, a full one is not");
+        }
+        let folder = AtomicFolder::create(&target).unwrap();
+        write(&folder, "a", "3");
+        write(&folder, "below/b", "3");
+        std::fs::write(target.join("mine"), "mine").unwrap();
+        folder.commit_into(Some("a")).unwrap();
+        let read = |name: &str| std::fs::read_to_string(target.join(name)).unwrap();
+        assert_eq!(["a", "below/b", "mine"].map(read), ["3", "3", "mine"]);
+        assert_eq!(entries(), 1, "nothing is left behind");
     }
 
     #[test]

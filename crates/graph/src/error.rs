@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::file::Expands;
+
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -85,6 +87,18 @@ pub enum Problem {
     /// A format, or a version of one, that we do not read.
     #[error("{0}")]
     Unsupported(String),
+    /// Something other than a regular file.
+    #[error("it is {0} and not a regular file")]
+    NotAFile(&'static str),
+    /// A link in a folder of data.
+    #[error("it is a link that leads out of the folder")]
+    LeadsOut,
+    /// A small file that unpacks to a very large one.
+    #[error("it unpacks to more than 200 times its size")]
+    Expands,
+    /// A quote in a table of text.
+    #[error("the quote that is opened here is never closed")]
+    OpenQuote,
     /// A NumPy array that holds pickled Python objects.
     #[error("the array holds pickled Python objects, which are never loaded because they can run code")]
     PickledObjects,
@@ -241,6 +255,10 @@ impl Problem {
                 "copy or download it again"
             }
             Problem::Unsupported(_) => "convert it to a supported format first",
+            Problem::NotAFile(_) => "give the file itself",
+            Problem::LeadsOut => "put the file itself there, or do not trust the folder",
+            Problem::Expands => "store it unpacked if you trust it",
+            Problem::OpenQuote => "close it, or remove it",
             Problem::PickledObjects => "save it again with plain numeric or string arrays",
             Problem::Missing { .. } => "add it, or name the right one",
             Problem::EmptyCell => "fill it in, or drop the row",
@@ -310,6 +328,13 @@ impl Error {
         self
     }
 
+    /// The same problem in a file that will have this name.
+    #[must_use]
+    pub(crate) fn moved(mut self, file: &Path) -> Error {
+        self.0.file = Some(file.to_path_buf());
+        self
+    }
+
     /// The same problem at another place.
     #[must_use]
     pub(crate) fn map_place(mut self, map: impl FnOnce(Place) -> Place) -> Error {
@@ -335,6 +360,7 @@ impl From<io::Error> for Error {
     /// An unexpected end is a truncated file, bad data a corrupt one; the rest is the system's.
     fn from(e: io::Error) -> Self {
         match e.kind() {
+            _ if e.get_ref().is_some_and(|inner| inner.is::<Expands>()) => Problem::Expands.into(),
             io::ErrorKind::UnexpectedEof => Problem::Truncated(e.to_string()).into(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
                 Problem::Corrupt(e.to_string()).into()

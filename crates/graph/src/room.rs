@@ -1,15 +1,44 @@
 //! Room in memory for what a file announces or unpacks to: where there is none, that is an error in words and not the end of the
 //! process. A small compressed file may hold thousands of times its size.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use crate::Problem;
+use crate::free::{free_memory, own_memory};
 
 /// Bytes that must be free beside a list at least this large: the buffers that unpack it are taken without asking, and must not end
 /// the process. Above the 32 MiB up to which the allocator learns from what is freed, so that asking leaves no trace.
 const BESIDE: usize = 40 << 20;
 
+/// How many bytes are given before the system is asked again what is free.
+const STEP: u64 = 16 << 20;
+/// Bytes that were given in all, and those of them at which the system was asked last.
+static GIVEN: AtomicU64 = AtomicU64::new(0);
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether memory for this many bytes is free, before they are taken. What was given before may not be in use yet: of that this share is
+/// expected to come.
+fn is_free(bytes: u64, share: f64) -> bool {
+    let given = GIVEN.fetch_add(bytes, Relaxed).saturating_add(bytes);
+    if given - ASKED.load(Relaxed).min(given) < STEP {
+        return true;
+    }
+    let Some(free) = free_memory() else { return true };
+    let before = own_memory().unwrap_or(0).min(given - bytes) as f64 * share;
+    let enough = (bytes as f64) + (BESIDE as f64) + before <= free as f64;
+    match enough {
+        true => ASKED.store(given, Relaxed),
+        false => _ = GIVEN.fetch_sub(bytes, Relaxed),
+    }
+    enough
+}
+
 /// An empty list with room for this many values.
 pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Problem> {
     let mut values = Vec::new();
+    if !is_free((count as u64).saturating_mul(size_of::<T>() as u64), 0.0) {
+        return Err(none_for::<T>(count));
+    }
     values.try_reserve_exact(count).map_err(|_| none_for::<T>(count))?;
     beside(&values)?;
     Ok(values)
@@ -64,9 +93,13 @@ pub(crate) fn extend<T>(values: &mut Vec<T>, more: impl ExactSizeIterator<Item =
 #[cold]
 pub(crate) fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
     let wanted = values.len().saturating_add(more);
-    // Doubling is quickest; where that does not fit, a quarter more may.
-    if values.try_reserve(more).is_ok() || values.try_reserve_exact(more.max(values.len() / 4)).is_ok() {
-        return beside(values);
+    // Doubling is quickest; where that does not fit, a quarter more may. All other lists may be about to do the same.
+    for part in [1, 4] {
+        let more = more.max(values.len() / part);
+        let bytes = (more as u64).saturating_mul(size_of::<T>() as u64);
+        if is_free(bytes, 1.0 / part as f64) && values.try_reserve_exact(more).is_ok() {
+            return beside(values);
+        }
     }
     Err(none_for::<T>(wanted))
 }
@@ -74,7 +107,7 @@ pub(crate) fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
 fn none_for<T>(count: usize) -> Problem {
     let megabytes = count.saturating_mul(size_of::<T>()) >> 20;
     Problem::TooLarge(format!(
-        "unpacked it does not fit into memory (there is no room for {megabytes} MiB or more at one place)"
+        "read or unpacked it does not fit into memory (there is no room for {megabytes} MiB or more at one place)"
     ))
 }
 

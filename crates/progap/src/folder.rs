@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Buffer, Dataset, store};
+use progap_graph::{Buffer, Dataset, free_memory, store};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
@@ -125,7 +125,7 @@ impl Folder {
         }
         // Where there is a bound, large files pass through.
         let held = memory::bound().is_none() && data.len() > 64 * SMALL;
-        if held && memory::available().is_some_and(|free| data.len() > free) {
+        if held && free_memory().is_some_and(|free| data.len() > free) {
             let problem = format!(
                 "it has {} bytes, more than the memory that is free: use a machine with more, or do not trust the folder",
                 data.len()

@@ -179,23 +179,6 @@ pub(crate) fn bound() -> Option<u64> {
     Some(BOUND.load(Relaxed)).filter(|&bytes| bytes > 0)
 }
 
-/// Bytes that this process may still take, where the system says so.
-pub(crate) fn available() -> Option<u64> {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo(&text));
-    // A container's own limit, less what it uses already.
-    let number = |file: &str| -> Option<u64> {
-        std::fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()?.trim().parse().ok()
-    };
-    let container =
-        number("memory.max").and_then(|most| Some(most.saturating_sub(number("memory.current")?)));
-    machine.into_iter().chain(container).min()
-}
-
-fn meminfo(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
-}
-
 /// About the bytes of a graph in training: each edge is held twice, there and back.
 pub(crate) fn graph(edges: f64) -> f64 {
     8.0 * edges
@@ -260,7 +243,5 @@ mod tests {
         assert!(check("the graph", 1e30, None).is_ok(), "nothing is known");
         let message = check("the graph", 64e9, Some(500_000_000)).unwrap_err().to_string();
         assert!(message.contains("64.0 GB") && message.contains("500.0 MB"), "{message}");
-        assert_eq!(meminfo("MemTotal: 9 kB\nMemAvailable:     2048 kB\n"), Some(2 << 20));
-        assert_eq!(meminfo("nonsense"), None);
     }
 }

@@ -11,6 +11,7 @@ use progap::method::Progress;
 use progap::release::Statement;
 use progap::settings::Method;
 use progap::{Level, Release, Settings, delta};
+use progap_graph::AtomicFolder;
 use progap_privacy::Unit;
 use serde::Serialize;
 
@@ -158,7 +159,6 @@ impl Audit {
         }
         if let Some(out) = &self.out {
             self.force.folder(out, &[], &source.inputs())?;
-            std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
         }
         let opened = folder.as_deref().map(Release::open).transpose()?;
         let guarantee = opened.as_ref().map(|release| Guarantee::of(&release.statement));
@@ -196,7 +196,9 @@ impl Audit {
         }
         let findings = evaluate(&trials, self.confidence)?;
         if let Some(out) = &self.out {
-            plots(out, &trials, &links, members.as_ref())?;
+            let staged = AtomicFolder::create(out)?;
+            plots(staged.path(), &trials, &links, members.as_ref())?;
+            staged.commit_into(None)?;
         }
         let report = AuditJson {
             dataset: dataset.name().to_string(),

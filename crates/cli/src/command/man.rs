@@ -1,11 +1,10 @@
 //! `progap man`: manual pages.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man as Page;
-use progap_graph::AtomicFile;
+use progap_graph::AtomicFolder;
 
 use super::Outcome;
 use crate::output::{Force, Inputs};
@@ -38,13 +37,12 @@ impl Man {
         for (name, _) in &pages {
             self.force.file(&folder.join(name), &Inputs::default())?;
         }
-        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let staged = AtomicFolder::create(&folder)?;
         for (name, text) in &pages {
-            let path = folder.join(name);
-            let mut file = AtomicFile::create(&path)?;
-            file.write_all(text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
-            file.commit()?;
+            std::fs::write(staged.path().join(name), text)
+                .map_err(|e| format!("{}: {e}", folder.join(name).display()))?;
         }
+        staged.commit_into(pages.first().map(|(name, _)| name.as_str()))?;
         ui::print(&format!("{}: {} pages", folder.display(), ui::count(pages.len())))
     }
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use progap_graph::AtomicFile;
+use progap_graph::{AtomicFile, AtomicFolder};
 
 pub use content::*;
 pub use html::render as html;
@@ -40,13 +40,23 @@ const LIST: &str = "files.txt";
 /// Writes `report.html`, `report.md`, `figures/ID.{svg,png}` and `tables/ID.{csv,md,tex}`, and says where the page is.
 /// The numbers of a figure are a table of the same name.
 ///
-/// An older report in the folder goes first, with all its figures and tables: they may have been made of private labels,
-/// and the new report of none.
+/// The folder is there whole or not at all. In one that is there an older report goes first, with all its figures and tables: they may have
+/// been made of private labels, and the new report of none.
 pub fn write(report: &Report, folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
     check_ids(report)?;
+    let staged = AtomicFolder::create(folder)?;
+    // The name of the folder beside tells the user nothing.
+    let seen =
+        |text: String| text.replace(&staged.path().display().to_string(), &folder.display().to_string());
+    write_into(report, staged.path()).map_err(|error| seen(error.to_string()))?;
     remove_older(folder)?;
+    staged.commit_into(Some(PAGE))?;
+    Ok(folder.join(PAGE))
+}
+
+fn write_into(report: &Report, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     for folder in [folder.join(FIGURES), folder.join(TABLES)] {
-        std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        std::fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
     let figures = report.figures().flat_map(|figure| FIGURE_ENDINGS.map(|end| (FIGURES, &figure.id, end)));
     let ids = report.figures().map(|figure| &figure.id).chain(report.tables().map(|table| &table.id));
@@ -64,10 +74,7 @@ pub fn write(report: &Report, folder: &Path) -> Result<PathBuf, Box<dyn std::err
         write_table(table, folder)?;
     }
     write_text(&folder.join("report.md"), &markdown(report, FIGURES))?;
-    // The page comes last: where it is, everything is.
-    let page = folder.join(PAGE);
-    write_text(&page, &html::render(report))?;
-    Ok(page)
+    write_text(&folder.join(PAGE), &html::render(report))
 }
 
 const FIGURE_ENDINGS: [&str; 2] = ["svg", "png"];
@@ -138,7 +145,8 @@ fn write_table(table: &Table, folder: &Path) -> Result<(), Box<dyn std::error::E
     Ok(())
 }
 
-fn write_text(path: &Path, text: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// Writes a file, whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<(), Box<dyn std::error::Error>> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(file.commit()?)

@@ -17,9 +17,18 @@ pub fn spinner(message: String) -> Spinner {
 
 /// Draws a bar again and again, where it is seen. That takes a thread, and a machine that starts none must not stop the work.
 fn tick(bar: &ProgressBar, every: Duration) {
-    if !bar.is_hidden() && std::thread::Builder::new().spawn(|| {}).is_ok() {
-        bar.enable_steady_tick(every);
+    if bar.is_hidden() {
+        return;
     }
+    let bar = bar.downgrade();
+    let _ = std::thread::Builder::new().spawn(move || {
+        std::thread::sleep(every);
+        while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            bar.tick();
+            drop(bar);
+            std::thread::sleep(every);
+        }
+    });
 }
 
 /// A running [`spinner`].

@@ -6,12 +6,12 @@
 //! of their ids. There are no features.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::{Described, LoadOptions, has_ending, table};
 use crate::error::InFile;
+use crate::file::{self, Unpacked};
 use crate::{Place, Problem, Result, room};
 
 /// No line is longer.
@@ -43,7 +43,9 @@ pub(super) fn find(folder: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
         }
     }
     Ok(match (edges.pop(), labels.pop()) {
-        (Some(one), Some(other)) if edges.is_empty() && labels.is_empty() => Some((one, other)),
+        (Some(one), Some(other)) if edges.is_empty() && labels.is_empty() => {
+            Some((file::within(folder, one)?, file::within(folder, other)?))
+        }
         _ => None,
     })
 }
@@ -67,9 +69,9 @@ pub fn read_bytes(edges: &[u8], labels: &[u8], options: &LoadOptions) -> Result<
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let file = File::open(path)?;
+    let file = file::open(path)?;
     Ok(match has_ending(path, "gz") {
-        true => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(file))),
+        true => Box::new(Unpacked::by(file, |packed| Ok(flate2::bufread::MultiGzDecoder::new(packed)))?),
         false => Box::new(file),
     })
 }

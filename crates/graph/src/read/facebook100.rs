@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,7 @@ use super::LoadOptions;
 use super::mat::{self, Array, Pattern, Table};
 use crate::error::InFile;
 use crate::{
-    Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Ratios, Result, Split, prepare,
+    Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Ratios, Result, Split, file, prepare,
     transform,
 };
 
@@ -154,7 +153,7 @@ pub struct School {
 impl School {
     /// Reads a school's `.mat` file.
     pub fn read(path: &Path) -> Result<School> {
-        let file = File::open(path).in_file(path)?;
+        let file = file::open(path)?;
         School::parse(BufReader::with_capacity(1 << 16, file)).in_file(path)
     }
 
@@ -257,6 +256,7 @@ pub fn schools_in(folder: &Path) -> Result<Vec<PathBuf>> {
 pub(crate) fn recognise(path: &Path, options: &LoadOptions) -> Result<Option<Dataset>> {
     if path.is_dir() {
         let paths = schools_in(path)?;
+        paths.iter().try_for_each(|school| file::within(path, school).map(drop))?;
         return match paths.is_empty() {
             true => Ok(None),
             false => load(&paths, &Recipe::all_schools().with_options(options)?).map(Some),

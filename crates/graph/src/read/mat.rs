@@ -6,13 +6,14 @@
 //! sparse arrays as patterns, full numeric arrays of two dimensions; the rest is skipped.
 //!
 //! No length in a file is believed: vectors grow as bytes arrive, and a zlib stream may not expand without
-//! bounds ([`Inflated`]).
+//! bounds ([`Unpacked`]).
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use flate2::read::ZlibDecoder;
+use flate2::bufread::ZlibDecoder;
 
+use crate::file::Unpacked;
 use crate::{Place, Problem, Result, room};
 
 /// An array of a `.mat` file.
@@ -61,7 +62,10 @@ pub(crate) fn read_arrays(
     while let Some(tag) = read_top_tag(reader, order)? {
         let mut body = Read::take(&mut *reader, tag.bytes.into());
         let (name, array) = match tag.kind {
-            COMPRESSED => read_compressed(&mut Inflated(ZlibDecoder::new(&mut body)), order, names)?,
+            COMPRESSED => {
+                let mut unpacked = Unpacked::by(&mut body, |packed| Ok(ZlibDecoder::new(packed)))?;
+                read_compressed(&mut unpacked, order, names)?
+            }
             MATRIX => read_matrix(&mut body, order, names)?,
             kind => {
                 let message = format!("an element of type {kind} where an array should begin");
@@ -456,27 +460,5 @@ impl Elements<'_> {
         }
         let padding = (8 - tag.bytes % 8) % 8;
         Ok(self.body.read_exact(&mut buffer[..padding as usize])?)
-    }
-}
-
-/// A zlib stream that may expand so far and no further, so that a small forged file cannot fill the memory.
-///
-/// The files of real graphs expand tenfold; deflate could do a thousandfold. What counts is the bytes that
-/// really came, not the length that the element announces.
-struct Inflated<R>(ZlibDecoder<R>);
-
-impl<R> Inflated<R> {
-    const FREE: u64 = 32 << 20;
-    const EXPANSION: u64 = 200;
-}
-
-impl<R: Read> Read for Inflated<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read(buffer)?;
-        if self.0.total_out() > Self::FREE + Self::EXPANSION * self.0.total_in() {
-            let message = "a compressed array expands more than 200-fold";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        Ok(read)
     }
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use self::columns::{ColumnChoices, ColumnReport};
 use self::npz::NpzOptions;
 use crate::error::InFile;
-use crate::{Dataset, EdgeWeights, Problem, Result, order, store, transform};
+use crate::{Dataset, EdgeWeights, Problem, Result, file, order, store, transform};
 
 /// Facts that the user knows and the files do not say.
 #[derive(Debug, Clone, Default)]
@@ -278,7 +278,7 @@ fn read_file(path: &Path, options: &LoadOptions) -> Result<Dataset> {
 
 fn starts_as_ours(path: &Path) -> Result<bool> {
     let mut start = Vec::new();
-    std::fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).in_file(path)?;
+    file::open(path)?.take(16).read_to_end(&mut start).in_file(path)?;
     Ok(store::is_ours(&start))
 }
 

@@ -4,7 +4,6 @@
 //! `links`; unless `"directed": true`, each edge gets its edge back.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -12,13 +11,11 @@ use serde_json::{Map, Value};
 
 use super::{Described, LoadOptions, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, transform};
+use crate::{Place, Problem, Result, file, transform};
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    let mut text = String::new();
-    std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).in_file(path)?;
-    read_text(&text, options).in_file(path)
+    read_text(&file::read_text(path)?, options).in_file(path)
 }
 
 #[derive(Deserialize)]

@@ -48,7 +48,7 @@ use crate::error::InFile;
 use crate::graph::check_offsets;
 use crate::{
     Dataset, DatasetParts, EdgeWeights, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result,
-    Undeclared, scale, transform,
+    Undeclared, file, scale, transform,
 };
 
 /// The user's choices about an archive: which arrays are what, and which of several splits is meant.
@@ -75,13 +75,17 @@ pub fn read_with(path: &Path, options: &NpzOptions) -> Result<Dataset> {
         let pair = find_pair(path)?.ok_or_else(|| {
             Problem::NotRecognised("a folder without adj.npz and one other .npz".into()).in_file(path)
         })?;
-        let archive = open(&pair.adjacency)?;
+        let archive = open(file::within(path, &pair.adjacency)?)?;
         let weights = options.weights.as_ref();
         let graph = Archive::new(archive).and_then(|mut archive| scipy_adjacency(&mut archive, weights));
         let graph = graph.in_file(&pair.adjacency)?;
-        read_nodes(&mut Archive::new(open(&pair.nodes)?).in_file(&pair.nodes)?, Some(graph), options)
-            .in_file(&pair.nodes)?
-            .0
+        read_nodes(
+            &mut Archive::new(open(file::within(path, &pair.nodes)?)?).in_file(&pair.nodes)?,
+            Some(graph),
+            options,
+        )
+        .in_file(&pair.nodes)?
+        .0
     } else {
         let read = read_nodes(&mut Archive::new(open(path)?).in_file(path)?, None, options).in_file(path)?;
         let directed = super::name_of(path).contains("directed");
@@ -145,7 +149,7 @@ pub(super) fn find_pair(folder: &Path) -> Result<Option<Pair>> {
 }
 
 pub(super) fn open(path: &Path) -> Result<BufReader<File>> {
-    Ok(BufReader::with_capacity(1 << 18, File::open(path).in_file(path)?))
+    Ok(BufReader::with_capacity(1 << 18, file::open(path)?))
 }
 
 /// A data set from an archive whose edges are its own, or come from another file; and whether the layout is one that lists

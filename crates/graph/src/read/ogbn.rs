@@ -10,16 +10,16 @@
 //!
 //! The edges stand in one direction; as in the benchmark's own loader, each gets its edge back (a self-loop stands twice, too).
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 
 use super::labels::{self, Classes, classes_that_occur};
 use super::npy::whole;
 use crate::GraphBuilder;
 use crate::error::InFile;
+use crate::file::{self, Unpacked};
 use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split, room, single};
 
 /// The published experiments keep the classes with at least this many nodes.
@@ -56,6 +56,7 @@ pub fn read_with_split(folder: &Path) -> Result<Dataset> {
         let missing =
             || Problem::Missing { what: format!("table {name:?}"), found: "the other parts".into() };
         let path = table(&split, name).ok_or_else(|| missing().in_file(&split))?;
+        file::within(raw.parent().unwrap_or(&raw), &path)?;
         let mut mask = room::filled(false, nodes)?;
         open(&path)
             .and_then(|table| {
@@ -93,7 +94,7 @@ fn read_raw(folder: &Path, both_directions: bool, needs_features: bool) -> Resul
     let path = |name: &str| -> Result<PathBuf> {
         let found = || format!("neither {name}.csv.gz nor {name}.csv");
         let missing = || Problem::Missing { what: format!("table {name:?}"), found: found() };
-        table(&raw, name).ok_or_else(|| missing().in_file(&raw))
+        file::within(folder, table(&raw, name).ok_or_else(|| missing().in_file(&raw))?)
     };
     let sizes = |name: &str| -> Result<u64> {
         let path = path(name)?;
@@ -180,10 +181,10 @@ struct Table<R> {
 }
 
 fn open(path: &Path) -> Result<Table<Box<dyn Read>>> {
-    let file = File::open(path)?;
+    let file = file::open(path)?;
     let bytes = file.metadata()?.len();
     Ok(if path.extension().is_some_and(|ending| ending == "gz") {
-        let reader = Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, file)));
+        let reader = Box::new(Unpacked::by(file, |packed| Ok(MultiGzDecoder::new(packed)))?);
         Table { reader, room: bytes.saturating_mul(USUAL_RATIO) }
     } else {
         Table { reader: Box::new(file), room: bytes }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::labels::{Classes, classes_that_occur};
 use super::npz::{Archive, open, read_adjacency, read_ids, read_labels, read_matrix};
 use crate::error::InFile;
-use crate::{Dataset, DatasetParts, NodeIds, Place, Problem, Result};
+use crate::{Dataset, DatasetParts, NodeIds, Place, Problem, Result, file};
 
 /// The file of features and labels.
 pub const DATA_FILE: &str = "reddit_data.npz";
@@ -26,7 +26,7 @@ pub(super) fn is_here(folder: &Path) -> bool {
 /// [`MIN_CLASS_COUNT`] makes of it what the published experiments used.
 pub fn read(folder: &Path) -> Result<Dataset> {
     let data = folder.join(DATA_FILE);
-    let mut archive = Archive::new(open(&data)?).in_file(&data)?;
+    let mut archive = Archive::new(open(file::within(folder, &data)?)?).in_file(&data)?;
     let label = archive.require("label", "the label of each node");
     let mut numbers = label.and_then(read_labels).in_file(&data)?;
     let nodes = numbers.len() as u64;
@@ -39,7 +39,7 @@ pub fn read(folder: &Path) -> Result<Dataset> {
 
     // The graph needs the most memory while it is built, so it comes before the features.
     let graph_file = folder.join(GRAPH_FILE);
-    let graph = read_adjacency(&graph_file)?;
+    let graph = read_adjacency(file::within(folder, &graph_file)?)?;
     if graph.nodes() as u64 != nodes {
         let (what, found) = ("adjacency matrix".into(), graph.nodes() as u64);
         return Err(Problem::Length { what, found, expected: nodes }.in_file(&graph_file));

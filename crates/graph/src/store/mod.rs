@@ -45,7 +45,7 @@ pub use part::{PartFile, PieceSum};
 pub use parts::{MANIFEST, check_manifest, is_parts, open_parts, write_parts};
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 use half::f16;
@@ -57,7 +57,7 @@ use crate::error::InFile;
 use crate::scaled::{FeatureSection, Source};
 use crate::{
     Buffer, Dataset, DatasetParts, Features, Graph, NodeIds, NumberColumn, Place, Problem, Result, Scaled,
-    Split, UNLABELLED, Undeclared,
+    Split, UNLABELLED, Undeclared, file,
 };
 use layout::{FileBytes, Section, Sections};
 
@@ -212,7 +212,7 @@ fn with_sections(
 /// Everything is verified first. After that the file must not be changed in place while it is open (replacing
 /// it by another file, as [`write()`] does, is fine); where that cannot be ruled out, use [`read`].
 pub fn open(path: &Path) -> Result<Dataset> {
-    open_file(&File::open(path).in_file(path)?, path)
+    open_file(&file::open(path)?, path)
 }
 
 /// As [`open`], for a file that the caller opened; `path` is what messages call it.
@@ -230,9 +230,7 @@ pub fn map_file(file: &File) -> std::io::Result<Buffer<u8>> {
 
 /// Reads a file into memory.
 pub fn read(path: &Path) -> Result<Dataset> {
-    let mut content = Vec::new();
-    File::open(path).and_then(|mut file| file.read_to_end(&mut content)).in_file(path)?;
-    from_bytes(content).in_file(path)
+    from_bytes(file::read(path)?).in_file(path)
 }
 
 /// Reads a file's content.

@@ -1,6 +1,5 @@
 //! A file, or a folder of parts, of which every process reads what it needs, and checks it for all.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,7 @@ use super::layout::{self, FileBytes, Sections};
 use super::{HALF_ROWS, Meta, pages, parts};
 use crate::error::InFile;
 use crate::graph::check_offsets;
-use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split};
+use crate::{Dataset, DatasetParts, Features, Graph, NodeIds, Place, Problem, Result, Split, file};
 
 /// The sections that are too large for one process.
 const LARGE: [&str; 5] = ["senders", "x_dense", HALF_ROWS, "x_columns", "x_values"];
@@ -38,7 +37,7 @@ impl PartFile {
     pub fn open(path: &Path) -> Result<PartFile> {
         let bytes = match super::is_parts(path) {
             true => parts::content(path, pages::When::Read)?,
-            false => FileBytes::Mapped(pages::map_lazily(&File::open(path).in_file(path)?).in_file(path)?),
+            false => FileBytes::Mapped(pages::map_lazily(&file::open(path)?).in_file(path)?),
         };
         let parsed = Sections::parse_but(bytes, &LARGE);
         let opened = parsed.and_then(|sections| Ok((unverified(&sections)?, sections)));

@@ -21,7 +21,7 @@ use super::layout::{self, FileBytes, Section};
 use super::pages;
 use super::part::bytes_before;
 use crate::error::InFile;
-use crate::{Dataset, Error, Place, Problem, Result, Split, part};
+use crate::{AtomicFolder, Dataset, Error, Place, Problem, Result, Split, file, part};
 
 /// The file that says what the parts are.
 pub const MANIFEST: &str = "parts.json";
@@ -76,7 +76,7 @@ pub fn write_parts(dataset: &Dataset, folder: &Path, parts: usize) -> Result<()>
     let columns = dataset.features().columns();
     let features = super::feature_sections(dataset.features());
     super::with_sections(dataset, columns, features, |version, sections| {
-        let beside = beside(folder)?;
+        let beside = AtomicFolder::create(folder)?;
         let borders = borders(dataset, parts);
         let (starts, bytes) = layout::starts(sections, PAGE);
         let pieces = pieces(dataset, sections, &starts, bytes, &borders);
@@ -100,10 +100,7 @@ pub fn write_parts(dataset: &Dataset, folder: &Path, parts: usize) -> Result<()>
         let mut file = File::create(beside.path().join(MANIFEST))?;
         serde_json::to_writer(&mut file, &manifest).map_err(io::Error::from)?;
         file.sync_all()?;
-        // An empty folder is replaced, one in which something is is not.
-        std::fs::rename(beside.path(), folder)?;
-        let _ = beside.keep();
-        Ok(())
+        beside.commit()
     })
     .in_file(folder)
 }
@@ -127,12 +124,12 @@ pub fn check_manifest(manifest: &[u8]) -> Result<()> {
 
 /// All pieces, side by side.
 pub(super) fn content(folder: &Path, when: pages::When) -> Result<FileBytes> {
-    let path = folder.join(MANIFEST);
-    let (manifest, placed) = Manifest::parse(&std::fs::read(&path).in_file(&path)?).in_file(&path)?;
+    let path = file::within(folder, folder.join(MANIFEST))?;
+    let (manifest, placed) = Manifest::parse(&file::read(&path)?).in_file(&path)?;
     let mut files = Vec::with_capacity(manifest.parts.len());
     for (part, entry) in manifest.parts.iter().enumerate() {
-        let path = folder.join(file_name(part));
-        let file = File::open(&path).in_file(&path)?;
+        let path = file::within(folder, folder.join(file_name(part)))?;
+        let file = file::open(&path)?;
         let found = file.metadata().in_file(&path)?.len();
         if found != entry.bytes as u64 {
             let message = format!("it has {found} bytes of {}", entry.bytes);
@@ -179,7 +176,7 @@ fn side_by_side(manifest: &Manifest, placed: &[Placed], files: &[File], _: pages
 /// The error that a file or folder gave; where a part is damaged, that it is.
 pub(super) fn blame(path: &Path, error: Error) -> Error {
     let damaged = || -> Result<()> {
-        let (manifest, _) = Manifest::parse(&std::fs::read(path.join(MANIFEST))?)?;
+        let (manifest, _) = Manifest::parse(&file::read(&path.join(MANIFEST))?)?;
         for (part, entry) in manifest.parts.into_iter().enumerate() {
             let path = path.join(file_name(part));
             let found = checksum(&path).in_file(&path)?;
@@ -245,22 +242,12 @@ fn file_name(part: usize) -> String {
 }
 
 fn checksum(path: &Path) -> Result<String> {
-    let file = File::open(path).in_file(path)?;
+    let file = file::open(path)?;
     let sum = match file.metadata().in_file(path)?.len() {
         0 => layout::checksum(&[]),
         _ => layout::checksum(&pages::map_lazily(&file).in_file(path)?),
     };
     Ok(format!("{sum:016x}"))
-}
-
-/// A new folder beside another, which is gone when it is dropped.
-fn beside(folder: &Path) -> io::Result<tempfile::TempDir> {
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".progap-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    builder.tempdir_in(parent.unwrap_or(Path::new("."))).map_err(|error| io::Error::from(error.kind()))
 }
 
 /// Where the nodes of each part begin, and where the last end.

@@ -13,7 +13,7 @@ use crate::model::Shape;
 use crate::plan::{Calibrator, NO_EPSILON, Plan, PublicSizes, Response};
 use crate::query::{Queries, Query};
 use crate::settings::{Level, Settings};
-use crate::{Result, memory, vault};
+use crate::{Result, vault};
 
 /// The method.
 pub(super) struct EdgeRand;
@@ -85,7 +85,7 @@ impl Recipe for EdgeRand {
     }
 
     fn fit(&self, mut trainer: Trainer<'_>) -> Result<Fitted> {
-        let graph = trainer.noisy_graph(memory::available())?;
+        let graph = trainer.noisy_graph(progap_graph::free_memory())?;
         sage::fit_along(trainer, &graph)
     }
 

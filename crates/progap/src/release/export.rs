@@ -12,10 +12,10 @@
 //!
 //! Only files that are known to be public are copied, by name; what else lies in a release stays there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use progap_graph::{Dataset, Features, store};
+use progap_graph::{AtomicFolder, Dataset, Features, store};
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Contents, Manifest};
@@ -202,10 +202,10 @@ pub fn export(
             "the rows of the nodes are not in this release: leave out `with_rows`",
         ));
     }
-    let place = Place::beside(out, folder)?;
+    let place = new_folder(out, folder)?;
     let names = Contents::of(release.settings()?).names(false);
     for name in &names {
-        let to = place.staged.join(name);
+        let to = place.path().join(name);
         if let Some(parent) = to.parent() {
             std::fs::create_dir_all(parent).in_file(out)?;
         }
@@ -214,34 +214,34 @@ pub fn export(
             false => files::write(&to, &release.listed.read(name, release.bounds.of(name))?)?,
         }
     }
-    let staged = Folder::open(&place.staged, "the folder of the export is gone")?;
+    let staged = Folder::open(place.path(), "the folder of the export is gone")?;
     let list = |names: &[String]| {
         let manifest = Manifest::of(&staged, names.iter().cloned())?;
         files::write_json(
-            &place.staged.join(MANIFEST),
+            &place.path().join(MANIFEST),
             &Manifest { export: Some(exported.clone()), ..manifest },
         )
     };
     // The page is made of what is exported, and of nothing else.
     list(&names)?;
-    let text = page(&Release::open(&place.staged)?).in_file(out)?;
-    files::write(&place.staged.join(PAGE), text.as_bytes())?;
+    let text = page(&Release::open(place.path())?).in_file(out)?;
+    files::write(&place.path().join(PAGE), text.as_bytes())?;
     let mut names = names;
     names.push(PAGE.into());
     list(&names)?;
     let note = Note::of(&staged, exported)?;
-    files::write_json(&place.staged.join(EXPORT), &note)?;
-    if let Some(wrong) = verify(&place.staged)?.into_iter().find(|finding| !finding.ok) {
+    files::write_json(&place.path().join(EXPORT), &note)?;
+    if let Some(wrong) = verify(place.path())?.into_iter().find(|finding| !finding.ok) {
         let problem =
             format!("it must not be trusted, and is not exported ({}: {})", wrong.what, wrong.detail);
         return Err(Error::file(folder, problem));
     }
     if let Some(key) = key {
         // Last, of what was found to be right.
-        signed::sign(&place.staged, key)?;
+        signed::sign(place.path(), key)?;
         names.extend([SIGNATURE, SIGNER].map(String::from));
     }
-    place.take_name(out)?;
+    place.commit()?;
     names.extend([MANIFEST, EXPORT].map(String::from));
     names.sort();
     Ok(Export { release: Release::open(out)?, sha256: note.sha256, files: names })
@@ -258,50 +258,25 @@ fn without_rows(nodes: &Dataset) -> Result<Dataset> {
     Ok(Dataset::new(parts)?)
 }
 
-/// A folder beside the one that an export gets; it goes away unless it takes that name.
-pub(super) struct Place {
-    pub(super) staged: PathBuf,
-    #[allow(dead_code, reason = "it is removed when this is dropped")]
-    around: tempfile::TempDir,
-}
-
-impl Place {
-    pub(super) fn beside(out: &Path, release: &Path) -> Result<Place> {
-        if out.symlink_metadata().is_ok() {
-            return Err(Error::file(out, "it is there already, and nothing is replaced: name a new folder"));
-        }
-        if out.file_name().is_none() {
-            return Err(Error::file(out, "it is no name for a folder: give another one"));
-        }
-        let whole = std::path::absolute(out).in_file(out)?;
-        let parent = whole.parent().unwrap_or(&whole).to_path_buf();
-        let release = std::fs::canonicalize(release).in_file(release)?;
-        // As far as the way there exists, without links.
-        let there = parent.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok());
-        if there.is_some_and(|there| there.starts_with(&release)) {
-            return Err(Error::file(
-                out,
-                "an export inside of the release would not belong there: name another folder",
-            ));
-        }
-        std::fs::create_dir_all(&parent).in_file(out)?;
-        let around = tempfile::Builder::new().prefix(".progap-").tempdir_in(&parent);
-        // The name of the temporary folder tells the user nothing.
-        let around = around.map_err(|e| std::io::Error::from(e.kind())).in_file(out)?;
-        let staged = around.path().join("export");
-        std::fs::create_dir(&staged).in_file(out)?;
-        Ok(Place { staged, around })
+/// A new folder for what is made of a release, which lies outside of it.
+pub(super) fn new_folder(out: &Path, release: &Path) -> Result<AtomicFolder> {
+    if out.symlink_metadata().is_ok() {
+        return Err(Error::file(out, "it is there already, and nothing is replaced: name a new folder"));
     }
-
-    pub(super) fn take_name(self, out: &Path) -> Result<()> {
-        std::fs::rename(&self.staged, out).in_file(out)?;
-        // The new name itself must survive a power cut.
-        #[cfg(unix)]
-        if let Some(parent) = self.around.path().parent() {
-            std::fs::File::open(parent).and_then(|parent| parent.sync_all()).in_file(out)?;
-        }
-        Ok(())
+    if out.file_name().is_none() {
+        return Err(Error::file(out, "it is no name for a folder: give another one"));
     }
+    let whole = std::path::absolute(out).in_file(out)?;
+    let release = std::fs::canonicalize(release).in_file(release)?;
+    // As far as the way there exists, without links.
+    let there = whole.ancestors().skip(1).find_map(|folder| std::fs::canonicalize(folder).ok());
+    if there.is_some_and(|there| there.starts_with(&release)) {
+        return Err(Error::file(
+            out,
+            "an export inside of the release would not belong there: name another folder",
+        ));
+    }
+    Ok(AtomicFolder::create(out)?)
 }
 
 /// The reason why an export makes no predictions, where it makes none.

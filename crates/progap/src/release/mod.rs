@@ -448,7 +448,7 @@ pub(crate) fn predictions(predictor: &Predictor, dataset: &Dataset, nodes: &[u32
 
 fn predicted(predictor: &Predictor, rows: &Rows, nodes: &[u32]) -> Result<Predictions> {
     let bytes = 4.0 * nodes.len() as f64 * rows.classes() as f64;
-    memory::check("the probabilities of all classes", bytes, memory::available())?;
+    memory::check("the probabilities of all classes", bytes, progap_graph::free_memory())?;
     let mut probabilities = predictor.probabilities(rows, nodes)?;
     // Classes first: rounding could make two of them equal.
     let classes = probabilities.chunks_exact(rows.classes()).map(most_probable).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::export::Place;
+use super::export::new_folder;
 use super::statement::COST_FILE;
 use super::{Guarantee, Release, STATEMENT, verify};
 use crate::onnx::{self, About};
@@ -106,15 +106,15 @@ impl Release {
             let name = self.contents.aggregate(number);
             content.push((name.clone(), of_release(&name)?));
         }
-        let place = Place::beside(out, &self.folder)?;
+        let place = new_folder(out, &self.folder)?;
         for (name, bytes) in &content {
-            let file = place.staged.join(name);
+            let file = place.path().join(name);
             if let Some(parent) = file.parent() {
                 files::make_folder(parent)?;
             }
             files::write(&file, bytes)?;
         }
-        place.take_name(out)?;
+        place.commit()?;
         let mut names: Vec<String> = content.into_iter().map(|(name, _)| name).collect();
         names.sort();
         Ok(names)

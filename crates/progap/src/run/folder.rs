@@ -118,7 +118,7 @@ pub(super) struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes the folder, which must not hold anything yet.
+    /// Makes the folder, which must not hold anything yet but what a run left that was killed before it began.
     /// `numbers` are those of nodes that were renumbered.
     pub(super) fn create(
         path: &Path,
@@ -126,12 +126,6 @@ impl RunFolder {
         key: Option<RunKey>,
         numbers: Option<&String>,
     ) -> Result<Self> {
-        if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(Error::file(
-                path,
-                "the folder is not empty; name another folder, or resume the run in it",
-            ));
-        }
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).in_file(path)?;
         }
@@ -140,13 +134,15 @@ impl RunFolder {
             outcome => outcome.in_file(path).map(|()| true)?,
         };
         // Of several processes that try, one succeeds.
-        std::fs::create_dir(path.join(AGGREGATES)).in_file(path)?;
+        let _claim = claim(path)?;
+        clear_unbegun(path)?;
         order::write(path, numbers)
             .and_then(|()| Self::begin(path, run, key, made))
             .inspect_err(|_| remove(path, made))
     }
 
     fn begin(path: &Path, run: RunFile, key: Option<RunKey>, made: bool) -> Result<Self> {
+        std::fs::create_dir(path.join(AGGREGATES)).in_file(path)?;
         let progress = ProgressFile::new(&run.run_id, key.as_ref());
         progress.save(path, key.as_ref())?;
         let lock = write_locked(&path.join(RUN), &run)?;
@@ -167,8 +163,8 @@ impl RunFolder {
             let has = |name: &str| files.has(name).unwrap_or(false);
             let what = if has(crate::release::MANIFEST) {
                 "the run is finished: there is nothing to resume"
-            } else if has("aggregates") {
-                "the run was stopped before it began, and nothing was asked: remove the folder and start again"
+            } else if unbegun(path).is_ok_and(|left| !left.is_empty()) {
+                "the run was stopped before it began, and nothing was asked or charged: start it again as you did"
             } else {
                 "there is no run here; name the folder of one"
             };
@@ -385,6 +381,70 @@ impl PieceStore for RunFolder {
     ) -> Result<()> {
         self.keep_matrix(number, width, key, next)
     }
+}
+
+/// Keeps other processes from beginning a run in a folder; nothing where the file system knows no locks.
+fn claim(path: &Path) -> Result<Option<File>> {
+    let Ok(folder) = File::open(path) else { return Ok(None) };
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::file(path, "another process begins a run in this folder; name another one"))
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(folder)),
+    }
+}
+
+/// What a run left in a folder that was killed before it began: its folder for aggregates, its key, and files that never had their name.
+/// A folder with anything else in it is an error: nobody else's files are touched.
+fn unbegun(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut left = vec![];
+    for entry in std::fs::read_dir(path).in_file(path)? {
+        let entry = entry.in_file(path)?;
+        let (name, kind) = (entry.file_name(), entry.file_type().in_file(path)?);
+        let empty = || std::fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none());
+        let ours = match name.to_str() {
+            Some(AGGREGATES) => kind.is_dir() && empty(),
+            Some(KEY) => kind.is_file() && ProgressFile::is_unused(path),
+            Some("private") if kind.is_dir() => match numbers_alone(path)? {
+                Some(numbers) => {
+                    left.extend(numbers);
+                    true
+                }
+                None => false,
+            },
+            _ => kind.is_file() && AtomicFile::is_unfinished(&name),
+        };
+        if !ours {
+            return Err(Error::file(
+                path,
+                "the folder is not empty; name another folder, or resume the run in it",
+            ));
+        }
+        left.push(entry.path());
+    }
+    Ok(left)
+}
+
+/// The files in `private` of a run that was killed before it began; `None` if there are others than the numbers of nodes.
+fn numbers_alone(path: &Path) -> Result<Option<Vec<PathBuf>>> {
+    let mut found = vec![];
+    for entry in std::fs::read_dir(path.join("private")).in_file(path)? {
+        let entry = entry.in_file(path)?;
+        let ours = entry.path() == path.join(order::NUMBERS) || AtomicFile::is_unfinished(&entry.file_name());
+        if !(ours && entry.file_type().in_file(path)?.is_file()) {
+            return Ok(None);
+        }
+        found.push(entry.path());
+    }
+    Ok(Some(found))
+}
+
+fn clear_unbegun(path: &Path) -> Result<()> {
+    for left in unbegun(path)? {
+        let removed = if left.is_dir() { std::fs::remove_dir(&left) } else { std::fs::remove_file(&left) };
+        removed.in_file(&left)?;
+    }
+    Ok(())
 }
 
 /// Keeps other processes from the same run.

@@ -100,6 +100,12 @@ impl ProgressFile {
         Ok((progress, key))
     }
 
+    /// Whether a folder holds the progress of a run that kept nothing.
+    pub(super) fn is_unused(folder: &Path) -> bool {
+        let content = Folder::open(folder, "").and_then(|folder| folder.json::<Content>(KEY, SMALL));
+        content.is_ok_and(|content| content.kept.is_empty() && content.checkpoint.is_none())
+    }
+
     /// Writes the progress, with the key that the run goes on with; it is on disk when this returns.
     pub(super) fn save(&self, folder: &Path, key: Option<&RunKey>) -> Result<()> {
         let path = folder.join(KEY);

@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use progap_graph::{Buffer, Dataset, DatasetParts, Graph, Part};
+use progap_graph::{AtomicFolder, Buffer, Dataset, DatasetParts, Graph, Part};
 use progap_privacy::noise::{Randomness, RunKey};
 use serde_json::Value;
 
 use super::memory::InMemoryRun;
 use super::{Account, RunFile, RunFolder, charge_new, charge_run, chargeable, metrics, prepare, run_in_pool};
 use crate::assessment::Assessment;
-use crate::error::InFile;
 use crate::files;
 use crate::ledger::Warning;
 use crate::method::checkpoint::State;
@@ -297,13 +296,8 @@ impl Trained {
         if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::file(folder, "the folder is not empty; name another folder"));
         }
-        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new("."));
-        std::fs::create_dir_all(parent).in_file(parent)?;
-        // Written beside its place, and moved there when it is whole.
-        let beside = tempfile::Builder::new().prefix(".progap-").tempdir_in(parent).in_file(parent)?;
-        let place = beside.path().join("release");
-        files::make_folder(&place)?;
+        let staged = AtomicFolder::create(folder)?;
+        let place = staged.path();
         files::make_folder(&place.join("aggregates"))?;
         order::write(&place, self.numbers.as_ref())?;
         for (at, values) in self.aggregates.iter().enumerate() {
@@ -320,9 +314,8 @@ impl Trained {
             metrics: &self.metrics,
             predictor: &self.predictor,
         };
-        release::write(&place, &content)?;
-        let _ = std::fs::remove_dir(folder);
-        std::fs::rename(&place, folder).in_file(folder)?;
+        release::write(place, &content)?;
+        staged.commit()?;
         Release::open(folder)
     }
 }

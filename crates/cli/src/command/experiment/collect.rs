@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use progap_graph::AtomicFile;
+use progap_graph::{AtomicFile, AtomicFolder};
 
 use super::{Result, kept_report};
 use crate::command::Outcome;
@@ -44,11 +44,13 @@ impl Collect {
         let inputs = Inputs::of(self.folders.iter().map(PathBuf::as_path));
         self.force.file(&self.out, &inputs)?;
         self.force.folder(&figures, &[], &inputs)?;
-        std::fs::create_dir_all(&figures).map_err(|e| format!("{}: {e}", figures.display()))?;
+        let staged = AtomicFolder::create(&figures)?;
         for figure in all.figures() {
             let picture = plot::draw(&figure.plot, "", plot::WIDE);
-            picture.write(&figures.join(format!("{}.svg", figure.id)))?;
+            picture.write(&staged.path().join(format!("{}.svg", figure.id)))?;
         }
+        staged.commit_into(None)?;
+        // Where the page is, its figures are.
         write_text(&self.out, &markdown(&all, name))?;
         ui::print(&self.out.display().to_string())
     }

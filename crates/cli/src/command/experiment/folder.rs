@@ -15,11 +15,7 @@ const REPORT: &str = "report.json";
 pub fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(out).map_err(|e| format!("{}: {e}", out.display()))?;
     let file = out.join(REPORT);
-    let beside = out.join("report.json.partial");
-    let text = serde_json::to_string_pretty(report)?;
-    std::fs::write(&beside, text)
-        .and_then(|()| std::fs::rename(&beside, &file))
-        .map_err(|e| format!("{}: {e}", file.display()))?;
+    report::write_text(&file, &serde_json::to_string_pretty(report)?)?;
     report::write(report, out)
 }
 

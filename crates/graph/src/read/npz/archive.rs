@@ -1,11 +1,14 @@
 //! A zip archive of arrays.
 
+use std::cell::Cell;
 use std::io::{Read, Seek, SeekFrom};
+use std::rc::Rc;
 
 use zip::ZipArchive;
 use zip::read::ZipFile;
 use zip::result::ZipError;
 
+use crate::file::Unpacked;
 use crate::read::npy::Npy;
 use crate::{Error, Place, Problem, Result};
 
@@ -13,6 +16,7 @@ use crate::{Error, Place, Problem, Result};
 pub(in crate::read) struct Archive<R> {
     zip: ZipArchive<R>,
     bytes: u64,
+    unpacked: Rc<Cell<u64>>,
 }
 
 impl<R: Read + Seek> Archive<R> {
@@ -38,7 +42,7 @@ impl<R: Read + Seek> Archive<R> {
             }
             other => zip_error(other),
         })?;
-        Ok(Archive { zip, bytes })
+        Ok(Archive { zip, bytes, unpacked: Rc::default() })
     }
 
     /// The names of the arrays, in the archive's order.
@@ -56,16 +60,20 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     /// The array of that name, if there is one.
-    pub(in crate::read) fn get(&mut self, key: &str) -> Result<Option<Npy<ZipFile<'_, R>>>> {
+    pub(in crate::read) fn get(&mut self, key: &str) -> Result<Option<Npy<Unpacked<ZipFile<'_, R>>>>> {
         let Some(index) = self.member(key) else { return Ok(None) };
         let member = self.zip.by_index(index).map_err(|e| zip_error(e).at(Place::Key(key.into())))?;
         // Numbers rarely shrink to less than an eighth; lists grow by themselves where they do.
         let justified = member.size().min(member.compressed_size().min(self.bytes).saturating_mul(8));
-        Npy::open(key, member, justified).map(Some)
+        Npy::open(key, Unpacked::of_archive(member, self.bytes, &self.unpacked), justified).map(Some)
     }
 
     /// The array of that name; what it holds is named in the error if there is none.
-    pub(in crate::read) fn require(&mut self, key: &str, what: &str) -> Result<Npy<ZipFile<'_, R>>> {
+    pub(in crate::read) fn require(
+        &mut self,
+        key: &str,
+        what: &str,
+    ) -> Result<Npy<Unpacked<ZipFile<'_, R>>>> {
         // Made first, as an array that is found borrows the archive.
         let missing = self.missing(&format!("array {key:?} ({what})"));
         self.get(key)?.ok_or(missing)

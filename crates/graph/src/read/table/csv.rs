@@ -109,6 +109,8 @@ pub(super) fn read_edges(
 struct CsvRows<'a> {
     reader: Reader<Bounded<'a>>,
     record: ByteRecord,
+    /// How many cells the header has.
+    cells: Option<usize>,
     separator: u8,
     since_row: Rc<Counter<u64>>,
     /// The line on which the row before this one ended.
@@ -123,12 +125,14 @@ impl<'a> CsvRows<'a> {
         let start = first_line(&mut bytes)?;
         let separator = separator(&start, usual);
         let whole: Box<dyn Read + 'a> = Box::new(io::Cursor::new(start).chain(bytes));
-        let bounded = Bounded { inner: whole, since_row: since_row.clone() };
+        let bounded = Bounded { inner: whole, since_row: since_row.clone(), end: END };
         let mut builder = ReaderBuilder::new();
-        builder.has_headers(false).delimiter(separator).buffer_capacity(1 << 18);
+        // Lengths are compared here, as the row behind the last one has one of its own.
+        builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(1 << 18);
         Ok(CsvRows {
             reader: builder.from_reader(bounded),
             record: ByteRecord::new(),
+            cells: None,
             separator,
             since_row,
             started: 1,
@@ -142,7 +146,7 @@ impl<'a> CsvRows<'a> {
             let (what, found) = ("header row".into(), "an empty table".into());
             return Err(Problem::Missing { what, found }.into());
         }
-        let broken_lines = line_feeds(&self.record);
+        let broken_lines = line_feeds(self.record.as_slice());
         self.ends_in_line_feed = self.reader.position().line() > 1 + broken_lines;
         let name = |bytes| str::from_utf8(bytes).map(str::to_string);
         self.record.iter().map(|bytes| name(bytes).map_err(|_| not_utf8().at(Place::Row(1)))).collect()
@@ -152,29 +156,43 @@ impl<'a> CsvRows<'a> {
     fn advance(&mut self) -> Result<bool> {
         self.since_row.set(0);
         self.started = self.reader.position().line();
-        self.reader.read_byte_record(&mut self.record).map_err(|e| self.error(e))
+        self.reader.read_byte_record(&mut self.record).map_err(|e| self.error(e))?;
+        // Without an open quote the row behind the last one is found as it was put there.
+        match self.record.iter().next_back().unwrap_or(ROW_AT_END) {
+            ROW_AT_END if self.record.len() <= 1 => return Ok(false),
+            cell if cell.ends_with(END) => {
+                let before: u64 = self.record.iter().rev().skip(1).map(line_feeds).sum();
+                return Err(Problem::OpenQuote.at(Place::Row(self.number() + before)));
+            }
+            _ => {}
+        }
+        let (expected, found) = (*self.cells.get_or_insert(self.record.len()), self.record.len());
+        if expected != found {
+            let message = format!("the row has {found} cells, the header {expected}");
+            return Err(Problem::Invalid(message).at(Place::Row(self.number())));
+        }
+        Ok(true)
     }
 
     /// The line on which the row begins.
     fn number(&self) -> u64 {
         let ended = self.reader.position().line() - u64::from(self.ends_in_line_feed);
-        ended.saturating_sub(line_feeds(&self.record)).max(self.started)
+        ended.saturating_sub(line_feeds(self.record.as_slice())).max(self.started)
     }
 
     fn error(&self, error: csv::Error) -> Error {
         match error.into_kind() {
-            ErrorKind::Io(e) => e.into(),
-            ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                let message = format!("the row has {len} cells, the header {expected_len}");
-                Problem::Invalid(message).at(Place::Row(self.number()))
+            ErrorKind::Io(e) if e.get_ref().is_some_and(|inner| inner.is::<TooLong>()) => {
+                Error::from(e).at(Place::Row(self.started))
             }
+            ErrorKind::Io(e) => e.into(),
             other => Problem::Corrupt(format!("{other:?}")).at(Place::Row(self.number())),
         }
     }
 }
 
-fn line_feeds(record: &ByteRecord) -> u64 {
-    record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64
+fn line_feeds(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 /// The start of a text, as far as its first line and perhaps a little further.
@@ -210,21 +228,33 @@ fn separator(start: &[u8], usual: u8) -> u8 {
     counts.iter().rev().max_by_key(|(_, count)| *count).map_or(usual, |(sign, _)| *sign)
 }
 
-/// Bytes that end with an error when they form a row beyond all measure.
+/// A row behind the last one, which no text holds, as it is not UTF-8: a quote that is open swallows it.
+const END: &[u8] = b"\n\xff\xfeend of the table\xff\n";
+const ROW_AT_END: &[u8] = b"\xff\xfeend of the table\xff";
+
+#[derive(Debug, thiserror::Error)]
+#[error("the row is longer than {MAX_ROW} bytes; is a quote left open?")]
+struct TooLong;
+
+/// Bytes with a row behind the last one, which end with an error when they form a row beyond all measure.
 struct Bounded<'a> {
     inner: Box<dyn Read + 'a>,
     since_row: Rc<Counter<u64>>,
+    /// As much of [`END`] as is still to come.
+    end: &'static [u8],
 }
 
 impl Read for Bounded<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
+        let read = match self.inner.read(buffer)? {
+            0 => self.end.read(buffer)?,
+            read => read,
+        };
         self.since_row.set(self.since_row.get() + read as u64);
-        if self.since_row.get() > MAX_ROW {
-            let message = format!("a row is longer than {MAX_ROW} bytes; is a quote left open?");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        match self.since_row.get() > MAX_ROW {
+            true => Err(io::Error::new(io::ErrorKind::InvalidData, TooLong)),
+            false => Ok(read),
         }
-        Ok(read)
     }
 }
 

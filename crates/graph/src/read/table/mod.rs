@@ -11,13 +11,13 @@
 //! Errors name rows as a text editor counts them, the header being row 1; rows of a Parquet file, which has no
 //! header row, count from 1.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::columns::ColumnReport;
 use super::{Described, LoadOptions};
 use crate::error::InFile;
+use crate::file::{self, Unpacked};
 use crate::{Dataset, DatasetParts, EdgeWeights, Error, Graph, Place, Problem, Result, Undeclared};
 
 mod category;
@@ -61,8 +61,8 @@ pub fn read_folder(folder: &Path, options: &LoadOptions) -> Result<Dataset> {
 
 /// As [`read_folder`], with what became of each column.
 pub(super) fn describe_folder(folder: &Path, options: &LoadOptions) -> Result<Described> {
-    let nodes = required_table(folder, "nodes")?;
-    let edges = required_table(folder, "edges")?;
+    let nodes = file::within(folder, required_table(folder, "nodes")?)?;
+    let edges = file::within(folder, required_table(folder, "edges")?)?;
     let Described { dataset, columns } = describe_pair(&nodes, &edges, options)?;
     Ok(Described { dataset: dataset.named(super::name_of(folder)), columns })
 }
@@ -249,7 +249,9 @@ fn parquet_parts(folder: &Path) -> Result<Vec<PathBuf>> {
                 let message = format!("the folder is a table in parts, and holds another folder, {name}");
                 return Err(Problem::Unsupported(message).in_file(folder));
             }
-            _ if Format::of(&path).is_ok_and(|format| format == Format::Parquet) => parts.push(path),
+            _ if Format::of(&path).is_ok_and(|format| format == Format::Parquet) => {
+                parts.push(file::within(folder, path)?);
+            }
             _ => {}
         }
     }
@@ -331,22 +333,23 @@ impl<'a> TableInput<'a> {
     /// The bytes of a text table, unpacked.
     fn open(&self) -> Result<Box<dyn Read + '_>> {
         let bytes: Box<dyn Read + '_> = match &self.origin {
-            Origin::File(path) => Box::new(File::open(path)?),
+            Origin::File(path) => Box::new(file::open(path)?),
             Origin::Bytes(bytes) => Box::new(*bytes),
             Origin::Parts(_) => {
                 return Err(Problem::Unsupported("tables of text are one file".into()).into());
             }
         };
-        let packed = |bytes| BufReader::with_capacity(1 << 16, bytes);
         Ok(match self.format {
             Format::Text { packing: Packing::Gzip, .. } => {
-                Box::new(flate2::bufread::MultiGzDecoder::new(packed(bytes)))
+                Box::new(Unpacked::by(bytes, |packed| Ok(flate2::bufread::MultiGzDecoder::new(packed)))?)
             }
             Format::Text { packing: Packing::Zstd, .. } => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(bytes))?;
-                // The limit of the command line tool by default: a forged window asks for no more.
-                decoder.window_log_max(27)?;
-                Box::new(decoder)
+                Box::new(Unpacked::by(bytes, |packed| {
+                    let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+                    // The limit of the command line tool by default: a forged window asks for no more.
+                    decoder.window_log_max(27)?;
+                    Ok(decoder)
+                })?)
             }
             _ => bytes,
         })

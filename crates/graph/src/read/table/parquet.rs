@@ -24,7 +24,7 @@ use super::{Origin, in_cell};
 use crate::error::InFile;
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
-use crate::{Error, Graph, Place, Problem, Result, room};
+use crate::{Error, Graph, Place, Problem, Result, file, room};
 
 /// How many values are decoded at a time.
 const BATCH: usize = 8192;
@@ -146,7 +146,7 @@ fn open(origin: &Origin) -> Result<Vec<Table>> {
 }
 
 fn open_file(path: &Path) -> Result<Table> {
-    let file = File::open(path)?;
+    let file = file::open(path)?;
     let length = file.metadata()?.len();
     let bytes = PlainBytes::File(file.try_clone()?);
     let file = guarded(|| SerializedFileReader::new(file).map_err(broken))?;

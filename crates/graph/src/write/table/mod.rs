@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::error::InFile;
 use crate::read::table::{reads_as_another, reads_as_no_label};
-use crate::{Dataset, NodeIds, Place, Problem, Result};
+use crate::{AtomicFolder, Dataset, NodeIds, Place, Problem, Result};
 
 mod csv;
 mod parquet;
@@ -68,9 +68,9 @@ pub fn write_columns(columns: &[(String, ColumnValues)], path: &Path) -> Result<
     parquet::write_columns(columns, path).in_file(path)
 }
 
-/// Writes the tables of a data set into a folder, which is made where it does not exist.
+/// Writes the tables of a data set into a folder, which is there whole or not at all.
 ///
-/// Each file appears under its name only when it is complete. Tables of another format in the same folder
+/// Into a folder that is there the two tables are moved when both are complete. Tables of another format in the same folder
 /// would make it ambiguous and are an error.
 ///
 /// ```
@@ -90,26 +90,33 @@ pub fn write_folder(dataset: &Dataset, folder: &Path, format: TableFormat) -> Re
     let dataset = &*dataset.without_origins()?;
     let names = column_names(dataset)?;
     check_ids(dataset)?;
-    std::fs::create_dir_all(folder).in_file(folder)?;
-    let path = |stem: &str| folder.join(format!("{stem}.{}", format.ending()));
-    let (nodes, edges) = (path("nodes"), path("edges"));
+    let [nodes, edges] = ["nodes", "edges"].map(|stem| format!("{stem}.{}", format.ending()));
     for (stem, ours) in [("nodes", &nodes), ("edges", &edges)] {
-        let others = crate::read::table::tables_called(folder, stem)?;
-        if let Some(other) = others.iter().find(|other| *other != ours) {
+        if !folder.exists() {
+            break;
+        }
+        let (others, ours) = (crate::read::table::tables_called(folder, stem)?, folder.join(ours));
+        if let Some(other) = others.iter().find(|other| **other != ours) {
             let message = format!("beside it, {} would make the folder ambiguous", ours.display());
             return Err(Problem::Invalid(message).in_file(other));
         }
     }
+    let staged = AtomicFolder::create(folder)?;
+    let place = |name: &str| staged.path().join(name);
     match format {
         TableFormat::Parquet => {
-            parquet::write_nodes(dataset, &names, &nodes).in_file(&nodes)?;
-            parquet::write_edges(dataset, &edges).in_file(&edges)
+            parquet::write_nodes(dataset, &names, &place(&nodes))
+                .map_err(|e| e.moved(&folder.join(&nodes)))?;
+            parquet::write_edges(dataset, &place(&edges)).map_err(|e| e.moved(&folder.join(&edges)))?;
         }
         _ => {
-            csv::write_nodes(dataset, &names, &nodes, format).in_file(&nodes)?;
-            csv::write_edges(dataset, &edges, format).in_file(&edges)
+            csv::write_nodes(dataset, &names, &place(&nodes), format)
+                .map_err(|e| e.moved(&folder.join(&nodes)))?;
+            csv::write_edges(dataset, &place(&edges), format).map_err(|e| e.moved(&folder.join(&edges)))?;
         }
     }
+    // A folder without a table of nodes is no data set: new edges never lie beside older nodes.
+    staged.commit_into(Some(&nodes))
 }
 
 /// The names of the columns of the node table, or what keeps them from being read back.
