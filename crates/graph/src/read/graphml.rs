@@ -7,7 +7,6 @@
 mod xml;
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::Path;
 
 use self::xml::{Reader, Tag};
@@ -20,8 +19,7 @@ const MAX_KEYS: usize = 1 << 16;
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    let mut text = String::new();
-    std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).in_file(path)?;
+    let text = super::text_of(path, options).in_file(path)?;
     read_text(&text, options).in_file(path)
 }
 

@@ -4,7 +4,6 @@
 //! `links`; unless `"directed": true`, each edge gets its edge back.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -16,8 +15,7 @@ use crate::{Place, Problem, Result, transform};
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    let mut text = String::new();
-    std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).in_file(path)?;
+    let text = super::text_of(path, options).in_file(path)?;
     read_text(&text, options).in_file(path)
 }
 
