@@ -1,6 +1,8 @@
 //! Which flags resolve what is wrong with the files of a data set.
 
-use progap_graph::{Error, Place, Problem};
+use progap_graph::{Error, NoColumn, NoColumns, Place, Problem};
+
+use crate::command::experiment::shell_word;
 
 /// The flags that resolve what is wrong with people's files, where some do: the library knows no flags.
 pub fn flags_for(error: &Error) -> Option<String> {
@@ -11,6 +13,10 @@ pub fn flags_for(error: &Error) -> Option<String> {
         _ => None,
     };
     match (error.problem(), column) {
+        (Problem::NoColumns(tables), _) => Some(flags_for_columns(tables)),
+        (Problem::OtherIds { column, .. }, _) => Some(format!("--id {}", shell_word(column))),
+        (Problem::Encoding(encoding), _) => Some(format!("--encoding {encoding}")),
+        (Problem::Header(_), _) => Some("--header yes or --header no".into()),
         (Problem::NearlyUnique { .. }, Some(column)) => {
             Some(format!("--drop {column}, --text {column}:64 or --categorical {column}"))
         }
@@ -30,10 +36,9 @@ pub fn flags_for(error: &Error) -> Option<String> {
             let name = what.split(' ').nth(2).unwrap_or("NAME");
             Some(format!("`progap data fetch {name}`; --data-dir DIR, or PROGAP_DATA"))
         }
-        (Problem::Missing { what, .. }, _) => ["id", "label", "split", "source", "target"]
-            .iter()
-            .find(|role| what.starts_with(&format!("{role} column")))
-            .map(|role| format!("--{role} COLUMN"))
+        (Problem::Missing { what, .. }, _) => what
+            .starts_with("split column")
+            .then(|| "--split COLUMN".to_string())
             .or_else(|| what.starts_with("weights column").then(|| "--weights=COLUMN".into()))
             .or_else(|| {
                 let said = "--drop, --keep, --number, --categorical, --date, --text, --bounds, or the file of --columns";
@@ -53,5 +58,21 @@ pub fn flags_for(error: &Error) -> Option<String> {
         (Problem::NoEdgeTable, _) => Some("--edges FILE".into()),
         (Problem::NoLabelFile, _) => Some("--labels FILE".into()),
         _ => None,
+    }
+}
+
+/// The flags that name columns which are not there, each with the likeliest one; and others that may be meant.
+fn flags_for_columns(tables: &[NoColumns]) -> String {
+    let missing: Vec<&NoColumn> = tables.iter().flat_map(|table| &table.missing).collect();
+    let flag = |column: &&NoColumn| {
+        let likely = column.likely.first().map_or_else(|| "COLUMN".to_string(), |name| shell_word(name));
+        format!("--{} {likely}", column.role)
+    };
+    let flags: Vec<String> = missing.iter().map(flag).collect();
+    let others: Vec<&str> =
+        missing.iter().flat_map(|column| column.likely.iter().skip(1)).map(String::as_str).collect();
+    match others.is_empty() {
+        true => flags.join(" "),
+        false => format!("{}, or another column such as {}", flags.join(" "), others.join(", ")),
     }
 }

@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap_graph::named::Presence;
+use progap_graph::read::encoding::Encoding;
 use progap_graph::read::npz::{ArrayNames, NpzOptions};
 use progap_graph::read::{self, Described, Direction, LoadOptions};
 use progap_graph::{Dataset, Error, Problem, Ratios, Result, named};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+mod arguments;
+
+use self::arguments::{parse_encoding, parse_ratios, parse_yes_no};
 use crate::columns::Columns;
 use crate::output::Inputs;
 use crate::transforms::Transforms;
@@ -41,6 +45,14 @@ pub struct DataSource {
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<PathBuf>,
+    /// Whether the first line of an edge list, or of its file of labels, is a header [default: as it looks]
+    #[arg(long, value_name = "YES|NO", value_parser = parse_yes_no)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    header: Option<bool>,
+    /// Encoding of files of text: utf-8, latin-1 or utf-16 [default: utf-8]
+    #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
     #[command(flatten)]
     folder: DataFolder,
     /// Column of the node table that holds the ids [default: id]
@@ -223,6 +235,16 @@ impl DataSource {
         &self.dataset
     }
 
+    /// The name for what is made of it: that of its folder, where its file is called as files of any graph are.
+    pub fn short_name(&self) -> String {
+        let path = Path::new(&self.dataset);
+        let file =
+            path.file_name().map_or_else(|| self.dataset.clone(), |name| name.to_string_lossy().into_owned());
+        let stem = file.split('.').next().unwrap_or_default();
+        let found = read::name_of(path);
+        if found == stem { file } else { found }
+    }
+
     /// The folder of a release, if that is what the user named.
     pub fn release(&self) -> Option<PathBuf> {
         let folder = Path::new(&self.dataset);
@@ -320,36 +342,6 @@ impl DataSource {
         Inputs::of(given.into_iter().flatten().chain(files.iter().map(PathBuf::as_path)))
     }
 
-    /// The options that say which data these are, as one would type them after `--data`: not the split, which changes no
-    /// identity.
-    pub fn as_arguments(&self) -> Vec<String> {
-        fn flag(name: &str, value: Option<String>) -> impl Iterator<Item = String> {
-            value.into_iter().flat_map(move |value| [format!("--{name}"), value])
-        }
-        let path = |path: &Path| path.display().to_string();
-        let folder = &self.folder.data_dir;
-        let mut all = vec![self.dataset.clone()];
-        all.extend(flag("edges", self.edges.as_deref().map(path)));
-        all.extend(flag("labels", self.labels.as_deref().map(path)));
-        all.extend(flag("data-dir", (folder != Path::new(DEFAULT_FOLDER)).then(|| path(folder))));
-        all.extend(flag("id", self.id.clone()));
-        all.extend(flag("label", self.label.clone()));
-        all.extend(flag("split", self.split.clone()));
-        all.extend(flag("source", self.source.clone()));
-        all.extend(flag("target", self.target.clone()));
-        all.extend(self.weights.as_arguments());
-        all.extend(flag("categorical", (!self.categorical.is_empty()).then(|| self.categorical.join(","))));
-        all.extend(self.columns.as_arguments());
-        all.extend(self.array.iter().flat_map(|array| flag("array", Some(array.clone()))));
-        all.extend(flag("mask", self.mask.map(|mask| mask.to_string())));
-        all.extend(flag("keep-nodes", self.transforms.kept_nodes().map(path)));
-        all.extend(flag("min-class-count", self.transforms.min_class_count.map(|count| count.to_string())));
-        all.extend(self.undirected.then(|| "--undirected".into()));
-        all.extend(self.symmetrise.then(|| "--symmetrise".into()));
-        all.extend(self.transforms.switches().map(String::from));
-        all
-    }
-
     /// Whether these are data that anyone can download by name.
     pub fn is_published(&self) -> bool {
         let by_name = self.edges.is_none() && !Path::new(&self.dataset).exists();
@@ -432,6 +424,8 @@ impl DataSource {
             // Only then it is known whether there is anything to scale.
             unscaled: false,
             label_file: self.labels.clone(),
+            header: self.header,
+            encoding: self.encoding.as_deref().and_then(Encoding::from_name),
             npz: NpzOptions { arrays: self.array_names()?, mask: self.mask, ..NpzOptions::default() },
             direction: match (self.undirected, self.symmetrise) {
                 (true, _) => Direction::Undirected,
@@ -467,6 +461,8 @@ impl Default for DataSource {
             dataset: "demo".into(),
             edges: None,
             labels: None,
+            header: None,
+            encoding: None,
             folder: DataFolder { data_dir: DEFAULT_FOLDER.into() },
             id: None,
             label: None,
@@ -491,10 +487,4 @@ impl Default for DataSource {
 
 fn unused_ratios(why: &str) -> Error {
     Problem::Invalid(format!("--ratios has no effect: {why}, unless --resplit asks for a new one")).into()
-}
-
-fn parse_ratios(text: &str) -> std::result::Result<Ratios, String> {
-    let parse = |share: &str| share.trim().parse::<f64>().map_err(|_| format!("{share:?} is not a share"));
-    let (val, test) = text.split_once(',').ok_or("give two shares, such as 0.10,0.15")?;
-    Ok(Ratios { val: parse(val)?, test: parse(test)? })
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::file::Expands;
+use crate::read::encoding::Encoding;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -61,6 +62,30 @@ pub enum Problem {
     /// The operating system refused.
     #[error("{0}")]
     Io(io::Error),
+    /// Nothing lies at the path.
+    #[error("no such {0}")]
+    NotThere(&'static str),
+    /// A text in another encoding than is expected, with the one it seems to have.
+    #[error("the text is not UTF-8 and looks like {0}")]
+    Encoding(Encoding),
+    /// A first line that may be a header or data.
+    #[error("the first line, {0:?}, may be a header or data, and nothing tells which")]
+    Header(String),
+    /// Columns that must be there and are not, of each table.
+    #[error("{}", no_columns(.0))]
+    NoColumns(Vec<NoColumns>),
+    /// An edge that names no node by the column of ids, where another column names all of them.
+    #[error(
+        "the node {id:?} is not in the column {ids:?} of the node table, but the column {column:?} has all nodes of the edges"
+    )]
+    OtherIds {
+        /// The id.
+        id: String,
+        /// The column that was taken for the ids.
+        ids: String,
+        /// The column that has all of them.
+        column: String,
+    },
     /// The path holds nothing that a reader knows.
     #[error("no known graph format ({0})")]
     NotRecognised(String),
@@ -231,13 +256,42 @@ pub enum Problem {
     TooLarge(String),
 }
 
+/// The columns of one table that must be there and are not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoColumns {
+    /// The table's file, where it has one.
+    pub file: Option<PathBuf>,
+    /// The missing ones.
+    pub missing: Vec<NoColumn>,
+    /// The columns that are there.
+    pub found: String,
+}
+
+/// A column that must be there and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoColumn {
+    /// What it holds: `id`, `label`, `split`, `source`, `target`.
+    pub role: &'static str,
+    /// The name that was looked for.
+    pub name: String,
+    /// Columns that may be meant, the likeliest first.
+    pub likely: Vec<String>,
+}
+
+fn no_columns(tables: &[NoColumns]) -> String {
+    let table = |table: &NoColumns| {
+        let one = |column: &NoColumn| format!("no {} column {:?}", column.role, column.name);
+        let roles: Vec<String> = table.missing.iter().map(one).collect();
+        let file = table.file.as_ref().map(|file| format!(" in {}", file.display())).unwrap_or_default();
+        format!("there is {}{file} (found: {})", roles.join(" and "), table.found)
+    };
+    tables.iter().map(table).collect::<Vec<_>>().join("; ")
+}
+
 impl Problem {
     /// The remedy, as the end of a sentence.
     pub fn advice(&self) -> &'static str {
         match self {
-            Problem::Io(e) if e.kind() == io::ErrorKind::NotFound => {
-                "check the spelling, or give the name of a known data set"
-            }
             Problem::Io(e) if e.kind() == io::ErrorKind::StorageFull => "free some space and try again",
             Problem::Io(e)
                 if matches!(e.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded) =>
@@ -245,6 +299,11 @@ impl Problem {
                 "raise your limit (quota, or ulimit -f) and try again"
             }
             Problem::Io(_) => "check the path and its permissions",
+            Problem::NotThere(_) => "check the spelling, or give the name of a known data set",
+            Problem::Encoding(_) => "say which encoding it has, or save it as UTF-8",
+            Problem::Header(_) => "say which it is",
+            Problem::NoColumns(_) => "add it, or name the right one",
+            Problem::OtherIds { .. } => "name that column",
             Problem::NotRecognised(_) => {
                 "give a folder or pair of node and edge tables (.csv, .csv.gz, .csv.zst, .parquet), an .npz, a .graphml, a \
                  node-link .json, an edge list with labels, a Facebook100 .mat, a .progap file, or the name of a known data set"
@@ -361,6 +420,7 @@ impl From<io::Error> for Error {
     fn from(e: io::Error) -> Self {
         match e.kind() {
             _ if e.get_ref().is_some_and(|inner| inner.is::<Expands>()) => Problem::Expands.into(),
+            io::ErrorKind::NotFound => Problem::NotThere("file or folder").into(),
             io::ErrorKind::UnexpectedEof => Problem::Truncated(e.to_string()).into(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
                 Problem::Corrupt(e.to_string()).into()

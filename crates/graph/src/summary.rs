@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Dataset, Features, Part};
+use crate::{Dataset, EdgesBack, Features, Part};
 
 /// The content of `progap inspect`.
 #[derive(Debug, Clone, Serialize)]
@@ -15,6 +15,10 @@ pub struct Summary {
     pub edges: usize,
     /// Whether every edge has an edge back.
     pub undirected: bool,
+    /// Edges that have an edge back; loops do not count, and repeated edges once.
+    pub edges_back: usize,
+    /// Whether the graph looks like an undirected one that lists each edge once.
+    pub listed_once: bool,
     /// Edges from a node to itself.
     pub self_loops: usize,
     /// Edges that repeat another one.
@@ -104,12 +108,15 @@ impl Summary {
         let class_counts = dataset.class_counts();
         let values = dataset.nodes() as f64 * features.columns() as f64;
         let labelled = dataset.labelled();
+        let back = EdgesBack::of(graph, usize::MAX);
         let share = |&count: &usize| (count as f64 / labelled.max(1) as f64).powi(2);
         Summary {
             name: dataset.name().into(),
             nodes: dataset.nodes(),
             edges: graph.edges(),
             undirected: graph.is_undirected(),
+            edges_back: back.with,
+            listed_once: back.listed_once(graph),
             self_loops: graph.self_loops(),
             repeated_edges: graph.repeated_edges(),
             isolated_nodes: graph.isolated_nodes(),

@@ -32,6 +32,53 @@ pub(crate) fn is_symmetric(graph: &Graph) -> bool {
     up == down
 }
 
+/// How many edges have an edge back, of those that were looked at; loops are not, and repeated edges once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgesBack {
+    /// Edges that have an edge back.
+    pub with: usize,
+    /// Edges that were looked at.
+    pub of: usize,
+    /// Edges that lead from a node to a later one.
+    ascending: usize,
+}
+
+impl EdgesBack {
+    /// Looks for the edge back of about `most` edges at the most, those into every so many nodes.
+    pub fn of(graph: &Graph, most: usize) -> EdgesBack {
+        let step = graph.edges().div_ceil(most.max(1)).max(1);
+        let of_node = |node: usize| {
+            let senders = graph.in_neighbours(node);
+            let other =
+                |at: &usize| senders[*at] as usize != node && (*at == 0 || senders[*at] != senders[*at - 1]);
+            let mut found = EdgesBack { with: 0, of: 0, ascending: 0 };
+            for at in (0..senders.len()).filter(other) {
+                let sender = senders[at] as usize;
+                found.of += 1;
+                found.ascending += usize::from(sender < node);
+                found.with += usize::from(graph.in_neighbours(sender).binary_search(&(node as u32)).is_ok());
+            }
+            found
+        };
+        let nodes = (0..graph.nodes()).into_par_iter().step_by(step).map(of_node);
+        nodes.reduce(
+            || EdgesBack { with: 0, of: 0, ascending: 0 },
+            |a, b| EdgesBack { with: a.with + b.with, of: a.of + b.of, ascending: a.ascending + b.ascending },
+        )
+    }
+
+    /// Whether the graph looks like an undirected one that lists each edge once: hardly an edge has an edge back, where directions at
+    /// random would give some, or all lead from earlier nodes to later ones.
+    pub fn listed_once(self, graph: &Graph) -> bool {
+        const LEAST: usize = 20;
+        const BY_CHANCE: f64 = 5.0;
+        let nodes = graph.nodes() as f64;
+        let by_chance = self.of as f64 * graph.distinct_edges() as f64 / (nodes * nodes);
+        let one_order = self.ascending == 0 || self.ascending == self.of;
+        self.of >= LEAST && 1000 * self.with <= self.of && (by_chance >= BY_CHANCE || one_order)
+    }
+}
+
 /// The values of both polynomials at both points, as far as the roots come from these rows.
 pub(crate) fn values(graph: &Graph, rows: std::ops::Range<usize>, points: [u64; 2]) -> [[u64; 2]; 2] {
     // Each set's factors in products side by side: one after the other, each would wait for the one before.
@@ -86,6 +133,28 @@ mod tests {
             let expected = (u128::from(a) * u128::from(b) % u128::from(PRIME)) as u64;
             assert_eq!(product(a, b), expected, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn a_graph_that_lists_each_edge_once_is_recognised() {
+        let back = |graph: &Graph| EdgesBack::of(graph, usize::MAX);
+        let ascending: Vec<(u32, u32)> = (0..40).map(|at| (at, at + 1)).collect();
+        let path = graph(50, &ascending);
+        assert_eq!((back(&path).with, back(&path).of), (0, 40));
+        assert!(back(&path).listed_once(&path));
+        assert!(!back(&graph(50, &ascending[..10])).listed_once(&graph(50, &ascending[..10])), "few");
+        // Directions at random: few edges may have none back by chance, many may not.
+        let turned = |(a, b): (u32, u32)| if (a * 7 + b * 3) % 5 < 2 { (b, a) } else { (a, b) };
+        let sparse: Vec<(u32, u32)> = ascending.iter().copied().map(turned).collect();
+        assert!(!back(&graph(50, &sparse)).listed_once(&graph(50, &sparse)));
+        let all: Vec<(u32, u32)> =
+            (0..30).flat_map(|a| (a + 1..30).map(move |b| (a, b))).map(turned).collect();
+        assert!(back(&graph(30, &all)).listed_once(&graph(30, &all)));
+        let mut both = all.clone();
+        both.extend(all.iter().take(40).map(|(a, b)| (*b, *a)));
+        assert_eq!(back(&graph(30, &both)).with, 80);
+        assert!(!back(&graph(30, &both)).listed_once(&graph(30, &both)));
+        assert!(EdgesBack::of(&graph(30, &both), 100).of < 200, "some of them");
     }
 
     proptest! {

@@ -26,4 +26,6 @@ pub enum ReadOff {
     MostFrequent,
     /// Whether values are missing, and a feature says where.
     Missing,
+    /// That all values are different, for which the column is left out.
+    Distinct,
 }

@@ -51,7 +51,8 @@ pub fn load_with(source: impl AsRef<Path>, options: &LoadOptions) -> Result<Data
 
 /// Whether something is called as a file is: then it is looked for as one even where it is not there.
 pub fn looks_like_a_path(path: &Path) -> bool {
-    path.components().count() > 1 || path.extension().is_some() || path.as_os_str().is_empty()
+    let says_folder = path.to_string_lossy().ends_with(std::path::MAIN_SEPARATOR);
+    path.components().count() > 1 || path.extension().is_some() || path.as_os_str().is_empty() || says_folder
 }
 
 /// Trains on a data set that has a split, with the protection that is asked for and everything else by default.

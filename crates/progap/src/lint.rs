@@ -8,7 +8,7 @@ mod columns;
 
 pub use closely::closely;
 
-use progap_graph::{Dataset, Graph, NodeIds, Part};
+use progap_graph::{Dataset, EdgesBack, Graph, NodeIds, Part};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -39,6 +39,8 @@ pub struct Remark {
 
 /// A class with fewer training records than this is learnt badly, and its few records are easily told apart.
 const FEW: usize = 10;
+/// Edges whose edge back is looked for; of larger graphs a sample.
+const LOOKED_AT: usize = 1 << 20;
 /// A column with fewer values than this is no list of names.
 const LEAST_VALUES: usize = 20;
 
@@ -47,7 +49,7 @@ const LEAST_VALUES: usize = 20;
 pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remark> {
     let settings = &settings.for_data(dataset);
     let mut remarks = Vec::new();
-    units(dataset, settings, &mut remarks);
+    units(dataset, settings, given, &mut remarks);
     edges(dataset, settings, &mut remarks);
     let sizes = PublicSizes::of(dataset, settings);
     if let Some(text) = delta::caution(settings, sizes) {
@@ -63,6 +65,7 @@ pub fn lint(dataset: &Dataset, settings: &Settings, given: &[&str]) -> Vec<Remar
     }
     names(dataset, settings, &mut remarks);
     columns::no_bounds(dataset, settings, &mut remarks);
+    columns::left_out(dataset, settings, &mut remarks);
     columns::undeclared(dataset, settings, &mut remarks);
     columns::beyond_bounds(dataset, settings, &mut remarks);
     classes(dataset, &mut remarks);
@@ -82,7 +85,7 @@ fn warning(code: &'static str, text: String) -> Remark {
     Remark { code, weight: Weight::Warning, text }
 }
 
-fn units(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+fn units(dataset: &Dataset, settings: &Settings, given: &[&str], remarks: &mut Vec<Remark>) {
     let graph = dataset.graph();
     let known = settings.unit_from_data && settings.touches_edges();
     let symmetric = graph.edges() > 0 && if known { settings.undirected } else { graph.is_symmetric() };
@@ -90,6 +93,9 @@ fn units(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
         // A refusal would tell that the graph is symmetric.
         let text = "every edge has an edge back, so that both directions say the same, at twice the cost: use `direction in`";
         remarks.push(warning("both-alike", text.into()));
+    }
+    if !symmetric && settings.touches_edges() && !given.contains(&"directed") {
+        one_way(graph, settings, remarks);
     }
     match settings.level {
         Level::Edge if symmetric && !settings.undirected && settings.touches_edges() => {
@@ -103,19 +109,6 @@ fn units(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
                 ),
             ));
         }
-        Level::Edge if !symmetric && settings.touches_edges() => {
-            let edges = graph.distinct_edges();
-            let back = with_edge_back(dataset);
-            if edges > 0 && 10 * back >= 9 * edges && !settings.undirected {
-                remarks.push(warning(
-                    "nearly-symmetric",
-                    format!(
-                        "{back} of {edges} edges have an edge back: if these are friendships, `symmetrise` adds the rest and \
-                         protects both directions"
-                    ),
-                ));
-            }
-        }
         Level::Node if symmetric => remarks.push(note(
             "friend-s-record",
             "every edge has an edge back: a person's record holds the edges from that person; the other side of each \
@@ -127,20 +120,29 @@ fn units(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     }
 }
 
-/// How many edges have an edge back, repeated ones once.
-fn with_edge_back(dataset: &Dataset) -> usize {
-    let graph = dataset.graph();
-    let count = |node: usize| {
-        let senders = graph.in_neighbours(node);
-        let other =
-            |at: &usize| senders[*at] as usize != node && (*at == 0 || senders[*at] != senders[*at - 1]);
-        let has_back = |at: &usize| {
-            let back = graph.in_neighbours(senders[*at] as usize);
-            back.binary_search(&(node as u32)).is_ok()
+/// Edges without an edge back on a graph that looks undirected, wholly or nearly.
+fn one_way(graph: &Graph, settings: &Settings, remarks: &mut Vec<Remark>) {
+    let back = EdgesBack::of(graph, LOOKED_AT);
+    let EdgesBack { with, of, .. } = back;
+    if back.listed_once(graph) {
+        let (found, remedy) = match with {
+            0 => ("no edge has an edge back".to_string(), "`undirected`"),
+            _ => (format!("only {with} of {of} edges have an edge back"), "`symmetrise`"),
         };
-        (0..senders.len()).filter(other).filter(has_back).count()
-    };
-    (0..graph.nodes()).into_par_iter().map(count).sum()
+        let text = format!(
+            "{found}, as where a file lists each edge of an undirected graph once: if edges mean the same both ways, {remedy} \
+             adds the other direction"
+        );
+        remarks.push(warning("listed-once", text));
+    } else if settings.level == Level::Edge && 10 * with >= 9 * of && of > 0 && !settings.undirected {
+        remarks.push(warning(
+            "nearly-symmetric",
+            format!(
+                "{with} of {of} edges have an edge back: if these are friendships, `symmetrise` adds the rest and protects both \
+                 directions"
+            ),
+        ));
+    }
 }
 
 fn edges(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {

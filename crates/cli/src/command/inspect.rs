@@ -7,10 +7,11 @@ use progap::{Release, release};
 use progap_graph::read::Described;
 use progap_graph::read::columns::ColumnReport;
 use progap_graph::summary::{Quantiles, Summary};
-use progap_graph::{Place, Problem};
+use progap_graph::{Place, Problem, ReadOff};
 use serde::Serialize;
 
 use super::Outcome;
+use super::experiment::shell_word;
 use crate::remedy::flags_for;
 use crate::source::DataSource;
 use crate::ui::{self, bytes, count, percent};
@@ -106,6 +107,10 @@ fn column_table(columns: &[ColumnReport]) -> String {
             features => format!("{} features", count(features)),
         };
         match &column.note {
+            Some(note) if column.read_off == Some(ReadOff::Distinct) => {
+                let name = shell_word(&column.name);
+                format!("{note}; --drop {name} settles it, --number, --categorical or --text {name} uses it")
+            }
             Some(note) if features.is_empty() => note.clone(),
             Some(note) => format!("{features}: {note}"),
             None => features,
@@ -255,8 +260,10 @@ fn edges(summary: &Summary) -> String {
         // A loop is its own edge back.
         let undirected = (summary.edges + summary.self_loops) / 2;
         format!("{} directed, {} undirected", count(summary.edges), count(undirected))
+    } else if summary.edges_back == 0 {
+        format!("{} directed (none has an edge back)", count(summary.edges))
     } else {
-        format!("{} directed (some without an edge back)", count(summary.edges))
+        format!("{} directed ({} of them have an edge back)", count(summary.edges), count(summary.edges_back))
     }
 }
 
@@ -288,6 +295,10 @@ fn oddities(summary: &Summary) -> impl Iterator<Item = String> {
         note(summary.self_loops, "edges from a node to itself, which training leaves out"),
         note(summary.repeated_edges, "edges that repeat another one, which training merges"),
         note(summary.isolated_nodes, "nodes without an edge"),
+        summary.listed_once.then(|| {
+            let flag = if summary.edges_back == 0 { "--undirected" } else { "--symmetrise" };
+            format!("each edge seems to be listed once; if edges mean the same both ways, {flag} adds the other direction")
+        }),
     ]
     .into_iter()
     .flatten()

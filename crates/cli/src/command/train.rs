@@ -111,7 +111,7 @@ impl Train {
         let mut reports = Vec::new();
         let base = match &self.out {
             Some(out) => out.clone(),
-            None => fresh_folder(source.name(), settings.level)?,
+            None => fresh_folder(&source.short_name(), settings.level)?,
         };
         // Found once: all repeats are on the same data, whatever their split.
         let mut account = None;
@@ -264,7 +264,6 @@ fn resumable(error: progap::Error, folder: &Path) -> Box<dyn std::error::Error> 
 
 /// Makes the first folder `releases/NAME-LEVEL-NUMBER` that does not exist, so that no other run takes it.
 fn fresh_folder(name: &str, level: Level) -> Result<PathBuf, Box<dyn std::error::Error>> {
-    let name = Path::new(name).file_name().map_or_else(|| name.into(), |name| name.to_string_lossy());
     let name: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
     let releases = Path::new("releases");
     std::fs::create_dir_all(releases).map_err(|e| format!("{}: {e}", releases.display()))?;

@@ -19,7 +19,8 @@ const MAX_KEYS: usize = 1 << 16;
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    read_text(&file::read_text(path)?, options).in_file(path)
+    let text = super::text_of(path, options).in_file(path)?;
+    read_text(&text, options).in_file(path)
 }
 
 /// Reads a file's content.

@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod edge_list;
+pub mod encoding;
 pub mod facebook100;
 pub mod graphml;
 mod labels;
@@ -18,9 +19,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use self::columns::{ColumnChoices, ColumnReport};
+use self::encoding::{Encoding, decoded};
 use self::npz::NpzOptions;
 use crate::error::InFile;
-use crate::{Dataset, EdgeWeights, Problem, Result, file, order, store, transform};
+use crate::{Dataset, EdgeWeights, Problem, Result, file, order, room, store, transform};
 
 /// Facts that the user knows and the files do not say.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +52,11 @@ pub struct LoadOptions {
     pub npz: NpzOptions,
     /// The list of labels that goes with an edge list.
     pub label_file: Option<PathBuf>,
+    /// Whether the first line of a list or table of edges, and of a list of labels, is a header; where nothing is said, it tells
+    /// itself, or is asked about.
+    pub header: Option<bool>,
+    /// The encoding of files of text; UTF-8 if not given.
+    pub encoding: Option<Encoding>,
     /// The direction of edges.
     pub direction: Direction,
     /// The number of nodes that a class needs to be kept, where data sets are prepared by a published recipe;
@@ -209,11 +216,16 @@ impl Direction {
 }
 
 fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    let metadata = std::fs::metadata(path).in_file(path)?;
+    let metadata = std::fs::metadata(path).map_err(|e| not_there(e, path))?;
     let is_folder = metadata.is_dir();
-    if options.label_file.is_some() && (is_folder || !edge_list::is_edge_list(path)) {
-        let message = "a list of labels goes with an edge list (.txt, .edges, .edgelist)".to_string();
+    let is_table = !is_folder && table::is_table(path);
+    if options.label_file.is_some() && !is_table && (is_folder || !edge_list::is_edge_list(path)) {
+        let message =
+            "a list of labels goes with an edge list (.txt, .edges, .edgelist, .csv, .tsv)".to_string();
         return Err(Problem::Invalid(message).in_file(path));
+    }
+    if let (Some(_), Some(what)) = (options.encoding, without_text(path)) {
+        return Err(Problem::Invalid(format!("an encoding is given, and {what} is no text")).in_file(path));
     }
     let arrays = has_ending(path, "npz") || is_folder && npz::find_pair(path)?.is_some();
     if options.npz != NpzOptions::default() && !arrays {
@@ -235,14 +247,16 @@ fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
     if is_folder && let Some((edges, labels)) = edge_list::find(path)? {
         return edge_list::read(&edges, &labels, options);
     }
-    if !is_folder && edge_list::is_edge_list(path) {
+    if is_table || !is_folder && edge_list::is_edge_list(path) {
         return match &options.label_file {
+            // With more than an id and a label it is a table of nodes.
+            Some(labels) if is_table && table::is_table(labels) && table::columns(labels, options)? > 2 => {
+                table::describe_pair(labels, path, options)
+            }
             Some(labels) => edge_list::read(path, labels, options),
+            None if is_table && !table::is_edges(path, options) => Err(Problem::NoEdgeTable.in_file(path)),
             None => Err(Problem::NoLabelFile.in_file(path)),
         };
-    }
-    if !is_folder && table::is_table(path) {
-        return Err(Problem::NoEdgeTable.in_file(path));
     }
     options.expect_no_columns(false).in_file(path)?;
     if !arrays {
@@ -272,6 +286,14 @@ fn read_file(path: &Path, options: &LoadOptions) -> Result<Dataset> {
     if has_ending(path, store::EXTENSION) || starts_as_ours(path)? {
         return store::open(path);
     }
+    if ["pt", "pth"].iter().any(|ending| has_ending(path, ending)) {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let message = format!(
+            "a PyTorch file can run code when it is opened, so only Python opens it: import progap, torch; \
+             progap.from_pyg(torch.load({file:?}, weights_only=False)).save(\"graph.progap\")"
+        );
+        return Err(Problem::Unsupported(message).in_file(path));
+    }
     let message = "neither its ending nor its first bytes are known";
     Err(Problem::NotRecognised(message.into()).in_file(path))
 }
@@ -286,10 +308,44 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending))
 }
 
-/// The name that a path suggests: the file's name without its endings.
-fn name_of(path: &Path) -> String {
+/// A path at which nothing lies.
+fn not_there(error: std::io::Error, path: &Path) -> crate::Error {
+    let says_folder = path.to_string_lossy().ends_with(std::path::MAIN_SEPARATOR);
+    match error.kind() {
+        std::io::ErrorKind::NotFound if says_folder => Problem::NotThere("folder").in_file(path),
+        _ => crate::Error::from(error).in_file(path),
+    }
+}
+
+/// The kind of a file that is no text, if its ending says so.
+fn without_text(path: &Path) -> Option<&'static str> {
+    let kinds = [
+        ("npz", "an .npz"),
+        ("mat", "a .mat"),
+        ("parquet", "a Parquet file"),
+        (store::EXTENSION, "a .progap file"),
+    ];
+    kinds.into_iter().find_map(|(ending, kind)| has_ending(path, ending).then_some(kind))
+}
+
+/// The text of a file.
+fn text_of(path: &Path, options: &LoadOptions) -> Result<String> {
+    let file = file::open(path)?;
+    let mut bytes = room::with_room(usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX))?;
+    decoded(Box::new(file), options.encoding)?.read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| Encoding::not_utf8().into())
+}
+
+/// The name that a path suggests: the file's name without its endings; that of its folder, where the file is called as files of any
+/// graph are.
+pub fn name_of(path: &Path) -> String {
+    const OF_ANY: [&str; 5] = ["nodes", "target", "edges", "labels", "features"];
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(&name).to_string()
+    let stem = name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(&name).to_string();
+    let of_any = path.extension().is_some() && OF_ANY.iter().any(|any| stem.eq_ignore_ascii_case(any));
+    let folder =
+        || Some(std::path::absolute(path).ok()?.parent()?.file_name()?.to_string_lossy().into_owned());
+    if of_any { folder().unwrap_or(stem) } else { stem }
 }
 
 /// The attribute of edges that holds their weights, of which a function says whether there is one: the one that is asked for, else one

@@ -15,7 +15,8 @@ use crate::{Place, Problem, Result, file, transform};
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    read_text(&file::read_text(path)?, options).in_file(path)
+    let text = super::text_of(path, options).in_file(path)?;
+    read_text(&text, options).in_file(path)
 }
 
 #[derive(Deserialize)]

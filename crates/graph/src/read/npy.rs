@@ -13,7 +13,7 @@ use crate::room::{push, with_room};
 use crate::{Error, Place, Problem, Result, single};
 
 use self::header::{Header, read_header};
-pub(crate) use self::header::{Kind, MAX_TEXT_BYTES};
+pub(crate) use self::header::{Kind, MAX_TEXT_BYTES, behind_header};
 pub(crate) use self::write::{NpyValue, header_bytes};
 
 /// How many bytes are decoded at a time.

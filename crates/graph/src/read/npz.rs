@@ -5,9 +5,9 @@
 //!
 //! | array | meaning | also |
 //! |---|---|---|
-//! | `y` | the label of each node: whole numbers from 0, -1 or NaN where it is not known; or text | `labels`, `label`, `node_labels` |
+//! | `y` | the label of each node: whole numbers from 0, -1 or NaN where it is not known; or text | `labels`, `label`, `node_labels`, `node_label` |
 //! | `labelled` | a mask of the nodes whose label is known; optional | `labeled` |
-//! | `x` | features, one row per node, NaN where a value is missing; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent) | `features`, `feat`, `node_features`; sparse `attr_...`, `attr_matrix....` |
+//! | `x` | features, one row per node, NaN where a value is missing; or as sparse rows `x_indptr`, `x_indices`, `x_shape` and `x_data` (all 1 where absent); none where there are none | `features`, `feat`, `node_features`, `node_attr`; sparse `attr_...`, `attr_matrix....` |
 //! | `edge_index` | 2 x E: sources in row 0, targets in row 1; or as sparse rows `adj_indptr`, `adj_indices` (row = source, column = target) and perhaps `adj_data` (0 = no edge), `adj_shape` | `edges` (E x 2); sparse `adj_matrix....` |
 //! | `edge_weight` | the weight of each edge of a list, from 0 to 1, read where it is asked for; of sparse rows that is `adj_data` | `edge_weights`, `weights`, `weight` |
 //! | `train_mask`, `val_mask`, `test_mask` | a split, or several, one in each row or column; optional | `..._masks`; lists of nodes `train_idx`, `valid_idx`, `test_idx` |
@@ -18,6 +18,9 @@
 //! The heterophilous benchmark graphs (`node_features`, `node_labels`, `edges`, ten masks) list every edge once; as the
 //! benchmark's own loader does, each gets its edge back, unless the file's name says `directed`.
 //!
+//! A SciPy matrix in compressed rows that was pickled under one of these names (`adj_matrix`, `node_attr`) is read without running the
+//! pickle; other pickled objects are not.
+//!
 //! The plain layout of `scipy.sparse.save_npz` holds an adjacency matrix alone: put it as `adj.npz` (or
 //! `adjacency.npz`) into a folder with a second `.npz` that holds the arrays about nodes, and load the folder.
 
@@ -25,6 +28,7 @@ mod adjacency;
 mod archive;
 mod dense;
 mod layout;
+mod pickle;
 mod split;
 mod weights;
 
@@ -300,10 +304,29 @@ fn read_features<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, node
         }
         (Some(key), None) => Dense::read(archive.require(key, "features")?, nodes),
         (None, Some(prefix)) => Ok(read_sparse_features(archive, prefix, nodes)?.into()),
-        (None, None) => {
+        (None, None) if may_be_features(archive, layout, nodes) => {
             Err(archive.missing("array \"x\" of features, and no sparse rows \"x_indptr\" either"))
         }
+        (None, None) => Ok(Features::dense(nodes as usize, 0, vec![])?.into()),
     }
+}
+
+/// Whether an array that is nothing else has a row for each node, as features have: then somebody must say what it is.
+fn may_be_features<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, nodes: u64) -> bool {
+    let used = [&layout.labels, &layout.edges].into_iter().flatten();
+    let used: Vec<&str> = used.map(String::as_str).collect();
+    let is_open = |key: &String| {
+        !used.contains(&key.as_str())
+            && !key.contains("mask")
+            && key != "metadata"
+            && !archive.is_unpickled(key)
+    };
+    let open: Vec<String> = archive.keys().into_iter().filter(is_open).collect();
+    open.iter().any(|key| match archive.get(key) {
+        Ok(Some(array)) => matches!(*array.shape(), [rows, columns] if rows == nodes && columns > 1),
+        Ok(None) => false,
+        Err(e) => matches!(e.problem(), Problem::PickledObjects),
+    })
 }
 
 fn column_count(columns: u64) -> Checked<usize> {

@@ -44,6 +44,20 @@ pub(super) fn no_bounds(dataset: &Dataset, settings: &Settings, remarks: &mut Ve
     }
 }
 
+/// Columns that were left out, as all their values are different. Where rows are private, training asks.
+pub(super) fn left_out(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
+    let found = dataset.undeclared().iter().filter(|undeclared| undeclared.what == ReadOff::Distinct);
+    let names: Vec<String> = found.map(|undeclared| format!("{:?}", undeclared.column)).collect();
+    if settings.level != Level::Node && !names.is_empty() {
+        let text = format!(
+            "left out, as all values are different and look like ids: {}; `drop COLUMN` settles it, `number COLUMN`, \
+             `categorical COLUMN` or `text COLUMN` uses one all the same",
+            listed(&names)
+        );
+        remarks.push(note("left-out", text));
+    }
+}
+
 /// Facts about columns that were read off private rows, as nobody declared them.
 pub(super) fn undeclared(dataset: &Dataset, settings: &Settings, remarks: &mut Vec<Remark>) {
     if settings.level != Level::Node {
@@ -53,7 +67,7 @@ pub(super) fn undeclared(dataset: &Dataset, settings: &Settings, remarks: &mut V
         let found = dataset.undeclared().iter().filter(|undeclared| wanted(undeclared.what));
         found.map(|undeclared| format!("{:?}", undeclared.column)).collect()
     };
-    let categories = names(|what| what != ReadOff::Missing);
+    let categories = names(|what| matches!(what, ReadOff::Categories | ReadOff::MostFrequent));
     if !categories.is_empty() {
         remarks.push(note(
             "no-categories",

@@ -222,15 +222,23 @@ fn check_classes(dataset: &Dataset, split: &Split) -> Result<()> {
     )))
 }
 
-/// Refuses categories that were chosen by how often they occur, where rows are private: the list would tell of them. A list of all that
-/// occur is taken as public, and the statement says so.
+/// Refuses what was decided by private rows: categories that were chosen by how often they occur, and columns that were left out because
+/// all their values are different. A list of all categories that occur is taken as public, and the statement says so.
 fn check_categories(dataset: &Dataset) -> Result<()> {
-    let counted = |undeclared: &&Undeclared| undeclared.what == ReadOff::MostFrequent;
-    let Some(Undeclared { column, .. }) = dataset.undeclared().iter().find(counted) else { return Ok(()) };
-    Err(Error::Unsuitable(format!(
-        "which categories of the column {column:?} are the most frequent is private at node level: declare them \
-         (`categories` in the file of `columns`), hash the column as a text, or leave it out"
-    )))
+    let found = |what: ReadOff| dataset.undeclared().iter().find(|undeclared| undeclared.what == what);
+    if let Some(Undeclared { column, .. }) = found(ReadOff::MostFrequent) {
+        return Err(Error::Unsuitable(format!(
+            "which categories of the column {column:?} are the most frequent is private at node level: declare them \
+             (`categories` in the file of `columns`), hash the column as a text, or leave it out"
+        )));
+    }
+    if let Some(Undeclared { column, .. }) = found(ReadOff::Distinct) {
+        return Err(Error::Unsuitable(format!(
+            "the column {column:?} looks like ids, and that all its values are different is private at node level: say what \
+             becomes of it (`drop {column}`, or `number {column}`, `categorical {column}`, `text {column}`)"
+        )));
+    }
+    Ok(())
 }
 
 /// Trains as a thread of the pool: one that is not would hand over every pass over the rows, thousands of them, and wait.

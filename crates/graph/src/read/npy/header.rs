@@ -96,6 +96,16 @@ pub(super) fn read_header(reader: &mut impl Read) -> Result<Header> {
     header_from(&literal)
 }
 
+/// What follows the header of an array that lies in memory.
+pub(crate) fn behind_header(content: &[u8]) -> Option<&[u8]> {
+    let (start, rest) = content.strip_prefix(MAGIC)?.split_first_chunk::<2>()?;
+    let (width, length) = match start[0] {
+        1 => (2, u16::from_le_bytes(*rest.first_chunk()?).into()),
+        _ => (4, u32::from_le_bytes(*rest.first_chunk()?) as usize),
+    };
+    rest.get(width..)?.get(length..)
+}
+
 fn header_from(literal: &Literal) -> Result<Header> {
     let missing = |key: &str| Problem::Corrupt(format!("the array's header has no usable {key:?}"));
     let descr = match literal.get("descr") {

@@ -1,15 +1,16 @@
 //! A zip archive of arrays.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use zip::ZipArchive;
-use zip::read::ZipFile;
 use zip::result::ZipError;
 
+use super::pickle;
 use crate::file::Unpacked;
-use crate::read::npy::Npy;
+use crate::read::npy::{self, Npy};
 use crate::{Error, Place, Problem, Result};
 
 /// A zip archive of arrays.
@@ -17,6 +18,8 @@ pub(in crate::read) struct Archive<R> {
     zip: ZipArchive<R>,
     bytes: u64,
     unpacked: Rc<Cell<u64>>,
+    /// Arrays that lay in pickled matrices, by the name of the matrix and of its part.
+    unpickled: BTreeMap<String, Vec<u8>>,
 }
 
 impl<R: Read + Seek> Archive<R> {
@@ -42,7 +45,7 @@ impl<R: Read + Seek> Archive<R> {
             }
             other => zip_error(other),
         })?;
-        Ok(Archive { zip, bytes, unpacked: Rc::default() })
+        Ok(Archive { zip, bytes, unpacked: Rc::default(), unpickled: BTreeMap::new() })
     }
 
     /// The names of the arrays, in the archive's order.
@@ -52,7 +55,29 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     pub(in crate::read) fn has(&self, key: &str) -> bool {
-        self.member(key).is_some()
+        self.unpickled.contains_key(key) || self.member(key).is_some() && !self.is_unpickled(key)
+    }
+
+    /// Whether a matrix of that name was pickled, and is there in its parts.
+    pub(super) fn is_unpickled(&self, key: &str) -> bool {
+        self.unpickled.contains_key(&format!("{key}.indptr"))
+    }
+
+    /// Puts the parts of a pickled matrix in its place; anything else that is pickled stays as it is.
+    pub(super) fn unpickle(&mut self, key: &str) -> Result<()> {
+        match self.get(key) {
+            Err(e) if matches!(e.problem(), Problem::PickledObjects) => {}
+            _ => return Ok(()),
+        }
+        let Some(index) = self.member(key) else { return Ok(()) };
+        let member = self.zip.by_index(index).map_err(|e| zip_error(e).at(Place::Key(key.into())))?;
+        let mut content = Vec::new();
+        Unpacked::of_archive(member, self.bytes, &self.unpacked).read_to_end(&mut content)?;
+        let pickle = npy::behind_header(&content);
+        for (part, array) in pickle.and_then(pickle::compressed_rows).into_iter().flatten() {
+            self.unpickled.insert(format!("{key}.{part}"), array);
+        }
+        Ok(())
     }
 
     fn member(&self, key: &str) -> Option<usize> {
@@ -60,20 +85,20 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     /// The array of that name, if there is one.
-    pub(in crate::read) fn get(&mut self, key: &str) -> Result<Option<Npy<Unpacked<ZipFile<'_, R>>>>> {
+    pub(in crate::read) fn get(&mut self, key: &str) -> Result<Option<Npy<Box<dyn Read + '_>>>> {
+        if let Some(array) = self.unpickled.get(key) {
+            return Npy::open(key, Box::new(&array[..]) as Box<dyn Read + '_>, array.len() as u64).map(Some);
+        }
         let Some(index) = self.member(key) else { return Ok(None) };
         let member = self.zip.by_index(index).map_err(|e| zip_error(e).at(Place::Key(key.into())))?;
         // Numbers rarely shrink to less than an eighth; lists grow by themselves where they do.
         let justified = member.size().min(member.compressed_size().min(self.bytes).saturating_mul(8));
-        Npy::open(key, Unpacked::of_archive(member, self.bytes, &self.unpacked), justified).map(Some)
+        let member = Unpacked::of_archive(member, self.bytes, &self.unpacked);
+        Npy::open(key, Box::new(member) as Box<dyn Read + '_>, justified).map(Some)
     }
 
     /// The array of that name; what it holds is named in the error if there is none.
-    pub(in crate::read) fn require(
-        &mut self,
-        key: &str,
-        what: &str,
-    ) -> Result<Npy<Unpacked<ZipFile<'_, R>>>> {
+    pub(in crate::read) fn require(&mut self, key: &str, what: &str) -> Result<Npy<Box<dyn Read + '_>>> {
         // Made first, as an array that is found borrows the archive.
         let missing = self.missing(&format!("array {key:?} ({what})"));
         self.get(key)?.ok_or(missing)

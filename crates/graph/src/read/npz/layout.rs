@@ -48,23 +48,32 @@ pub(super) struct Layout {
     pub(super) lists_edges_once: bool,
 }
 
-const LABELS: [&str; 4] = ["y", "labels", "label", "node_labels"];
-const FEATURES: [&str; 4] = ["x", "features", "feat", "node_features"];
-const SPARSE_FEATURES: [&str; 3] = ["x_", "attr_", "attr_matrix."];
+const LABELS: [&str; 5] = ["y", "labels", "label", "node_labels", "node_label"];
+const FEATURES: [&str; 7] = ["x", "features", "feat", "node_features", "node_attr", "attr_matrix", "attr"];
+const SPARSE_FEATURES: [&str; 7] = ["x_", "attr_", "attr_matrix.", "node_attr.", "attr.", "features.", "x."];
 const EDGES: [&str; 2] = ["edge_index", "edges"];
-const SPARSE_EDGES: [&str; 2] = ["adj_", "adj_matrix."];
+const SPARSE_EDGES: [&str; 4] = ["adj_", "adj_matrix.", "adj.", "adjacency."];
 
 impl Layout {
-    pub(super) fn of<R: Read + Seek>(archive: &Archive<R>, names: &ArrayNames) -> Result<Layout> {
+    pub(super) fn of<R: Read + Seek>(archive: &mut Archive<R>, names: &ArrayNames) -> Result<Layout> {
+        // Sparse matrices may be there as Python objects.
+        let matrices =
+            SPARSE_EDGES.iter().chain(&SPARSE_FEATURES).filter_map(|prefix| prefix.strip_suffix('.'));
+        for name in matrices.chain(["edges", "features"].iter().filter_map(|role| names.get(role))) {
+            archive.unpickle(name)?;
+        }
+        let archive = &*archive;
+        let prefix =
+            |name: &str| if archive.is_unpickled(name) { format!("{name}.") } else { name.to_string() };
         let whole = |role: &str, usual: &[&str]| match names.get(role) {
             Some(name) if archive.has(name) => Ok(Some(name.to_string())),
             // The name may be that of sparse rows: what their arrays begin with.
-            Some(name) if archive.has(&format!("{name}indptr")) => Ok(None),
+            Some(name) if archive.has(&format!("{}indptr", prefix(name))) => Ok(None),
             Some(name) => Err(archive.missing(&format!("array {name:?} ({role})"))),
             None => Ok(usual.iter().find(|name| archive.has(name)).map(std::string::ToString::to_string)),
         };
         let sparse = |role: &str, usual: &[&str]| match names.get(role) {
-            Some(name) => Some(name.to_string()).filter(|name| archive.has(&format!("{name}indptr"))),
+            Some(name) => Some(prefix(name)).filter(|name| archive.has(&format!("{name}indptr"))),
             None => usual
                 .iter()
                 .find(|name| archive.has(&format!("{name}indptr")))

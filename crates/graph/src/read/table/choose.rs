@@ -8,6 +8,7 @@ use super::dressed::{is_dressed, is_number};
 use super::feature::{FeatureColumn, Finished, Reads};
 use super::matrix::Values;
 use super::numbers::Numbers;
+use super::unique;
 use crate::read::columns::{Bound, ColumnChoice, ColumnKind, ColumnReport, DateOrder};
 use crate::read::missing::{self, is_missing};
 use crate::{Error, NumberColumn, Place, Problem, ReadOff, Result};
@@ -28,6 +29,8 @@ pub(super) struct Feature {
     pub(super) choice: ColumnChoice,
     /// Whether its numbers are dates, in days, as the file itself says.
     pub(super) is_date: bool,
+    /// Whether the user asks for it by name, whatever its values look like.
+    pub(super) wanted: bool,
 }
 
 impl Feature {
@@ -39,7 +42,7 @@ impl Feature {
             Some(ColumnKind::Number) => Reads::Numbers { decimal_comma },
             Some(ColumnKind::Category | ColumnKind::Date | ColumnKind::Text) => Reads::Names,
         };
-        Feature { column: FeatureColumn::new(reads), choice, is_date: false }
+        Feature { column: FeatureColumn::new(reads), choice, is_date: false, wanted: false }
     }
 
     /// From now on the column is read as text, where the user leaves that open: its file says so.
@@ -58,28 +61,33 @@ impl Feature {
     }
 }
 
-/// A column that was read, and what there is to say about it. `read_again` reads it once more, as names.
+/// A column that was read, and what there is to say about it; ids become no features. `read_again` reads it once more, as names.
 pub(super) fn choose(
     name: &str,
     feature: Feature,
     row: &dyn Fn(usize) -> u64,
     read_again: impl FnOnce() -> Result<Categories>,
-) -> Result<(Values, ColumnReport)> {
-    let Feature { column, choice, is_date } = feature;
+) -> Result<(Option<Values>, ColumnReport)> {
+    let Feature { column, choice, is_date, wanted } = feature;
     let cell =
         |at: usize, problem: Problem| problem.at(Place::Cell { row: row(at), column: name.to_string() });
     let in_column = |problem: Problem| problem.at(Place::Column(name.to_string()));
     let open = column.is_open();
+    let may_be_ids = open && !is_date && !wanted && choice.max_categories.is_none();
+    let some = |(values, report)| (Some(values), report);
     let declared = declared(&choice).map_err(in_column)?;
     let finished = column.finish().map_err(|(at, problem)| cell(at, problem))?;
     let mut names = match finished {
-        Finished::Numbers { numbers, missing, switch } => {
+        Finished::Numbers { numbers, missing, ids: true, .. } if may_be_ids => {
+            return Ok((None, left_out(name, numbers.rows() - missing.len(), missing.len())));
+        }
+        Finished::Numbers { numbers, missing, switch, .. } => {
             let kind = match (is_date, switch) {
                 (true, _) => "date",
                 (_, true) => "switch",
                 _ => "number",
             };
-            return as_numbers(name, kind, numbers, missing, declared, &cell);
+            return as_numbers(name, kind, numbers, missing, declared, &cell).map(some);
         }
         Finished::Names(names) => names,
         Finished::ReadAgain => read_again()?,
@@ -104,11 +112,14 @@ pub(super) fn choose(
             (None, Dates::No) => said.then_some(DateOrder::YearFirst),
         };
         if let Some(order) = order {
-            return as_dates(name, order, names.into_names(), declared, &cell);
+            return as_dates(name, order, names.into_names(), declared, &cell).map(some);
         }
     }
     if open && choice.kind.is_none() && choice.max_categories.is_none() {
         refuse_dressed(&names).map_err(|(at, problem)| cell(at, problem))?;
+    }
+    if may_be_ids && choice.kind.is_none() && unique::are_ids(&names) {
+        return Ok((None, left_out(name, rows, names.rows() - rows)));
     }
     let mut report = ColumnReport::new(name, "category");
     report.missing = names.rows() - rows;
@@ -124,7 +135,7 @@ pub(super) fn choose(
         let groups = names.iter().map(|text| word_groups(text, width as u32)).collect();
         report.kind = "text";
         report.features = width;
-        return Ok((Values::Hashed { width: width as u32, groups, codes }, report));
+        return Ok((Some(Values::Hashed { width: width as u32, groups, codes }), report));
     }
     if open && choice.max_categories.is_none() && distinct >= LEAST_NAMES && 2 * distinct > rows {
         let example = names.example();
@@ -149,7 +160,18 @@ pub(super) fn choose(
         }
     };
     report.features = sorted.names.len();
-    Ok((Values::Names(sorted), report))
+    Ok((Some(Values::Names(sorted)), report))
+}
+
+/// The report on a column of ids.
+fn left_out(name: &str, values: usize, missing: usize) -> ColumnReport {
+    ColumnReport {
+        missing,
+        categories: Some(values),
+        read_off: Some(ReadOff::Distinct),
+        note: Some("left out: all values are different, as ids are".into()),
+        ..ColumnReport::new(name, "not used")
+    }
 }
 
 fn check_listed(listed: &[String]) -> std::result::Result<(), Problem> {

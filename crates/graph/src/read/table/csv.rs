@@ -8,12 +8,13 @@ use std::str;
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 
 use super::cell::{Cell, Checked};
-use super::edges::{EdgeColumns, EdgeLists};
+use super::edges::{EdgeColumns, EdgeLists, is_edge, usual_names};
 use super::in_cell;
 use super::index::NodeIndex;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
+use crate::read::encoding::Encoding;
 use crate::{Error, Graph, Place, Problem, Result, room};
 
 /// No row is longer; a quote that is never closed would otherwise gather the whole file into one cell.
@@ -44,6 +45,19 @@ pub(super) fn read_nodes<'a>(
     table.finish(|column, again| read_column(CsvRows::new(open()?, separator)?, column, again))
 }
 
+/// The names of the columns of a table; of one of edges, those that it gets where it has none.
+pub(super) fn names(
+    bytes: Box<dyn Read + '_>,
+    separator: u8,
+    edges: Option<&LoadOptions>,
+) -> Result<Vec<String>> {
+    let mut rows = CsvRows::new(bytes, separator)?;
+    match edges {
+        Some(options) => rows.edge_header(options),
+        None => rows.header(),
+    }
+}
+
 /// Reads one column of a table that was read before.
 fn read_column(mut rows: CsvRows, column: usize, into: &mut Column) -> Result<()> {
     let names = rows.header()?;
@@ -61,12 +75,8 @@ fn cell(bytes: &[u8]) -> Checked<Cell<'_>> {
     match str::from_utf8(bytes) {
         Ok("") => Ok(Cell::Empty),
         Ok(text) => Ok(Cell::Untyped(text)),
-        Err(_) => Err(not_utf8()),
+        Err(_) => Err(Encoding::not_utf8()),
     }
-}
-
-fn not_utf8() -> Problem {
-    Problem::Invalid("the text is not UTF-8".into())
 }
 
 /// Reads a table of edges.
@@ -78,7 +88,7 @@ pub(super) fn read_edges(
     nodes: usize,
 ) -> Result<(Graph, Option<ColumnReport>)> {
     let mut rows = CsvRows::new(bytes, separator)?;
-    let names = rows.header()?;
+    let names = rows.edge_header(options)?;
     let columns = EdgeColumns::of(&names, options)?;
     let mut edges = EdgeLists::default();
     while rows.advance()? {
@@ -89,7 +99,7 @@ pub(super) fn read_edges(
                 let problem = match str::from_utf8(id) {
                     Ok("") => Problem::EmptyCell,
                     Ok(id) => Problem::UnknownNode(id.to_string()),
-                    Err(_) => not_utf8(),
+                    Err(_) => Encoding::not_utf8(),
                 };
                 in_cell(problem, rows.number(), &names[column])
             })
@@ -106,13 +116,15 @@ pub(super) fn read_edges(
 }
 
 /// The rows of a text table, one after the other.
-struct CsvRows<'a> {
+pub(super) struct CsvRows<'a> {
     reader: Reader<Bounded<'a>>,
     record: ByteRecord,
     /// How many cells the header has.
     cells: Option<usize>,
     separator: u8,
     since_row: Rc<Counter<u64>>,
+    /// Whether the row that was read last is the next one as well.
+    again: bool,
     /// The line on which the row before this one ended.
     started: u64,
     /// The reader counts a line feed with the row it ends, but one after a carriage return with the next row.
@@ -120,7 +132,7 @@ struct CsvRows<'a> {
 }
 
 impl<'a> CsvRows<'a> {
-    fn new(mut bytes: Box<dyn Read + 'a>, usual: u8) -> Result<Self> {
+    pub(super) fn new(mut bytes: Box<dyn Read + 'a>, usual: u8) -> Result<Self> {
         let since_row = Rc::new(Counter::new(0));
         let start = first_line(&mut bytes)?;
         let separator = separator(&start, usual);
@@ -135,13 +147,14 @@ impl<'a> CsvRows<'a> {
             cells: None,
             separator,
             since_row,
+            again: false,
             started: 1,
             ends_in_line_feed: true,
         })
     }
 
     /// The names of the columns.
-    fn header(&mut self) -> Result<Vec<String>> {
+    pub(super) fn header(&mut self) -> Result<Vec<String>> {
         if !self.advance()? {
             let (what, found) = ("header row".into(), "an empty table".into());
             return Err(Problem::Missing { what, found }.into());
@@ -149,11 +162,24 @@ impl<'a> CsvRows<'a> {
         let broken_lines = line_feeds(self.record.as_slice());
         self.ends_in_line_feed = self.reader.position().line() > 1 + broken_lines;
         let name = |bytes| str::from_utf8(bytes).map(str::to_string);
-        self.record.iter().map(|bytes| name(bytes).map_err(|_| not_utf8().at(Place::Row(1)))).collect()
+        self.record
+            .iter()
+            .map(|bytes| name(bytes).map_err(|_| Encoding::not_utf8().at(Place::Row(1))))
+            .collect()
+    }
+
+    /// The names of the columns of a table of edges, whose first row may be an edge already.
+    fn edge_header(&mut self, options: &LoadOptions) -> Result<Vec<String>> {
+        let names = self.header()?;
+        self.again = is_edge(&names, options);
+        Ok(if self.again { usual_names(names.len()) } else { names })
     }
 
     /// Reads the next row; `false` after the last.
-    fn advance(&mut self) -> Result<bool> {
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        if std::mem::take(&mut self.again) {
+            return Ok(true);
+        }
         self.since_row.set(0);
         self.started = self.reader.position().line();
         self.reader.read_byte_record(&mut self.record).map_err(|e| self.error(e))?;
@@ -175,9 +201,14 @@ impl<'a> CsvRows<'a> {
     }
 
     /// The line on which the row begins.
-    fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         let ended = self.reader.position().line() - u64::from(self.ends_in_line_feed);
         ended.saturating_sub(line_feeds(self.record.as_slice())).max(self.started)
+    }
+
+    /// The text in a column of the row.
+    pub(super) fn text(&self, column: usize) -> Checked<&str> {
+        str::from_utf8(self.record.get(column).unwrap_or_default()).map_err(|_| Encoding::not_utf8())
     }
 
     fn error(&self, error: csv::Error) -> Error {

@@ -1,13 +1,29 @@
 //! The table of edges: which of its columns are read, and what comes of them.
 
-use super::cell::{Cell, Checked};
-use super::nodes::{check_names, find, find_required, missing};
+use super::cell::{Cell, Checked, canonical_integer};
+use super::nodes::{check_names, find, find_as, find_required, missing, no_column, no_columns};
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
 use crate::{EdgeWeights, Graph, Place, Problem, Result, room};
 
+/// Names under which the ends of edges are known, sender first.
+pub(in crate::read) const ENDS: [(&str, &str); 13] = [
+    ("source", "target"),
+    ("src", "dst"),
+    ("from", "to"),
+    ("fromnodeid", "tonodeid"),
+    ("from_id", "to_id"),
+    ("sender", "receiver"),
+    ("node_1", "node_2"),
+    ("node1", "node2"),
+    ("id_1", "id_2"),
+    ("id1", "id2"),
+    ("txid1", "txid2"),
+    ("u", "v"),
+    ("source_id", "target_id"),
+];
 /// Names under which weights of edges are known.
-const WEIGHTS: [&str; 4] = ["weight", "weights", "edge_weight", "w"];
+pub(in crate::read) const WEIGHTS: [&str; 4] = ["weight", "weights", "edge_weight", "w"];
 
 /// The columns that are read.
 pub(super) struct EdgeColumns {
@@ -40,37 +56,50 @@ impl EdgeColumns {
     }
 }
 
-/// Which columns of an edge table name the sender and the receiver.
-fn ends(names: &[String], options: &LoadOptions) -> Result<(usize, usize)> {
+/// Which columns of an edge table name the sender and the receiver: those of known names; the only two.
+pub(super) fn ends(names: &[String], options: &LoadOptions) -> Result<(usize, usize)> {
     // The other columns may be called as they like, or not at all.
     check_names(&names.iter().filter(|name| !name.is_empty()).cloned().collect::<Vec<_>>())?;
-    let (source, target) = (options.source_column.as_deref(), options.target_column.as_deref());
-    if source.is_none() && target.is_none() {
-        let spellings = [
-            ("source", "target"),
-            ("src", "dst"),
-            ("from", "to"),
-            ("node_1", "node_2"),
-            ("node1", "node2"),
-            ("id_1", "id_2"),
-            ("id1", "id2"),
-            ("txid1", "txid2"),
-            ("u", "v"),
-        ];
-        let found = spellings.iter().find_map(|(s, t)| Some((find(names, s)?, find(names, t)?)));
-        return match found {
-            Some(columns) => Ok(columns),
-            None if find(names, "source").is_some() => Err(missing("target column", "target", names)),
-            None => Err(missing("source column", "source", names)),
-        };
+    let given = [("source", &options.source_column), ("target", &options.target_column)];
+    let found = match given {
+        [(_, None), (_, None)] => {
+            let known = ENDS.iter().find_map(|(s, t)| Some((find(names, s)?, find(names, t)?)));
+            let only = (names.len() == 2).then_some((0, 1));
+            if let Some(columns) = known.or(only) {
+                return Ok(columns);
+            }
+            given.map(|(usual, _)| find(names, usual))
+        }
+        _ => given.map(|(usual, given)| find_as(names, given.as_deref(), &[usual])),
+    };
+    match found {
+        [Some(source), Some(target)] if source == target => {
+            let message = "source and target must be two different columns".to_string();
+            Err(Problem::Invalid(message).at(Place::Column(names[source].clone())))
+        }
+        [Some(source), Some(target)] => Ok((source, target)),
+        _ => {
+            let wanted = given.iter().zip(found).filter(|(_, found)| found.is_none());
+            let missing = wanted.map(|((role, given), _)| no_column(role, given.as_deref(), role)).collect();
+            Err(no_columns(names, missing))
+        }
     }
-    let source = find_required(names, "source column", source, "source")?;
-    let target = find_required(names, "target column", target, "target")?;
-    if source == target {
-        let message = "source and target must be two different columns".to_string();
-        return Err(Problem::Invalid(message).at(Place::Column(names[source].clone())));
+}
+
+/// Whether a first row is an edge and not a header: its cells are whole numbers, as ids are and names of columns are not.
+pub(super) fn is_edge(first: &[String], options: &LoadOptions) -> bool {
+    let named = options.source_column.is_some() || options.target_column.is_some();
+    let whole = |name: &String| canonical_integer(name.as_bytes()).is_some();
+    match options.header {
+        Some(header) => !header,
+        None => !named && first.len() > 1 && first[..2].iter().all(whole),
     }
-    Ok((source, target))
+}
+
+/// The names of the columns of an edge table that has no header.
+pub(super) fn usual_names(columns: usize) -> Vec<String> {
+    let usual = ["source", "target", "weight"].into_iter().chain(std::iter::repeat(""));
+    usual.take(columns).map(String::from).collect()
 }
 
 /// The columns that were read, edge by edge.

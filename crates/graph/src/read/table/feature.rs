@@ -1,8 +1,9 @@
 //! A column of features: numbers, truth values or names, decided while it is read.
 
 use super::category::Categories;
-use super::cell::{Cell, Checked};
+use super::cell::{Cell, Checked, canonical_integer, whole};
 use super::numbers::Numbers;
+use super::unique::LargeNumbers;
 use crate::read::missing::is_missing;
 use crate::{Problem, room, single};
 
@@ -22,6 +23,7 @@ pub(super) struct FeatureColumn {
     missing: Vec<u32>,
     /// Whether a word said so, and not an empty cell.
     marked: bool,
+    large: LargeNumbers,
     first_text: Option<(usize, String)>,
     first_switch: Option<(usize, String)>,
 }
@@ -60,6 +62,8 @@ pub(super) enum Finished {
         missing: Vec<u32>,
         /// Whether all were `true` and `false`.
         switch: bool,
+        /// Whether they are ids.
+        ids: bool,
     },
     Names(Categories),
     /// Names, of which the first were taken for numbers: the column must be read again as names.
@@ -89,6 +93,7 @@ impl FeatureColumn {
             texts: 0,
             missing: vec![],
             marked: false,
+            large: LargeNumbers::new(),
             first_text: None,
             first_switch: None,
         }
@@ -125,16 +130,24 @@ impl FeatureColumn {
             },
             Cell::Untyped(text) => {
                 let exact = || exact(text, decimal_comma);
-                self.push_meaning(meaning(text, decimal_comma), text, exact)?;
+                let meaning = meaning(text, decimal_comma);
+                self.note_large(&meaning, || canonical_integer(text.trim_ascii().as_bytes()))?;
+                self.push_meaning(meaning, text, exact)?;
             }
             Cell::Text(text) => self.push_meaning(Meaning::Text, text, || 0.0)?,
             Cell::Integer(value) => {
+                self.note_large(&Meaning::Number(value as f32), || Some(value))?;
                 self.push_meaning(Meaning::Number(value as f32), "", || value as f64)?;
             }
             Cell::Unsigned(value) => {
+                self.note_large(&Meaning::Number(value as f32), || Some(value.cast_signed()))?;
                 self.push_meaning(Meaning::Number(value as f32), "", || value as f64)?;
             }
-            Cell::Number(value) => self.push_meaning(usable(value), "", || in_range(value))?,
+            Cell::Number(value) => {
+                let meaning = usable(value);
+                self.note_large(&meaning, || whole(value))?;
+                self.push_meaning(meaning, "", || in_range(value))?;
+            }
             Cell::Bool(value) => {
                 let text = if value { "true" } else { "false" };
                 self.push_meaning(Meaning::Switch(value), text, || f64::from(u8::from(value)))?;
@@ -142,6 +155,14 @@ impl FeatureColumn {
         }
         self.rows += 1;
         Ok(())
+    }
+
+    /// Keeps a number that may be an id.
+    fn note_large(&mut self, meaning: &Meaning, whole: impl FnOnce() -> Option<i64>) -> Checked<()> {
+        match meaning {
+            Meaning::Number(value) => self.large.push(*value, whole),
+            _ => Ok(()),
+        }
     }
 
     fn push_name(&mut self, name: Option<&str>) -> Checked<()> {
@@ -218,6 +239,7 @@ impl FeatureColumn {
                 numbers,
                 missing: self.missing,
                 switch: self.numbers == 0 && self.switches > 0,
+                ids: self.large.are_ids(),
             }),
             Values::Names(names) => Ok(Finished::Names(names)),
             Values::Lost => Ok(Finished::ReadAgain),
@@ -310,7 +332,7 @@ mod tests {
 
     #[test]
     fn numbers_may_be_missing() {
-        let Ok(Finished::Numbers { numbers, missing, switch }) =
+        let Ok(Finished::Numbers { numbers, missing, switch, .. }) =
             read(&["", "1", "NaN", "n/a", "", "NULL", "2"])
         else {
             panic!()

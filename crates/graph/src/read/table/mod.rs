@@ -15,6 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::columns::ColumnReport;
+use super::encoding::{Encoding, decoded};
 use super::{Described, LoadOptions};
 use crate::error::InFile;
 use crate::file::{self, Unpacked};
@@ -28,6 +29,8 @@ mod date;
 mod dressed;
 mod edges;
 mod feature;
+mod folder;
+mod guess;
 mod index;
 mod label;
 mod later;
@@ -36,12 +39,21 @@ mod nodes;
 mod numbers;
 mod pages;
 mod parquet;
+mod sparse;
+mod unique;
 
+pub(super) use self::edges::{ENDS, WEIGHTS};
+pub(super) use self::folder::is_table_folder;
+pub(crate) use self::folder::tables_called;
+use self::folder::{Tables, parquet_parts};
+use self::guess::Pair;
 use self::index::{Duplicate, NodeIndex};
 pub(crate) use self::label::{LabelColumn, Labels, reads_as_another, reads_as_no_label};
 pub use self::later::read_later;
 use self::matrix::Matrix;
-use self::nodes::Nodes;
+pub(super) use self::nodes::{ID_NAMES, LABEL_NAMES};
+use self::nodes::{Nodes, check_roles};
+pub use self::sparse::read_listed;
 
 /// Reads a folder that holds `nodes.*` and `edges.*`.
 ///
@@ -61,23 +73,47 @@ pub fn read_folder(folder: &Path, options: &LoadOptions) -> Result<Dataset> {
 
 /// As [`read_folder`], with what became of each column.
 pub(super) fn describe_folder(folder: &Path, options: &LoadOptions) -> Result<Described> {
-    let nodes = file::within(folder, required_table(folder, "nodes")?)?;
-    let edges = file::within(folder, required_table(folder, "edges")?)?;
-    let Described { dataset, columns } = describe_pair(&nodes, &edges, options)?;
+    let Tables { nodes, edges, features } = Tables::of(folder)?;
+    let Described { dataset, columns } = describe_tables(&nodes, &edges, features.as_deref(), options)?;
     Ok(Described { dataset: dataset.named(super::name_of(folder)), columns })
 }
 
 /// A table of nodes and a table of edges, with what became of each column.
 pub(super) fn describe_pair(nodes: &Path, edges: &Path, options: &LoadOptions) -> Result<Described> {
+    describe_tables(nodes, edges, None, options)
+}
+
+fn describe_tables(
+    nodes: &Path,
+    edges: &Path,
+    features: Option<&Path>,
+    options: &LoadOptions,
+) -> Result<Described> {
     let node_source = TableInput::at(nodes)?;
     let edge_source = TableInput::at(edges)?;
-    let table = node_source.read_nodes(options).in_file(nodes)?;
+    let pair = Pair { nodes: (nodes, &node_source), edges: (edges, &edge_source), options };
+    pair.check_columns()?;
+    let mut table = node_source.read_nodes(options).in_file(nodes)?;
+    if let Some(features) = features {
+        table = table.with_features(features, options).map_err(|e| e.in_file(nodes))?;
+    }
     assemble(table, |index, nodes| edge_source.read_edges(options, index, nodes).in_file(edges))
-        .map_err(|e| e.in_file(nodes))
+        .map_err(|e| pair.with_matching_column(e).in_file(nodes))
         .map(|Described { dataset, columns }| Described {
             dataset: dataset.named(super::name_of(nodes)),
             columns,
         })
+}
+
+/// Whether a table is one of edges, by the names of its columns: it has ends of known names, or two columns.
+pub(super) fn is_edges(path: &Path, options: &LoadOptions) -> bool {
+    let names = TableInput::at(path).and_then(|input| input.names(Some(options), options));
+    names.is_ok_and(|names| edges::ends(&names, options).is_ok() && check_roles(names, options).is_err())
+}
+
+/// The number of columns of a table.
+pub(super) fn columns(path: &Path, options: &LoadOptions) -> Result<usize> {
+    Ok(TableInput::at(path)?.names(None, options).in_file(path)?.len())
 }
 
 /// Reads tables that lie in memory; the format of each is told by a file name, such as `nodes.csv.gz`.
@@ -142,11 +178,6 @@ fn id_of(nodes: &[u8], row: u64, options: &LoadOptions) -> String {
 /// panic hook has nothing to say about it.
 pub fn catches_panics() -> bool {
     parquet::is_guarded()
-}
-
-/// Whether a folder holds a table of nodes or of edges.
-pub(super) fn is_table_folder(folder: &Path) -> bool {
-    ["nodes", "edges"].iter().any(|stem| tables_called(folder, stem).is_ok_and(|tables| !tables.is_empty()))
 }
 
 fn assemble(
@@ -221,75 +252,6 @@ impl Format {
     }
 }
 
-/// The tables in a folder that are called `stem`, by name.
-pub(crate) fn tables_called(folder: &Path, stem: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).in_file(folder)? {
-        let path = entry.in_file(folder)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let ending = name.strip_prefix(stem);
-        let is_parts = || ending == Some("") && path.is_dir() && parquet_parts(&path).is_ok();
-        if ENDINGS.iter().any(|(known, _)| ending == Some(known)) || is_parts() {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// The Parquet files of a folder that is one table, by name. What others leave beside them, such as `_SUCCESS`, is no part.
-fn parquet_parts(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut parts = Vec::new();
-    for entry in std::fs::read_dir(folder).in_file(folder)? {
-        let path = entry.in_file(folder)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match name {
-            _ if name.starts_with(['_', '.']) => {}
-            _ if path.is_dir() => {
-                let message = format!("the folder is a table in parts, and holds another folder, {name}");
-                return Err(Problem::Unsupported(message).in_file(folder));
-            }
-            _ if Format::of(&path).is_ok_and(|format| format == Format::Parquet) => {
-                parts.push(file::within(folder, path)?);
-            }
-            _ => {}
-        }
-    }
-    parts.sort();
-    match parts.is_empty() {
-        false => Ok(parts),
-        true => {
-            let message = "a folder that is a table holds files that end in .parquet".to_string();
-            Err(Problem::NotRecognised(message).in_file(folder))
-        }
-    }
-}
-
-fn required_table(folder: &Path, stem: &str) -> Result<PathBuf> {
-    let mut tables = tables_called(folder, stem)?;
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    match tables.len() {
-        1 => Ok(tables.remove(0)),
-        0 => {
-            let mut found = std::fs::read_dir(folder).in_file(folder)?;
-            let mut files: Vec<String> =
-                found.by_ref().take(100).filter_map(|entry| Some(name(&entry.ok()?.path()))).collect();
-            files.sort();
-            files.truncate(12);
-            let found = if files.is_empty() { "nothing".into() } else { files.join(", ") };
-            let what = format!(
-                "{stem} table ({stem}.csv, {stem}.csv.gz, {stem}.csv.zst, {stem}.parquet or a folder {stem} of .parquet files)"
-            );
-            Err(Problem::Missing { what, found }.in_file(folder))
-        }
-        _ => {
-            let both = tables.iter().map(name).collect::<Vec<_>>().join(" and ");
-            let message = format!("the folder holds {both}, and only one of them can be its table of {stem}");
-            Err(Problem::Invalid(message).in_file(folder))
-        }
-    }
-}
-
 /// A table that can be read, more than once.
 struct TableInput<'a> {
     origin: Origin<'a>,
@@ -311,9 +273,19 @@ impl<'a> TableInput<'a> {
         })
     }
 
+    /// The names of the columns; with `edges`, those of a table of edges.
+    fn names(&self, edges: Option<&LoadOptions>, options: &LoadOptions) -> Result<Vec<String>> {
+        match self.format {
+            Format::Text { separator, .. } => csv::names(self.open(options.encoding)?, separator, edges),
+            Format::Parquet => parquet::names(&self.origin),
+        }
+    }
+
     fn read_nodes(&self, options: &LoadOptions) -> Result<Nodes> {
         match self.format {
-            Format::Text { separator, .. } => csv::read_nodes(&|| self.open(), separator, options),
+            Format::Text { separator, .. } => {
+                csv::read_nodes(&|| self.open(options.encoding), separator, options)
+            }
             Format::Parquet => parquet::read_nodes(&self.origin, options),
         }
     }
@@ -325,13 +297,15 @@ impl<'a> TableInput<'a> {
         nodes: usize,
     ) -> Result<(Graph, Option<ColumnReport>)> {
         match self.format {
-            Format::Text { separator, .. } => csv::read_edges(self.open()?, separator, options, index, nodes),
+            Format::Text { separator, .. } => {
+                csv::read_edges(self.open(options.encoding)?, separator, options, index, nodes)
+            }
             Format::Parquet => parquet::read_edges(&self.origin, options, index, nodes),
         }
     }
 
-    /// The bytes of a text table, unpacked.
-    fn open(&self) -> Result<Box<dyn Read + '_>> {
+    /// The bytes of a text table, unpacked, as UTF-8.
+    fn open(&self, encoding: Option<Encoding>) -> Result<Box<dyn Read + '_>> {
         let bytes: Box<dyn Read + '_> = match &self.origin {
             Origin::File(path) => Box::new(file::open(path)?),
             Origin::Bytes(bytes) => Box::new(*bytes),
@@ -339,7 +313,7 @@ impl<'a> TableInput<'a> {
                 return Err(Problem::Unsupported("tables of text are one file".into()).into());
             }
         };
-        Ok(match self.format {
+        let unpacked: Box<dyn Read + '_> = match self.format {
             Format::Text { packing: Packing::Gzip, .. } => {
                 Box::new(Unpacked::by(bytes, |packed| Ok(flate2::bufread::MultiGzDecoder::new(packed)))?)
             }
@@ -352,7 +326,8 @@ impl<'a> TableInput<'a> {
                 })?)
             }
             _ => bytes,
-        })
+        };
+        decoded(unpacked, encoding)
     }
 }
 

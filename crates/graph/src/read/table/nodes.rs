@@ -1,6 +1,7 @@
 //! From the columns of a node table to ids, labels, split and features.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use super::category::Categories;
 use super::cell::{Cell, Checked};
@@ -9,10 +10,11 @@ use super::feature::{FeatureColumn, Finished};
 use super::index::IdColumn;
 use super::label::{LabelColumn, Labels};
 use super::matrix::{Matrix, assemble};
+use super::sparse;
 use crate::read::columns::{ColumnChoice, ColumnKind, ColumnReport};
 use crate::read::labels::Classes;
 use crate::read::{LoadOptions, missing as words_for_missing};
-use crate::{Error, Graph, Part, Place, Problem, Result, Split, UNLABELLED, room};
+use crate::{Error, Graph, NoColumn, NoColumns, Part, Place, Problem, Result, Split, UNLABELLED, room};
 
 /// More columns than any table has; it keeps a forged header from allocating at will.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -34,8 +36,8 @@ pub(super) enum Column {
     Labelled(Vec<bool>),
     Split(Vec<Part>),
     Feature(Box<Feature>),
-    /// A column that its file marks as no data, or that the user leaves out.
-    Ignored,
+    /// A column that its file marks as no data, or that the user leaves out; or why it is no property of a node.
+    Ignored(Option<&'static str>),
 }
 
 /// The content of a node table, without the edges.
@@ -48,6 +50,19 @@ pub(super) struct Nodes {
     pub(super) matrix: Matrix,
     pub(super) rows: RowNumbers,
     pub(super) columns: Vec<ColumnReport>,
+}
+
+impl Nodes {
+    /// The same nodes with the features that a file beside the table lists.
+    pub(super) fn with_features(self, file: &Path, options: &LoadOptions) -> Result<Nodes> {
+        let nodes = self.ids.len();
+        // Ids that stand twice are refused where edges are read.
+        let Ok(index) = self.ids.index() else { return Ok(self) };
+        let (matrix, report) = sparse::add(self.matrix, file, &index, nodes, options)?;
+        drop(index);
+        let columns = self.columns.into_iter().chain([report]).collect();
+        Ok(Nodes { matrix, columns, ..self })
+    }
 }
 
 impl Column {
@@ -67,7 +82,7 @@ impl Column {
                 })?,
             )?,
             Column::Feature(feature) => feature.column.push(cell)?,
-            Column::Ignored => {}
+            Column::Ignored(_) => {}
         }
         Ok(())
     }
@@ -96,13 +111,22 @@ impl Roles {
     fn of(names: &[String], options: &LoadOptions) -> Result<Roles> {
         let id = match (&options.id_column, names.iter().position(|name| is_bookkeeping(name))) {
             // Where no column is called an id, the rows' own labels are.
-            (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => index,
-            (given, _) => find_usual(names, "id column", given.as_deref(), &ID_NAMES)?,
+            (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => Some(index),
+            (given, _) => find_as(names, given.as_deref(), &ID_NAMES),
         };
-        if options.without_labels {
-            return Ok(Roles { id, label: None, labelled: None, split: None });
+        let label = match options.without_labels {
+            true => None,
+            false => find_as(names, options.label_column.as_deref(), &LABEL_NAMES),
+        };
+        let mut missing = Vec::new();
+        if id.is_none() {
+            missing.push(no_column("id", options.id_column.as_deref(), "id"));
         }
-        let label = find_usual(names, "label column", options.label_column.as_deref(), &LABEL_NAMES)?;
+        if label.is_none() && !options.without_labels {
+            missing.push(no_column("label", options.label_column.as_deref(), "label"));
+        }
+        let (Some(id), true) = (id, missing.is_empty()) else { return Err(no_columns(names, missing)) };
+        let Some(label) = label else { return Ok(Roles { id, label: None, labelled: None, split: None }) };
         let split = match options.split_column.as_deref() {
             Some(_) => Some(find_required(names, "split column", options.split_column.as_deref(), "split")?),
             None => find(names, "split"),
@@ -119,9 +143,20 @@ impl Roles {
     }
 }
 
+/// Whether the columns that a node table needs are there, and how its columns are called: the position of the ids, and all names.
+pub(super) fn check_roles(mut names: Vec<String>, options: &LoadOptions) -> Result<(usize, Vec<String>)> {
+    name_index(&mut names);
+    let roles = Roles::of(&names, options)?;
+    Ok((roles.id, names))
+}
+
 /// Usual names of the column of ids, and of that of labels.
-const ID_NAMES: [&str; 4] = ["id", "node_id", "nodeid", "node"];
-const LABEL_NAMES: [&str; 3] = ["label", "class", "y"];
+///
+/// Where people numbered nodes anew, the column `new_id` is that of their edges.
+pub(in crate::read) const ID_NAMES: [&str; 5] = ["new_id", "id", "node_id", "nodeid", "node"];
+pub(in crate::read) const LABEL_NAMES: [&str; 4] = ["label", "class", "y", "target"];
+/// Names of columns that are ids of some kind, and no property of a node, where the nodes have other ids.
+const OTHER_IDS: [&str; 6] = ["id", "new_id", "node_id", "nodeid", "uuid", "guid"];
 
 impl NodeTable {
     /// A table with these columns, whose first row has this number. `decimal_comma` says that numbers may be written with a
@@ -169,10 +204,13 @@ impl NodeTable {
                 }
                 let said =
                     choice != ColumnChoice { max_categories: choice.max_categories, ..Default::default() };
+                let wanted = options.columns.keep.contains(name);
+                let is_id = OTHER_IDS.iter().any(|id| name.eq_ignore_ascii_case(id));
                 match choice.kind {
-                    Some(ColumnKind::Drop) => Column::Ignored,
-                    _ if is_bookkeeping(name) && !said => Column::Ignored,
-                    _ => Column::Feature(Box::new(Feature::new(choice, decimal_comma))),
+                    Some(ColumnKind::Drop) => Column::Ignored(None),
+                    _ if is_bookkeeping(name) && !said => Column::Ignored(None),
+                    _ if is_id && !said && !wanted => Column::Ignored(Some("an id by its name")),
+                    _ => Column::Feature(Box::new(Feature { wanted, ..Feature::new(choice, decimal_comma) })),
                 }
             }
         };
@@ -218,11 +256,11 @@ impl NodeTable {
                     split = Some(Split::from_parts(parts));
                     report("split")
                 }
-                Column::Ignored => report("not used"),
+                Column::Ignored(why) => ColumnReport { note: why.map(String::from), ..report("not used") },
                 Column::Feature(feature) => {
                     let again = || read_names(|column| read_again(at, column));
                     let (values, report) = choose(&name, *feature, &|row| rows.row(row), again)?;
-                    features.push((name, values));
+                    features.extend(values.map(|values| (name, values)));
                     report
                 }
             });
@@ -252,7 +290,7 @@ impl NodeTable {
 
 /// Reads a column once more, as names.
 fn read_names(read: impl FnOnce(&mut Column) -> Result<()>) -> Result<Categories> {
-    let feature = Feature { column: FeatureColumn::names(), choice: ColumnChoice::default(), is_date: false };
+    let feature = Feature { column: FeatureColumn::names(), ..Feature::new(ColumnChoice::default(), false) };
     let mut column = Column::Feature(Box::new(feature));
     read(&mut column)?;
     match column {
@@ -360,22 +398,37 @@ pub(super) fn find_required(names: &[String], what: &str, given: Option<&str>, u
     found.ok_or_else(|| missing(what, given.unwrap_or(usual), names))
 }
 
-/// The column that the user named, or the first one of the usual names.
-fn find_usual(names: &[String], what: &str, given: Option<&str>, usual: &[&str]) -> Result<usize> {
-    match (given, usual.iter().find_map(|name| find(names, name))) {
-        (None, Some(found)) => Ok(found),
-        _ => find_required(names, what, given, usual[0]),
+/// The column that the user named, exactly as spelt, or the first one of the usual names.
+pub(super) fn find_as(names: &[String], given: Option<&str>, usual: &[&str]) -> Option<usize> {
+    match given {
+        Some(given) => names.iter().position(|name| name == given),
+        None => usual.iter().find_map(|name| find(names, name)),
     }
+}
+
+/// A column of a table that is not there.
+pub(super) fn no_column(role: &'static str, given: Option<&str>, usual: &str) -> NoColumn {
+    NoColumn { role, name: given.unwrap_or(usual).to_string(), likely: vec![] }
+}
+
+/// Columns that are not there, beside those that are.
+pub(super) fn no_columns(names: &[String], missing: Vec<NoColumn>) -> Error {
+    Problem::NoColumns(vec![NoColumns { file: None, missing, found: listed(names) }]).into()
 }
 
 /// A column that is not there, beside those that are.
 pub(super) fn missing(what: &str, name: &str, names: &[String]) -> Error {
+    Problem::Missing { what: format!("{what} {name:?}"), found: listed(names) }.into()
+}
+
+/// The first names of many.
+fn listed(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let mut found = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         found += &format!(" and {} more", names.len() - SHOWN);
     }
-    Problem::Missing { what: format!("{what} {name:?}"), found }.into()
+    found
 }
 
 #[cfg(test)]

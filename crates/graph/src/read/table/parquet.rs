@@ -32,6 +32,11 @@ const BATCH: usize = 8192;
 /// How many rows a byte of a file can stand for.
 const MAX_ROWS_PER_BYTE: u128 = 4096;
 
+/// The names of the columns of a table.
+pub(super) fn names(origin: &Origin) -> Result<Vec<String>> {
+    column_names(&open(origin)?)
+}
+
 /// Reads a table of nodes.
 pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes> {
     let files = open(origin)?;
@@ -46,7 +51,7 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
     for at in 0..table.columns_mut().len() {
         let name = table.name(at).to_string();
         let column = &mut table.columns_mut()[at];
-        if let Column::Ignored = column {
+        if let Column::Ignored(_) = column {
             continue;
         }
         match (&mut *column, files[0].kind(at)?) {
@@ -361,7 +366,7 @@ fn read_column(table: &Table, at: usize, kind: Kind, put: &mut dyn FnMut(Cell) -
                 batches(r, put, &mut |v: &ByteArray, put| match v.as_utf8() {
                     Ok("") => put(Cell::Empty),
                     Ok(text) => put(Cell::Text(text)),
-                    Err(_) => Err(Problem::Invalid("the text is not UTF-8".into()).into()),
+                    Err(_) => Err(Problem::Corrupt("the text is not UTF-8".into()).into()),
                 })
             }
             _ => Err(Problem::Unsupported("the column is of no known type".into()).into()),
