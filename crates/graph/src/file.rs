@@ -36,11 +36,6 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads a file of text whole, where there is room for it.
-pub(crate) fn read_text(path: &Path) -> Result<String> {
-    String::from_utf8(read(path)?).map_err(|_| Problem::Corrupt("its text is not UTF-8".into()).in_file(path))
-}
-
 /// A path that was found in a folder; one that leads out of it by a link is refused.
 pub(crate) fn within<P: AsRef<Path>>(folder: &Path, path: P) -> Result<P> {
     let found = path.as_ref();

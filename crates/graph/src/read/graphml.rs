@@ -12,7 +12,7 @@ use std::path::Path;
 use self::xml::{Reader, Tag};
 use super::{Described, LoadOptions, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, file, room, transform};
+use crate::{Place, Problem, Result, room, transform};
 
 /// More than any file has; a forged one is refused early.
 const MAX_KEYS: usize = 1 << 16;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{Described, LoadOptions, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, file, transform};
+use crate::{Place, Problem, Result, transform};
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {

@@ -96,7 +96,7 @@ pub(super) fn add(
 fn read(file: &Path, index: &NodeIndex, options: &LoadOptions) -> Result<Listed> {
     if has_ending(file, "json") {
         let mut text = String::new();
-        decoded(Box::new(file::open(path)?), options.encoding)?.read_to_string(&mut text)?;
+        decoded(Box::new(crate::file::open(file)?), options.encoding)?.read_to_string(&mut text)?;
         return read_json(&text, index);
     }
     let input = TableInput::at(file)?;
