@@ -14,7 +14,7 @@ use crate::calibration::{self, temper};
 use crate::error::InFile;
 use crate::files::{self, Tensors};
 use crate::model::{Model, Shape, WrittenShape};
-use crate::rows::normalise;
+use crate::rows::{self, normalise};
 use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
 use crate::{Error, Result};
@@ -130,11 +130,14 @@ impl Predictor {
             // Those before it say something about these nodes alone.
             let mut all = Vec::with_capacity(nodes.len() * rows.classes());
             for nodes in nodes.chunks(NODES_AT_ONCE) {
-                let (everyone, own): (Vec<u32>, _) = ((0..nodes.len() as u32).collect(), rows.select(nodes));
+                let (everyone, own): (Vec<u32>, _) =
+                    ((0..nodes.len() as u32).collect(), rows.features_of(nodes));
                 let aggregates = self.aggregates.iter().map(|aggregate| aggregate.select(nodes)).collect();
-                all.extend(self.with_inputs_of((last, &aggregates), &own, |model, inputs| {
-                    Ok(probabilities(model.network()?, inputs, &everyone)?)
-                })?);
+                all.extend(self.with_inputs_of(
+                    (last, &aggregates),
+                    rows::input(&own),
+                    |model, inputs| Ok(probabilities(model.network()?, inputs, &everyone)?),
+                )?);
             }
             return Ok(all);
         }
@@ -161,14 +164,14 @@ impl Predictor {
         rows: &Rows,
         act: impl FnOnce(&Model, &Inputs<'_>) -> Result<T>,
     ) -> Result<T> {
-        self.with_inputs_of((link, &self.aggregates), rows, act)
+        self.with_inputs_of((link, &self.aggregates), rows.input(), act)
     }
 
     /// As [`Predictor::with_inputs`], for some nodes: with the rows and aggregates of these.
     fn with_inputs_of<T>(
         &self,
         (link, aggregates): (usize, &Aggregates),
-        rows: &Rows,
+        rows: Input<'_>,
         act: impl FnOnce(&Model, &Inputs<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut given: Vec<Given> = vec![];
@@ -361,9 +364,9 @@ fn branches<'a>(link: &Link, aggregates: &'a Aggregates, given: &'a [Given]) -> 
     link.reads.iter().map(branch).collect()
 }
 
-fn inputs<'a>(rows: &'a Rows, branches: &'a [Branch<'_>]) -> Result<Inputs<'a>> {
+fn inputs<'a>(rows: Input<'a>, branches: &'a [Branch<'_>]) -> Result<Inputs<'a>> {
     let input = |branch: &'a Branch<'_>| match branch {
-        Branch::Rows => rows.input(),
+        Branch::Rows => rows,
         Branch::Values(values, width) => Input::Dense { columns: *width, values },
     };
     Ok(Inputs::checked_before(branches.iter().map(input).collect())?)

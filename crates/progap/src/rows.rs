@@ -146,21 +146,13 @@ impl Rows {
 
     /// The features as an input.
     pub(crate) fn input(&self) -> Input<'_> {
-        match &self.features {
-            Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
-            Features::Half { columns, values } => Input::Half { columns: *columns, values },
-            Features::Sparse { columns, offsets, indices, values } => {
-                Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
-            }
-        }
+        input(&self.features)
     }
 
-    /// The rows of some nodes, in that order.
-    pub(crate) fn select(&self, nodes: &[u32]) -> Rows {
+    /// The features of some nodes, in that order.
+    pub(crate) fn features_of(&self, nodes: &[u32]) -> Features {
         self.input().tell(nodes);
-        let labels: Vec<u32> = nodes.iter().map(|&node| self.labels[node as usize]).collect();
-        let split = Split::from_parts(nodes.iter().map(|&node| self.split.part(node as usize)));
-        Rows { features: self.features.select(nodes), labels: labels.into(), split, classes: self.classes }
+        self.features.select(nodes)
     }
 
     /// The rows with other features, a dense row for each node.
@@ -269,6 +261,17 @@ impl Rows {
             set(node as usize, &|c| p[c]);
         }
         Ok(messages)
+    }
+}
+
+/// Features as an input.
+pub(crate) fn input(features: &Features) -> Input<'_> {
+    match features {
+        Features::Dense { columns, values } => Input::Dense { columns: *columns, values },
+        Features::Half { columns, values } => Input::Half { columns: *columns, values },
+        Features::Sparse { columns, offsets, indices, values } => {
+            Input::Sparse { columns: *columns, offsets, indices, values: values.as_deref() }
+        }
     }
 }
 

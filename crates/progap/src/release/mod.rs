@@ -388,9 +388,7 @@ impl Release {
             return Err(Error::file(&self.folder, missing).into());
         }
         let rows = Rows::of_nodes(&self.nodes)?;
-        // Outputs that one model makes for another are made for all nodes.
-        let size = if self.predictor.links.len() > 1 { nodes.len().max(1) } else { NODES_AT_ONCE };
-        nodes.chunks(size).try_for_each(|nodes| take(predicted(&self.predictor, &rows, nodes)?))
+        nodes.chunks(NODES_AT_ONCE).try_for_each(|nodes| take(predicted(&self.predictor, &rows, nodes)?))
     }
 
     /// Predictions for every node; see [`Release::predict_nodes`].
