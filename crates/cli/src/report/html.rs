@@ -10,7 +10,7 @@ const SCRIPT: &str = include_str!("page.js");
 const TALL: usize = 20;
 
 /// A table with more columns than this is set close, and on a phone each of its rows becomes a list.
-const MANY_COLUMNS: usize = 7;
+const MANY_COLUMNS: usize = 6;
 
 /// The whole page.
 pub fn render(report: &Report) -> String {
