@@ -145,7 +145,7 @@ fn render_text(cell: &Cell) -> String {
             let value = escape(value).replace(' ', "&nbsp;");
             format!("{value} <span class=\"within\">({}</span>", escape(interval))
         }
-        None if cell.value.is_some() => escape(&cell.text).replace(' ', "&nbsp;"),
+        None if cell.value.is_some() => escape(&cell.text).replace(' ', "&nbsp;").replace("&nbsp;±", " ±"),
         None => escape(&cell.text),
     }
 }
