@@ -131,3 +131,53 @@ fn remedy(settings: &Settings) -> Vec<String> {
     }
     flags
 }
+
+#[cfg(test)]
+mod tests {
+    use progap::Method;
+    use progap::settings::Selection;
+
+    use super::*;
+
+    /// What is named works with the method and the level in use.
+    #[test]
+    fn only_flags_that_work_are_named() {
+        let (weights, metric) = ("--class-weights balanced", "--metric average-precision");
+        let of = |method, level| remedy(&Settings::of(method, level));
+        assert_eq!(of(Method::Views, Level::Edge), [weights, metric]);
+        assert_eq!(of(Method::Gap, Level::None), [weights, metric]);
+        // At node level nothing is chosen by private labels, and dp-gnn has no noisy counts.
+        assert_eq!(of(Method::Progap, Level::Node), [weights]);
+        assert_eq!(of(Method::DpGnn, Level::Node), ["--method progap", weights]);
+        let last = Settings { selection: Selection::LastEpoch, ..Settings::of(Method::Gap, Level::Edge) };
+        assert_eq!(remedy(&last), [weights]);
+        let asked =
+            Settings { class_weights: ClassWeights::Balanced, ..Settings::of(Method::Views, Level::Edge) };
+        assert_eq!(remedy(&asked), [metric]);
+        let all = Settings { metric: Metric::AveragePrecision, ..asked };
+        assert!(remedy(&all).is_empty());
+        for entry in catalogue::methods() {
+            for &level in entry.levels {
+                let flags = remedy(&Settings::of(entry.method, level)).join(" ");
+                let mut words = flags.split(' ');
+                let mut request = progap::settings::Request::default().with("level", level.name());
+                if !flags.contains("--method") {
+                    request = request.with("method", entry.method.name());
+                }
+                while let (Some(flag), Some(value)) = (words.next(), words.next()) {
+                    request = request.with(&flag.trim_start_matches('-').replace('-', "_"), value);
+                }
+                assert!(request.settings().is_ok(), "{} at {level}: {flags}", entry.method);
+            }
+        }
+    }
+
+    /// The metric by which a method chooses where nobody asks is no headline.
+    #[test]
+    fn the_headline_is_the_metric_that_was_asked_for() {
+        let views = Settings::of(Method::Views, Level::Edge);
+        assert_eq!(headline(&views), Metric::Accuracy);
+        assert_eq!(headline(&Settings { metric: Metric::Auroc, ..views }), Metric::Auroc);
+        assert_eq!(headline(&Settings::of(Method::Progap, Level::Node)), Metric::Accuracy);
+    }
+}

@@ -70,6 +70,34 @@ fn the_same_experiment_twice_runs_nothing_twice() {
     assert_eq!(cells(&more), cells(&alone));
 }
 
+/// The default method is among those compared, every figure has its delta, and few runs carry a caution instead of an interval.
+#[test]
+fn tables_say_under_which_guarantee_and_how_sure_they_are() {
+    let place = workplace();
+    let at = place.path();
+    let run = experiment("tradeoff", &["--runs", "2", "--out", "r", "--levels", "edge", "--epsilons", "1,2"]);
+    let few = cells(&events(at, &run));
+    let methods: Vec<&str> = few.iter().filter_map(|cell| cell["method"].as_str()).collect();
+    assert_eq!(methods, ["views", "views", "progap", "progap", "gap", "gap", "views"]);
+    assert!(few.iter().all(|cell| cell["interval"].is_null()), "{few:#?}");
+    assert!(few[..6].iter().all(|cell| cell["delta"].is_f64()) && few[6]["delta"].is_null(), "{few:#?}");
+    let page = |out: &str| std::fs::read_to_string(at.join(out).join("report.md")).expect("a report");
+    let text = page("r");
+    assert!(text.contains("Fewer than 5 runs of a figure are too few for an interval"), "{text}");
+    assert!(text.contains("the same unit, epsilon and delta") && !text.contains("±"), "{text}");
+    assert!(text.contains("| method | level | epsilon | delta | g (%) |"), "{text}");
+    let enough: Vec<&str> = run.iter().map(|part| if *part == "2" { "5" } else { part }).collect();
+    let enough = cells(&events(at, &enough));
+    assert!(enough.iter().all(|cell| cell["interval"].is_array()), "{enough:#?}");
+    let text = page("r");
+    assert!(text.contains("±") && !text.contains("too few"), "{text}");
+    // Settings that were never published stand in no table of published ones.
+    let paper = ["experiment", "table2", "--preset", "paper", "--plan", "--out", "p"];
+    let plan = progap_in(at, &paper).ok();
+    assert!(plan.contains("views: it has no published settings; --methods adds it"), "{plan}");
+    assert!(plan.contains("time") && plan.contains("at a second a run"), "{plan}");
+}
+
 #[test]
 fn a_killed_experiment_goes_on() {
     let place = workplace();

@@ -14,11 +14,16 @@ const CLASSES: [&str; 3] =
 
 /// A folder with a small network of three hostile classes in it.
 fn workplace() -> tempfile::TempDir {
+    network(|node| node % 3)
+}
+
+/// The same with a network whose nodes have these classes.
+fn network(class: impl Fn(usize) -> usize) -> tempfile::TempDir {
     let folder = folder();
     let mut nodes = String::from("id,label,a,b,c\n");
     let mut edges = String::from("source,target\n");
     for node in 0..240 {
-        let class = node % 3;
+        let class = class(node);
         let quoted = CLASSES[class].replace('"', "\"\"");
         // The features tell the class of two nodes out of three.
         let told = if node % 9 < 6 { class } else { (class + 1) % 3 };
@@ -85,6 +90,50 @@ fn a_release_becomes_a_page_and_files() {
     let lines = read(at("tables/training.csv"));
     assert_eq!(lines.lines().count(), 61, "three stages of twenty epochs");
     assert!(lines.lines().last().is_some_and(|line| line.starts_with("60,stage 2,")), "{lines}");
+}
+
+/// Of a rare class the page shows what every threshold finds, and every number with its interval.
+#[test]
+fn a_rare_class_has_curves_thresholds_and_intervals() {
+    let place = network(|node| if node % 12 == 5 { 2 } else { node % 2 });
+    train(place.path(), "20", &["--epsilon", "40"]);
+    progap_in(place.path(), &["report", "r"]).ok();
+    let at = |name: &str| read(place.path().join("r-report").join(name));
+    let rows = |name: &str| -> Vec<Vec<f64>> {
+        let numbers = |line: &str| line.split(',').filter_map(|cell| cell.parse().ok()).collect();
+        at(name).lines().skip(1).map(numbers).collect()
+    };
+    let curve = rows("tables/precision-recall.csv");
+    assert!(
+        curve.len() > 1 && curve.windows(2).all(|pair| pair[0][0] < pair[1][0]),
+        "recall grows: {curve:?}"
+    );
+    assert_eq!(curve.last().map(|row| row[0]), Some(1.0), "all are found in the end");
+    let gains = rows("tables/gains.csv");
+    assert_eq!((gains[0][1], gains.last().map(|row| row[1])), (0.0, Some(1.0)), "{gains:?}");
+    let text = at("tables/thresholds.csv");
+    let header = "to flag,threshold,flagged,share flagged,precision,precision (low),precision (high),recall,";
+    assert!(text.starts_with(header) && text.contains("largest F1"), "{text}");
+    let found = rows("tables/thresholds.csv");
+    assert!(found.len() >= 3 && found.windows(2).all(|pair| pair[0][1] < pair[1][1]), "{text}");
+    // The lift is the precision over the share of the class.
+    let base = |row: &[f64]| row[3] / row[row.len() - 1];
+    let share = base(found.last().expect("a row"));
+    assert!(
+        share > 0.0 && found.iter().all(|row| row[3] == 0.0 || (base(row) - share).abs() < 1e-9),
+        "{text}"
+    );
+    let classes = at("tables/classes.csv");
+    for name in ["recall (low)", "AUROC (high)", "average precision (low)"] {
+        assert!(classes.contains(name), "{classes}");
+    }
+    assert!(at("tables/metrics.csv").contains("test nodes (low)"));
+    // At edge level labels are public, and so is all of this.
+    progap_in(place.path(), &["report", "r", "--public", "--out", "public"]).ok();
+    assert_eq!(read(place.path().join("public/tables/thresholds.csv")), text);
+    let again = ["report", "r", "--out", "again"];
+    progap_in(place.path(), &again).ok();
+    assert_eq!(read(place.path().join("again/tables/classes.csv")), classes, "resamples are the same");
 }
 
 #[test]
@@ -207,7 +256,8 @@ fn it_renders_in_a_browser() {
         eprintln!("skipped: no chromium on the path; install it, or name it with PROGAP_CHROMIUM");
         return;
     };
-    let place = workplace();
+    // A rare class, so that every kind of figure is there.
+    let place = network(|node| if node % 12 == 5 { 2 } else { node % 2 });
     train(place.path(), "20", &["--epsilon", "40"]);
     progap_in(place.path(), &["report", "r", "--out", "page"]).ok();
     let page = place.path().join("page/report.html");
@@ -239,14 +289,58 @@ fn it_renders_in_a_browser() {
     assert_eq!(found.as_array().map(Vec::len), Some(2));
 }
 
+/// Shows, for a phone and for a desk, by how much each box that can scroll is wider than it shows.
+const CLIPPED: &str = r#"<body><iframe style="width:360px;height:800px;border:0" srcdoc="{{PAGE}}"></iframe>
+<iframe style="width:1280px;height:900px;border:0" srcdoc="{{PAGE}}"></iframe><script>
+addEventListener("load", () => {
+  const result = document.createElement("pre");
+  result.textContent = JSON.stringify([...document.querySelectorAll("iframe")].map((frame) =>
+    [...frame.contentDocument.querySelectorAll(".table .scroll")].filter((box) => box.clientWidth > 0)
+      .map((box) => [box.getAttribute("aria-label").slice(0, 30), box.scrollWidth - box.clientWidth])));
+  document.body.replaceChildren(result);
+});
+</script>"#;
+
+/// Tables of experiments have many columns: all of them are seen, on a phone as well.
+#[test]
+fn no_table_of_an_experiment_is_clipped() {
+    let place = workplace();
+    let run = ["experiment", "table2", "--data-sets", "<i>net", "--runs", "1", "--levels", "none,edge"];
+    let more =
+        ["--methods", "views,progap,mlp", "--preset", "both", "--set", "epochs=2", "--out", "e", "--quiet"];
+    progap_in(place.path(), &[&run[..], &more].concat()).ok();
+    let page = read(place.path().join("e/report.html"));
+    assert!(page.contains("<table class=\"many\" role=\"table\"") && page.contains("data-label=\"delta\""));
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no chromium on the path; install it, or name it with PROGAP_CHROMIUM");
+        return;
+    };
+    let probe = place.path().join("clipped.html");
+    let text = page.replace('&', "&amp;").replace('"', "&quot;");
+    std::fs::write(&probe, CLIPPED.replace("{{PAGE}}", &text)).expect("written");
+    let seen = open(&browser, &probe, "1400,1000");
+    let result =
+        seen.page.split_once("<pre>").and_then(|(_, rest)| rest.split_once("</pre>")).expect("a result").0;
+    let views: Vec<Vec<(String, f64)>> = serde_json::from_str(result).expect("JSON");
+    assert_eq!(views.len(), 2);
+    for view in views {
+        assert!(view.len() >= 2, "{view:?}");
+        assert!(view.iter().all(|(_, hidden)| *hidden <= 0.0), "{view:?}");
+    }
+}
+
 fn check_view(view: &Value) {
     let number = |key: &str| view[key].as_f64().unwrap_or_else(|| panic!("{key} in {view}"));
     let width = number("width");
     assert!(number("scrollWidth") <= width, "the page scrolls sideways at {width}: {view}");
     assert_eq!(view["outside"], serde_json::json!([]), "at {width}");
-    assert_eq!(number("figures"), 5.0);
-    assert_eq!(view["pictures"], serde_json::json!([1, 1, 1, 1, 1]), "each figure in one width, at {width}");
-    assert_eq!(number("tables"), 5.0, "each figure as a table");
+    assert_eq!(number("figures"), 7.0);
+    assert_eq!(
+        view["pictures"],
+        serde_json::json!([1, 1, 1, 1, 1, 1, 1]),
+        "each figure in one width, at {width}"
+    );
+    assert_eq!(number("tables"), 7.0, "each figure as a table");
     assert!(number("smallest") >= 9.0, "words in figures are {} pixels high at {width}", view["smallest"]);
     assert_eq!((number("unnamed"), number("injected"), number("headings")), (0.0, 0.0, 1.0), "{view}");
     let pictures = view["keys"].as_array().expect("a list");

@@ -131,6 +131,104 @@ fn repeats_give_a_mean_and_an_interval() {
     assert!(runs.iter().all(|run| run.get("epsilon_all_runs").is_none()), "{report}");
 }
 
+/// Resamples of two or three runs say little about how much runs vary.
+#[test]
+fn fewer_than_five_repeats_have_no_interval() {
+    let place = workplace();
+    let run = |repeats: &str, out: &str, more: &[&str]| {
+        let run = ["train", "g.progap", "--method", "mlp", "--level", "none", "--epochs", "1", "--repeats"];
+        progap_in(place.path(), &[&run[..], &[repeats, "--out", out], more].concat())
+    };
+    assert!(run("4", "four", &["--json"]).json().get("test_accuracy_interval").is_none());
+    assert!(run("4", "words", &[]).ok().contains("mean of 4 runs; fewer than 5 are too few for an interval"));
+    let five = run("5", "five", &["--json"]).json();
+    assert_eq!(five["test_accuracy_interval"].as_array().map(Vec::len), Some(2), "{five}");
+}
+
+/// A network with a rare class that features tell only in part, and edges not at all.
+fn rare(place: &std::path::Path) {
+    let (mut nodes, mut edges) = (String::from("id,label,a,b\n"), String::from("source,target\n"));
+    for node in 0..1200usize {
+        let fraud = node % 25 == 3;
+        let told = if fraud { 4 + node * 3 % 7 } else { node * 37 % 11 };
+        nodes += &format!("{node},{},{told},{}\n", if fraud { "fraud" } else { "fine" }, node * 53 % 7);
+        edges += &format!("{node},{}\n", (node * 7 + 1) % 1200);
+    }
+    common::put(place, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
+}
+
+/// Where nearly everything is predicted to be the most frequent class, the summary says so and what works with this method and level.
+#[test]
+fn a_result_that_is_the_majority_class_says_so_and_what_to_try() {
+    let place = common::folder();
+    let at = place.path();
+    rare(at);
+    let edge = progap_in(at, &["train", "g", "--seed", "1", "--out", "edge", "--json"]).json();
+    let (found, both) = (&edge["only_majority"], ["--class-weights balanced", "--metric average-precision"]);
+    assert_eq!((&found["class"], &found["remedy"]), (&"fine".into(), &both.as_slice().into()), "{edge}");
+    let shown = progap_in(at, &["train", "g", "--seed", "1", "--out", "shown"]).ok();
+    let said = "the most frequent class";
+    assert!(shown.lines().any(|line| line.starts_with("one class only") && line.contains(said)), "{shown}");
+    assert!(shown.contains("--class-weights balanced --metric average-precision"), "{shown}");
+    // What is advised works, and the metric that was asked for comes first, with its interval.
+    let advised =
+        ["train", "g", "--seed", "1", "--class-weights", "balanced", "--metric", "average-precision"];
+    let shown = progap_in(at, &[&advised[..], &["--out", "advised"]].concat()).ok();
+    let first = shown.lines().nth(2).expect("a first line");
+    assert!(first.starts_with("test metric") && first.contains("average precision"), "{shown}");
+    assert!(first.contains("95 % interval") && !shown.contains("one class only"), "{shown}");
+    let json = progap_in(at, &[&advised[..], &["--out", "json", "--json"]].concat()).json();
+    assert_eq!(
+        (&json["metric"], &json["only_majority"]),
+        (&"average-precision".into(), &().into()),
+        "{json}"
+    );
+    let (value, intervals) = (&json["test_metric"], &json["test_intervals"]);
+    assert_eq!(*value, json["test_scores"]["average_precision"]);
+    for name in ["auroc", "average_precision"] {
+        let ends = intervals[name].as_array().unwrap_or_else(|| panic!("{name} in {json}"));
+        let value = json["test_scores"][name].as_f64().expect("a score");
+        assert!(ends[0].as_f64() <= Some(value) && Some(value) <= ends[1].as_f64(), "{name}: {json}");
+    }
+    assert!(intervals["recalls"][1].is_array(), "{json}");
+    let page = |release: &str, more: &[&str]| {
+        let out = format!("{release}-page");
+        progap_in(at, &[&["report", release, "--out", &out], more].concat()).ok();
+        std::fs::read_to_string(at.join(out).join("report.md")).expect("a page")
+    };
+    let text = page("advised", &[]);
+    assert!(text.contains("## Average precision\n") && !text.contains("## Accuracy\n"), "{text}");
+    let headline = std::fs::read_to_string(at.join("advised-page/tables/headline.csv")).expect("a table");
+    assert!(headline.starts_with("\"test nodes, predicted by\",average precision,"), "{headline}");
+    let text = page("edge", &[]);
+    assert!(text.contains("the most frequent class") && text.contains("--class-weights balanced"), "{text}");
+}
+
+/// At node level all of it is made of private labels: the owner's alone.
+#[test]
+fn curves_and_thresholds_of_private_labels_are_the_owners() {
+    let place = common::folder();
+    let at = place.path();
+    rare(at);
+    let run = ["train", "g", "--level", "node", "--epochs", "1", "--out", "r", "--json"];
+    let json = progap_in(at, &run).json();
+    for key in ["metric", "test_metric", "test_metric_interval", "test_intervals", "only_majority"] {
+        assert!(json.get(key).is_none() && json["owner"].get(key).is_some(), "{key} in {json}");
+    }
+    progap_in(at, &["report", "r", "--public", "--out", "public"]).ok();
+    progap_in(at, &["report", "r", "--data", "g", "--out", "own"]).ok();
+    for file in ["figures/precision-recall.svg", "figures/gains.svg", "tables/thresholds.csv"] {
+        assert!(at.join("own").join(file).exists() && !at.join("public").join(file).exists(), "{file}");
+    }
+    let text = |folder: &str| std::fs::read_to_string(at.join(folder).join("report.html")).expect("a page");
+    for word in ["Thresholds", "verage precision", "AUROC", "predicted to be"] {
+        assert!(!text("public").contains(word), "{word}");
+    }
+    let own = text("own");
+    let at_thresholds = own.find("id=\"thresholds\"").expect("a section");
+    assert!(own[at_thresholds..].contains("Computed from private labels, without noise"));
+}
+
 /// With a delta of zero costs add up; without a guarantee there is none.
 #[test]
 fn what_repeats_cost_together() {

@@ -1,6 +1,6 @@
 //! Metrics against scikit-learn (scripts/oracle/metrics.py), and what they decide.
 
-use progap::assessment::{Assessment, Baselines, Metric};
+use progap::assessment::{Assessment, Baselines, Compared, Metric};
 use progap::settings::{Calibration, ClassWeights, Level, Method, Selection, Settings};
 use progap_graph::{Dataset, Part, Ratios};
 use serde_json::Value;
@@ -33,6 +33,92 @@ fn every_metric_is_scikit_learns() {
             assert!((ours.expect("a recall") - theirs).abs() < 1e-12);
         }
     }
+}
+
+/// Predictions of a case of the oracle beside their labels.
+fn compared(case: &Value) -> Compared {
+    let truth: Vec<u32> = numbers(&case["truth"]).iter().map(|&class| class as u32).collect();
+    let probabilities: Vec<f32> = numbers(&case["probabilities"]).iter().map(|&p| p as f32).collect();
+    let classes = case["classes"].as_u64().expect("a number") as usize;
+    let largest = |row: &[f32]| {
+        (0..row.len() as u32)
+            .rev()
+            .max_by(|&a, &b| row[a as usize].total_cmp(&row[b as usize]))
+            .expect("a class")
+    };
+    let predicted = probabilities.chunks_exact(classes).map(largest).collect();
+    Compared { truth, predicted, probabilities, classes }
+}
+
+#[test]
+fn curves_are_scikit_learns() {
+    for case in &oracle() {
+        let compared = compared(case);
+        let rarest = case["rarest"].as_u64().expect("a class") as usize;
+        assert_eq!(compared.assessment().rarest(), Some(rarest));
+        let curve = compared.curve(rarest).expect("a curve");
+        let theirs = |key: &str| numbers(&case["curve"][key]);
+        let (thresholds, precision, recall) = (theirs("thresholds"), theirs("precision"), theirs("recall"));
+        assert_eq!(curve.points.len(), thresholds.len());
+        for (at, point) in curve.points.iter().enumerate() {
+            assert!((f64::from(point.threshold) - thresholds[at]).abs() < 1e-7, "{point:?}");
+            assert!((point.precision() - precision[at]).abs() < 1e-12, "{point:?}");
+            assert!((curve.recall(point) - recall[at]).abs() < 1e-12, "{point:?}");
+        }
+    }
+}
+
+/// Both resample nodes, with other random numbers: ends differ by chance, and by the steps of few members.
+#[test]
+fn intervals_are_those_of_a_bootstrap_with_scikit_learns_scores() {
+    let mut classes = 0;
+    for case in &oracle() {
+        let compared = compared(case);
+        let (found, intervals) = (compared.assessment(), compared.intervals().expect("intervals"));
+        assert_eq!(compared.intervals().as_ref(), Some(&intervals), "the same every time");
+        for (class, score) in found.classes.iter().enumerate().filter(|(_, score)| score.support >= 10) {
+            classes += 1;
+            for (name, ours, value) in [
+                ("recalls", intervals.recalls[class], score.recall),
+                ("aurocs", intervals.aurocs[class], score.auroc),
+                ("average_precisions", intervals.average_precisions[class], score.average_precision),
+            ] {
+                let (ours, theirs) = (ours.expect("an interval"), numbers(&case["intervals"][name][class]));
+                let close = |(a, b): (&f64, &f64)| (a - b).abs() < 0.04;
+                assert!(ours.iter().zip(&theirs).all(close), "{name} of {class}: {ours:?}, not {theirs:?}");
+                let value = value.expect("a score");
+                assert!(ours[0] <= value && value <= ours[1], "{name} of {class}: {value} in {ours:?}");
+            }
+        }
+        let [low, high] = intervals.get(Metric::Accuracy).expect("an interval");
+        assert!(low < found.accuracy && found.accuracy < high);
+        assert_eq!(intervals.get(Metric::CalibrationError), None);
+    }
+    assert!(classes >= 5, "{classes} classes were large enough");
+    // None of fifty: a bootstrap would be certain of it.
+    let none = Compared {
+        truth: (0..100).map(|node| node % 2).collect(),
+        predicted: vec![0; 100],
+        probabilities: [0.7, 0.3].repeat(100),
+        classes: 2,
+    };
+    let [low, high] = none.intervals().expect("intervals").recalls[1].expect("an interval");
+    assert!(low.abs() < 1e-12 && (0.06..0.08).contains(&high), "{low} {high}");
+}
+
+/// A model that finds the rare class flags few nodes as well: it is not taken for one that finds nothing.
+#[test]
+fn predictions_of_one_class_are_told_from_those_of_a_rare_one() {
+    let of = |flagged: usize, right: usize| {
+        let truth: Vec<u32> = (0..1000).map(|node| u32::from(node < 20)).collect();
+        let is_flagged = |node: usize| node < right || (20..20 + flagged - right).contains(&node);
+        let rows = (0..1000).flat_map(|node| if is_flagged(node) { [0.1, 0.9] } else { [0.9, 0.1] });
+        Assessment::of_probabilities(&truth, &rows.collect::<Vec<f32>>(), 2).only_majority()
+    };
+    assert_eq!([of(0, 0), of(1, 0), of(1, 1)], [Some(0); 3]);
+    assert_eq!([of(2, 2), of(15, 12)], [None; 2]);
+    let even = Assessment::of_probabilities(&[0, 0, 0], &[0.9, 0.1, 0.8, 0.2, 0.6, 0.4], 2);
+    assert_eq!(even.only_majority(), None, "there is no other class");
 }
 
 /// Two classes, one of them rare and only partly told by the features; the graph adds a little.

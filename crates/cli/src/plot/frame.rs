@@ -117,9 +117,11 @@ pub fn draw_x(picture: &mut Picture, area: Area, x: &Ruler, label: &str) -> f32 
         let at = x.at(*value);
         picture.line(vec![(at, area.bottom), (at, area.bottom + 4.0)], Role::Text, 1.0, &[]);
         let half = 0.5 * text_width(text, VALUES);
-        if at - half > free {
-            picture.text((at, area.bottom + 18.0), VALUES, Anchor::Middle, Role::Muted, text);
-            free = at + half + 4.0;
+        // A value at the end of the axis stays on the paper.
+        let middle = at.min(picture.width - half - 1.0);
+        if middle - half > free {
+            picture.text((middle, area.bottom + 18.0), VALUES, Anchor::Middle, Role::Muted, text);
+            free = middle + half + 4.0;
         }
     }
     below(picture, area, area.bottom + 38.0, label)

@@ -19,7 +19,7 @@ pub(super) fn classes(release: &Release, tested: &Tested) -> Result<Section> {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
     blocks.push(Block::Table(metric_table(tested, release.settings()?.metric)));
-    blocks.extend(tested.cautions(release)?);
+    blocks.extend(tested.no_better_than(release)?);
     blocks.push(Block::Table(class_table(tested, names)));
     let (confusion, calibration) = (confusion(&tested.found, names), calibration(&tested.found));
     if names.len() > MANY_CLASSES {

@@ -10,7 +10,7 @@ const SCRIPT: &str = include_str!("page.js");
 const TALL: usize = 20;
 
 /// A table with more columns than this is set close, and on a phone each of its rows becomes a list.
-const MANY_COLUMNS: usize = 7;
+const MANY_COLUMNS: usize = 5;
 
 /// The whole page.
 pub fn render(report: &Report) -> String {
@@ -103,7 +103,7 @@ fn render_table(table: &Table, captioned: bool) -> String {
     let numeric: Vec<bool> = (0..table.columns.len()).map(|column| table.is_numeric(column)).collect();
     let class = |column: usize| if numeric.get(column) == Some(&true) { " class=\"number\"" } else { "" };
     let head = table.columns.iter().enumerate();
-    let many = table.columns.len() > MANY_COLUMNS;
+    let many = captioned && table.columns.len() > MANY_COLUMNS;
     // A list is no table to a browser: the roles say what it is all the same.
     let role = |name: &str| if many { format!(" role=\"{name}\"") } else { String::new() };
     let head: String = head
@@ -145,7 +145,7 @@ fn render_text(cell: &Cell) -> String {
             let value = escape(value).replace(' ', "&nbsp;");
             format!("{value} <span class=\"within\">({}</span>", escape(interval))
         }
-        None if cell.value.is_some() => escape(&cell.text).replace(' ', "&nbsp;"),
+        None if cell.value.is_some() => escape(&cell.text).replace(' ', "&nbsp;").replace("&nbsp;±", " ±"),
         None => escape(&cell.text),
     }
 }

@@ -214,6 +214,7 @@ pub(super) fn accuracy(
     if metrics.unprotected {
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
+    blocks.extend(tested.map(|tested| tested.only_majority(release)).transpose()?.flatten());
     let heading = headline.as_ref().map_or("Accuracy".into(), |(metric, _)| ui::capitalised(metric.words()));
     blocks.extend(headline.map(|(_, table)| Block::Table(table)));
     blocks.push(Block::Table(table));

@@ -28,17 +28,19 @@ impl Tested {
         Ok(Some(Tested { compared, found, scores, intervals, baselines }))
     }
 
-    /// What must not be overlooked: predictions that are all one class, and baselines that do as well.
-    pub fn cautions(&self, release: &Release) -> Result<Vec<Block>> {
-        let settings = release.settings()?;
-        let majority = OnlyMajority::of(&self.found, release.nodes().class_names(), settings);
-        let mut said: Vec<String> =
-            majority.map(|found| format!("{}.", found.sentence())).into_iter().collect();
-        if let Some(baselines) = &self.baselines {
-            let named = no_better_than((&release.metrics, settings), &self.found, baselines);
-            said.extend((!named.is_empty()).then(|| format!("No better than {}.", named.join("; "))));
-        }
-        Ok(said.into_iter().map(|text| Block::Notice(Tone::Caution, text)).collect())
+    /// That nearly every prediction is the most frequent class, where that is so.
+    pub fn only_majority(&self, release: &Release) -> Result<Option<Block>> {
+        let found = OnlyMajority::of(&self.found, release.nodes().class_names(), release.settings()?);
+        Ok(found.map(|found| Block::Notice(Tone::Caution, format!("{}.", found.sentence()))))
+    }
+
+    /// The baselines that do as well, where there are any.
+    pub fn no_better_than(&self, release: &Release) -> Result<Option<Block>> {
+        let (metrics, settings) = (&release.metrics, release.settings()?);
+        let Some(baselines) = &self.baselines else { return Ok(None) };
+        let named = no_better_than((metrics, settings), &self.found, baselines);
+        let text = (!named.is_empty()).then(|| format!("No better than {}.", named.join("; ")));
+        Ok(text.map(|text| Block::Notice(Tone::Caution, text)))
     }
 
     /// The metric that was asked for, beside the baselines; `None` if it is the accuracy, which has a table of its own.

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::ranking::{Curve, Ranked};
-use super::{Assessment, Metric};
+use super::{Assessment, Metric, wilson_interval};
 use crate::mixing;
 
 /// Resamples of an interval.
@@ -85,10 +85,19 @@ impl Compared {
         };
         Some(Intervals {
             metrics: (0..Metric::ALL.len()).map(|at| of(&|drawn| drawn.metrics[at])).collect(),
-            recalls: of_classes(&|drawn, class| drawn.recalls[class]),
+            recalls: self.recall_intervals(of_classes(&|drawn, class| drawn.recalls[class])),
             aurocs: of_classes(&|drawn, class| drawn.aurocs[class]),
             average_precisions: of_classes(&|drawn, class| drawn.average_precisions[class]),
         })
+    }
+
+    /// Where none or all of a class are found, so they are in every resample, which says nothing: Wilson's interval does.
+    fn recall_intervals(&self, resampled: Vec<Option<[f64; 2]>>) -> Vec<Option<[f64; 2]>> {
+        let of_class = |(class, interval): (usize, Option<[f64; 2]>)| {
+            let support = self.truth.iter().filter(|&&truth| truth as usize == class).count();
+            interval.map(|[low, high]| if low < high { [low, high] } else { wilson_interval(low, support) })
+        };
+        resampled.into_iter().enumerate().map(of_class).collect()
     }
 
     fn loss(&self, node: usize) -> f64 {

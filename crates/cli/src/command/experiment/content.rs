@@ -185,14 +185,21 @@ fn settings_section(outcomes: &Outcomes<'_>) -> Section {
             rounded(outcome.seconds, 1.0, 2),
         ]
     };
+    let mut columns: Vec<String> = columns.map(String::from).into();
+    let mut rows: Vec<Vec<Cell>> = outcomes.iter().map(row).collect();
+    // A column that says nothing takes room from the others.
+    if let Some(at) = (0..columns.len()).find(|&at| rows.iter().all(|row| row[at].text.is_empty())) {
+        columns.remove(at);
+        rows.iter_mut().for_each(|row| drop(row.remove(at)));
+    }
     let table = Table {
         id: SETTINGS.into(),
         caption: "The settings behind each figure, by mean validation accuracy where several were tried. Seconds are \
                   elapsed time, with whatever else the machine did."
             .to_string()
             + &unit_note(outcomes),
-        columns: columns.map(String::from).into(),
-        rows: outcomes.iter().map(row).collect(),
+        columns,
+        rows,
     };
     section("settings", "Settings", vec![Block::Table(table)])
 }

@@ -5,6 +5,7 @@ use progap::settings::Level;
 use serde_json::{Value, json};
 
 use crate::flags::in_flags;
+use crate::source::DataSource;
 use crate::ui;
 
 /// How much there is to do.
@@ -47,6 +48,13 @@ impl Schedule<'_> {
         Some(seconds / workers as f64)
     }
 
+    /// The same before any run is timed: known of the built-in network alone, on which most runs take about a second.
+    fn guessed_seconds(&self) -> Option<f64> {
+        let built_in = DataSource::default();
+        let known = self.left.iter().all(|job| job.data.name == built_in.name());
+        known.then(|| self.left.len().div_ceil(self.workers.max(1)) as f64)
+    }
+
     fn left_out(&self) -> impl Iterator<Item = String> {
         self.experiment.left_out.iter().map(|why| in_flags(why))
     }
@@ -76,7 +84,14 @@ impl Schedule<'_> {
                 self.workers,
                 ui::count(self.clock.runs())
             ),
-            (false, None) => format!("known after the first run, on {} cores", self.workers),
+            (false, None) => match self.guessed_seconds() {
+                Some(seconds) => format!(
+                    "about {} on {} cores, at a second a run; better known after the first",
+                    ui::duration(seconds),
+                    self.workers
+                ),
+                None => format!("known after the first run, on {} cores", self.workers),
+            },
         };
         let mut rows = vec![
             ("runs", runs),
