@@ -23,9 +23,12 @@ use crate::{Error, Result};
 /// How many nodes' messages are computed before they are rounded: enough for many cores, few beside the graph.
 pub(super) const NODES_AT_ONCE: usize = 1 << 16;
 
+/// The name of the query.
+pub(crate) const AGGREGATION: &str = "aggregation";
+
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {
-    Query::new("aggregation", "noisy aggregation over the graph", event)
+    Query::new(AGGREGATION, "noisy aggregation over the graph", event)
 }
 
 impl Vault {
