@@ -202,10 +202,18 @@ const PROPOSALS: [(&str, &str, &str); 4] = [
 ];
 
 /// Proposals of a library that does not know of commands: words, and the words with the command that does it.
-const COMMANDS: [(&str, &str); 6] = [
+const COMMANDS: [(&str, &str); 8] = [
     ("the name of a known data set", "a name from `progap data list`"),
     ("create one first", "create one with `progap ledger init`"),
     ("change that budget", "change that budget with `progap ledger set-budget`"),
+    (
+        "if they are other people, state that, with a reason",
+        "if they are other people, state that in `progap ledger init` with --same-people no --reason WHY",
+    ),
+    (
+        "state that rows are public",
+        "state that rows are public, with `progap ledger set-budget --rows public`",
+    ),
     ("a signature needs the secret one", "a signature needs the secret one, of `progap key new`"),
     ("or it is damaged: make a new one", "or it is damaged: make a new one with `progap key new`"),
     ("this is no release yet; resume it", "this is no release yet; go on with `progap train --resume`"),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use progap::ledger::{Charge, Ledger};
+use progap::ledger::{Charge, Entry, Ledger};
 use progap::method::Progress;
 use progap::release::{self, Exported};
 use progap::signature::SecretKey;
@@ -256,7 +256,8 @@ pub fn renew() -> Result<(), Box<dyn std::error::Error>> {
     let ledgers = fresh("ledger");
     std::fs::create_dir_all(&ledgers)?;
     let mut ledger = Ledger::create(ledgers.join("privacy.ledger"))?;
-    ledger.register_units("pupils", &[Unit::Edge, Unit::Node], 4.0, 1e-7, Some("00ff00ff"))?;
-    ledger.charge(Charge::new("run-1", "pupils", Unit::Edge, Event::gaussian(9.0, 1.0)?))?;
+    let people = ledger.identity(&network())?;
+    ledger.enter(&Entry::new("pupils", &[Unit::Edge, Unit::Node], 4.0, 1e-7), Some(&people))?;
+    ledger.charge(Charge::new("run-1", "pupils", Unit::Node, Event::gaussian(9.0, 1.0)?))?;
     Ok(())
 }

@@ -40,7 +40,7 @@ fn grow(
             let (status_time, left) = (start.elapsed(), status.left);
             println!(
                 "{what}: after {i} the next charge takes {charge:.1?}, status {status_time:.1?} (total {:.4}, left {left:.2})",
-                receipt.total
+                receipt.cost.total
             );
         }
     }

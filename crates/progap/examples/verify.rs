@@ -6,7 +6,8 @@ use progap::{Edge, Unit};
 fn main() -> progap::Result<()> {
     let data = progap::load("demo")?;
     let mut ledger = Ledger::create("budget.db")?;
-    ledger.register("demo", Unit::EdgeUndirected, 2.0, 1e-6, Some(&data.content_fingerprint()))?;
+    let people = ledger.identity(&data)?;
+    ledger.register("demo", Unit::EdgeUndirected, 2.0, 1e-6, Some(&people))?;
 
     let asked = Edge::epsilon(1.0).delta(1e-6).epochs(10);
     let release = progap::train(&data, asked).ledger("budget.db").into_folder("checked-release")?;

@@ -1,14 +1,15 @@
-//! The cost of a release in both units of an edge: one direction, and a friendship, that is both directions between two nodes.
+//! The cost of one run in several units: for one directed edge, for an undirected edge, that is both directions
+//! between two nodes, and for a node's record.
 //!
-//! Both numbers follow from the recorded queries, whatever the graph is like, so that they tell nothing of it.
+//! All of them follow from the recorded queries, whatever the graph is like, so that they tell nothing of it.
 
 use progap_privacy::noise::tables;
-use progap_privacy::{Event, Unit};
+use progap_privacy::{Event, Unit, UnitEvent};
 
 use crate::plan::{accountant, friendship_sensitivity};
-use crate::query::Queries;
-use crate::settings::Settings;
-use crate::{Result, plan};
+use crate::query::{Queries, Query};
+use crate::settings::{Level, Settings};
+use crate::{Result, plan, vault};
 
 /// Epsilon for a friendship and for one directed edge, at the same delta; nothing where nothing can be said.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -59,13 +60,111 @@ pub fn written(epsilon: f64) -> String {
     format!("{:.4}", ((epsilon * 1e4 - 1e-6).ceil() / 1e4).max(0.0))
 }
 
-/// The queries of a run at edge level, for neighbours that differ in the given unit of an edge, or nothing where no rule is known.
+/// The queries of a run, for neighbours that differ in the given unit of an edge; `None` if no rule is known.
 ///
 /// # Errors
 /// More queries than an accountant takes.
 pub fn in_unit(queries: &Queries, settings: &Settings, unit: Unit) -> Result<Option<Event>> {
-    let queries = queries.map(|query| settings.method.recipe().in_unit(query, unit));
-    queries.map(|queries| queries.event()).transpose()
+    let mut asked = Queries::default();
+    for (query, count) in queries.iter() {
+        let told = match settings.level {
+            Level::Node => of_a_list(query, unit),
+            _ => settings.method.recipe().in_unit(query, unit).map(Told::AsMuchAs),
+        };
+        match told {
+            None => return Ok(None),
+            Some(Told::Nothing) => {}
+            Some(Told::AsMuchAs(event)) => asked.add(Query { event, ..query.clone() }, count),
+        }
+    }
+    asked.event().map(Some)
+}
+
+/// The queries of a run in every unit but its own in which something is known of them.
+///
+/// # Errors
+/// As [`in_unit`].
+pub fn in_other_units(queries: &Queries, settings: &Settings, own: Unit) -> Result<Vec<UnitEvent>> {
+    let mut others = Vec::new();
+    for unit in [Unit::Edge, Unit::EdgeUndirected].into_iter().filter(|unit| *unit != own) {
+        let event = match in_unit(queries, settings, unit)? {
+            None => by_inclusion(&queries.event()?, own, unit),
+            found => found,
+        };
+        others.extend(event.map(|event| UnitEvent { unit, event }));
+    }
+    Ok(others)
+}
+
+/// The same event for neighbours that differ in another unit, where nothing is known but that one record is part of
+/// another; `None` if that says nothing.
+///
+/// # Proof definition
+/// Where the returned event dominates, so does the given one, for neighbours in the other unit
+/// (docs/privacy.md#units-together).
+/// - A directed edge is part of an undirected one: what holds for both directions holds for one of them.
+/// - An undirected edge is two directed ones: two records ([`Event::for_two_records`]).
+/// - A directed edge is part of its sender's record. Without it that record is another one, which is a record less
+///   and a record more: two records. An undirected edge is in two records: four.
+/// - Nothing bounds how many edges a record has, and an edge-level run reads features and labels as they are: nothing
+///   is said of a node's record.
+pub fn by_inclusion(event: &Event, from: Unit, to: Unit) -> Option<Event> {
+    match (from, to) {
+        (Unit::Edge, Unit::Edge) | (Unit::EdgeUndirected, Unit::Edge | Unit::EdgeUndirected) => {
+            Some(event.clone())
+        }
+        (Unit::Node, Unit::Node) => Some(event.clone()),
+        (Unit::Edge, Unit::EdgeUndirected) | (Unit::Node, Unit::Edge) => event.for_two_records(),
+        (Unit::Node, Unit::EdgeUndirected) => event.for_two_records()?.for_two_records(),
+        (Unit::Edge | Unit::EdgeUndirected, Unit::Node) => None,
+    }
+}
+
+/// What a query tells of an edge.
+enum Told {
+    /// Nothing beyond what earlier answers told.
+    Nothing,
+    /// As much as this event.
+    AsMuchAs(Event),
+}
+
+/// What a query at node level tells of one directed edge, or of an undirected one; `None` if no rule is known.
+///
+/// # Proof definition
+/// Neighbours have the same features, labels and training nodes, and one sender's list, or two senders' lists, differ
+/// in one receiver (docs/privacy.md#edge-in-a-record).
+/// - An aggregation of sensitivity C moves by at most sqrt 2 C for each list: what a sender sends with one list and
+///   with the other has a norm of at most C each, and no entry of one has the opposite sign of the same entry of the
+///   other, since both are roundings of positive multiples of the same message.
+/// - A gradient over rows, and counts of classes or of values, read features, labels and released answers, and no
+///   edge: given earlier answers they are the same in both worlds.
+/// - A gradient over nodes with their senders reads a list by which receivers it names. Two lists that differ in one
+///   receiver have samples that can be coupled to differ in one, or in one for another: two terms are touched, each
+///   as by any record.
+fn of_a_list(query: &Query, unit: Unit) -> Option<Told> {
+    let lists: u32 = match unit {
+        Unit::Edge => 1,
+        Unit::EdgeUndirected => 2,
+        Unit::Node => return Some(Told::AsMuchAs(query.event.clone())),
+    };
+    Some(match (query.name.as_str(), &query.event) {
+        (vault::AGGREGATION, Event::Gaussian { sigma, sensitivity }) => {
+            let sensitivity = (f64::from(lists) * friendship_sensitivity() * sensitivity).next_up();
+            Told::AsMuchAs(Event::Gaussian { sigma: *sigma, sensitivity })
+        }
+        (vault::GRADIENT | vault::CLASS_COUNTS | vault::COLUMN_COUNTS, _) => Told::Nothing,
+        (
+            vault::SUBGRAPH_GRADIENT,
+            Event::SampledWithoutReplacement { population, batch_size, sigma, term_sensitivity, .. },
+        ) => Told::AsMuchAs(Event::SampledWithoutReplacement {
+            population: *population,
+            batch_size: *batch_size,
+            max_terms: u64::from(2 * lists).min(*population),
+            sigma: *sigma,
+            term_sensitivity: *term_sensitivity,
+        }),
+        _ => return None,
+    })
 }
 
 /// A noisy sum of messages of norm 1 over the graph, for neighbours that differ in the given unit of an edge.
@@ -144,6 +243,49 @@ mod tests {
         assert_eq!(found.directed, Some(plan.epsilon));
         let (plan, found) = both(&Settings { undirected: true, ..settings });
         assert_eq!((found.friendship, found.directed), (Some(plan.epsilon), Some(plan.epsilon)));
+    }
+
+    /// What a node-level run tells of an edge is in its sums alone, and they are charged with both lists, the old and
+    /// the new one.
+    #[test]
+    fn of_an_edge_a_run_at_node_level_tells_its_sums_and_no_gradient() {
+        let node = |method| Settings { batch_size: 100, ..Settings::of(method, Level::Node) };
+        let settings = node(Method::Progap);
+        let (plan, _) = both(&settings);
+        let (sums, noise) = (plan.queries.count(vault::AGGREGATION), plan.aggregate_multiplier);
+        assert!(sums > 0 && plan.queries.count(vault::GRADIENT) > 0, "{:?}", plan.queries);
+        for (unit, lists) in [(Unit::Edge, 1.0), (Unit::EdgeUndirected, 2.0)] {
+            let event = in_unit(&plan.queries, &settings, unit).expect("queries").expect("a rule");
+            let mu = progap_privacy::accountant::GdpAccountant::mu(&event).expect("Gaussians alone");
+            let expected = lists * (2.0 * sums as f64).sqrt() / noise;
+            assert!(mu >= expected && mu < expected * (1.0 + 1e-9), "{unit}: {mu} {expected}");
+        }
+        let settings = node(Method::DpGnn);
+        let plan = both(&settings).0;
+        let Some(Event::Composed { events }) =
+            in_unit(&plan.queries, &settings, Unit::Edge).expect("queries")
+        else {
+            panic!("{:?}", plan.queries)
+        };
+        assert!(events[0].to_json().contains("\"max_terms\": 2"), "{events:?}");
+        let nothing = in_unit(&both(&node(Method::Mlp)).0.queries, &node(Method::Mlp), Unit::Edge);
+        assert_eq!(nothing.expect("queries"), Some(Event::Composed { events: vec![] }));
+    }
+
+    #[test]
+    fn what_includes_a_record_pays_for_it() {
+        let sum = Event::gaussian(3.0, 1.0).expect("an event");
+        let moved = |from, to| match by_inclusion(&sum, from, to) {
+            Some(Event::Gaussian { sensitivity, .. }) => Some(sensitivity),
+            _ => None,
+        };
+        assert_eq!(moved(Unit::EdgeUndirected, Unit::Edge), Some(1.0));
+        assert_eq!(moved(Unit::Edge, Unit::EdgeUndirected), Some(2.0));
+        assert_eq!(moved(Unit::Node, Unit::Edge), Some(2.0));
+        assert_eq!(moved(Unit::Node, Unit::EdgeUndirected), Some(4.0));
+        assert_eq!(moved(Unit::EdgeUndirected, Unit::Node), None);
+        let sampled = sum.clone().poisson_sampled(0.1).expect("an event");
+        assert_eq!(by_inclusion(&sampled, Unit::Node, Unit::Edge), None);
     }
 
     #[test]

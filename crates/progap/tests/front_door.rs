@@ -38,8 +38,8 @@ fn a_model_in_memory_is_charged() {
     let (keep, _) = folder();
     let (data, path) = (network(), keep.path().join("ledger.db"));
     let mut ledger = Ledger::create(&path).expect("a ledger");
-    let fingerprint = data.content_fingerprint();
-    ledger.register("people", Unit::EdgeUndirected, 1.2, 1e-6, Some(&fingerprint)).expect("registered");
+    let people = ledger.identity(&data).expect("an identity");
+    ledger.register("people", Unit::EdgeUndirected, 1.2, 1e-6, Some(&people)).expect("registered");
     let asked = || progap::train(&data, Edge::epsilon(1.0).delta(1e-6).epochs(2)).ledger(&path);
     let model = asked().in_memory().expect("it fits the budget");
     assert_eq!(model.guarantee().to_string(), "epsilon 1.0000, delta 1e-6, unit edge-undirected");

@@ -218,7 +218,8 @@ fn the_ledger_is_charged_once_and_refuses_what_passes_the_budget() {
     let path = keep.path().join("ledger.db");
     let data = network();
     let mut ledger = Ledger::create(&path).expect("a ledger");
-    ledger.register("people", Unit::Edge, 1.2, 1e-5, Some(&data.content_fingerprint())).expect("registered");
+    let people = ledger.identity(&data).expect("an identity");
+    ledger.register("people", Unit::Edge, 1.2, 1e-5, Some(&people)).expect("registered");
     let settings = Settings { seed: None, delta: Some(1e-5), ..settings(Level::Edge) };
     let (account, warning) = Account::find(&data, &settings, &path, None).expect("found by its data");
     assert_eq!((account.name.as_str(), warning), ("people", None));

@@ -327,18 +327,11 @@ impl Dataset {
         read.features().to_dense(rows).into_pyarray(py).reshape([rows, columns])
     }
 
-    /// A fingerprint of the edges alone: what is private at every level, whatever features and labels go with it.
-    fn edges_fingerprint(&self, py: Python<'_>) -> PyResult<String> {
-        let bare = || {
-            let parts = self.data.clone().into_parts();
-            let labels = vec![0; self.data.nodes()].into();
-            let features = Features::none();
-            let class_names = vec!["none".into()];
-            let (feature_names, numbers, split) = (vec![], vec![], None);
-            let bare = DatasetParts { labels, features, class_names, feature_names, numbers, split, ..parts };
-            Ok::<_, Error>(progap::Dataset::new(bare)?.content_fingerprint())
-        };
-        work(py, bare)
+    /// Whose data these are, for comparing them with others in this process.
+    fn identity(&self, py: Python<'_>) -> PyResult<Identity> {
+        let data = self.data(py)?;
+        // It never leaves the process, so it needs no secret.
+        work(py, || Ok::<_, Error>(Identity(progap::ledger::Identity::new(&[0; 32], data))))
     }
 
     /// A fingerprint of the data, whatever its split: by it the budget of these data is known.
@@ -386,4 +379,16 @@ pub fn ids(py: Python<'_>, dataset: &progap::Dataset) -> PyResult<Py<PyAny>> {
             names.into_pyobject(py)?.into_any().unbind()
         }
     })
+}
+
+/// Whose data some are: sketches of ids, edges and rows, whatever their order and labels.
+#[pyclass(frozen, module = "progap")]
+pub struct Identity(progap::ledger::Identity);
+
+#[pymethods]
+impl Identity {
+    /// Whether both are about the same people.
+    fn matches(&self, other: &Identity) -> bool {
+        self.0.matches(&other.0)
+    }
 }

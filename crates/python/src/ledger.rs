@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use progap::ledger::Ledger;
+use progap::ledger::{Entry, Ledger, Receipt};
 use progap::{Unit, run};
 use pyo3::prelude::*;
 
@@ -21,11 +21,12 @@ fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
 /// Opens a ledger, or makes one where there is none.
 #[pyfunction]
 pub fn ledger_open(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    work(py, || if path.exists() { Ledger::open(&path) } else { Ledger::create(&path) }.map(drop))
+    work(py, || Ledger::open_or_create(&path).map(drop))
 }
 
 /// Gives a data set a budget for some units; gives what its owner should know.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "called from one place")]
 pub fn ledger_register(
     py: Python<'_>,
     path: PathBuf,
@@ -34,6 +35,8 @@ pub fn ledger_register(
     units: Vec<String>,
     epsilon: f64,
     delta: f64,
+    other_people: Option<String>,
+    public_rows: bool,
 ) -> PyResult<Option<String>> {
     let units = units.iter().map(|name| unit(py, name)).collect::<PyResult<Vec<Unit>>>()?;
     let data = dataset.data(py)?;
@@ -43,10 +46,16 @@ pub fn ledger_register(
             run::check_budget(data, name, unit, epsilon, delta)?;
         }
         let mut ledger = Ledger::open(&path)?;
-        let warning =
-            ledger.register_units(name, &units, epsilon, delta, Some(&data.content_fingerprint()))?;
-        Ok(warning.map(|warning| warning.to_string()))
+        let people = ledger.identity(data)?;
+        let entry = Entry { other_people, public_rows, ..Entry::new(name, &units, epsilon, delta) };
+        Ok(ledger.enter(&entry, Some(&people))?.map(|warning| warning.to_string()))
     })
+}
+
+/// States that features and labels are public, for a reason that is written down.
+#[pyfunction]
+pub fn ledger_set_public_rows(py: Python<'_>, path: PathBuf, name: &str, reason: &str) -> PyResult<()> {
+    work(py, || Ledger::open(&path)?.set_public_rows(name, reason))
 }
 
 /// Changes a budget, for a reason that is written down.
@@ -77,8 +86,17 @@ pub fn ledger_runs(py: Python<'_>, path: PathBuf, name: &str, unit: &str) -> PyR
     json(py, &work(py, || Ledger::open(&path)?.charges(name, unit))?)
 }
 
-/// Verifies every seal and every figure; what it went through, as JSON.
+/// Verifies every seal and every figure, and that the ledger holds these receipts, a list as JSON; what it went
+/// through, as JSON.
 #[pyfunction]
-pub fn ledger_check(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    json(py, &work(py, || Ledger::open(&path)?.check())?)
+pub fn ledger_check(py: Python<'_>, path: PathBuf, receipts: &str) -> PyResult<String> {
+    let receipts: Vec<Receipt> = serde_json::from_str(receipts).map_err(|error| {
+        exception(py, "LedgerError", format!("these are no receipts of a ledger: {error}"))
+    })?;
+    let checked = work(py, || {
+        let ledger = Ledger::open(&path)?;
+        ledger.check_against(&receipts)?;
+        ledger.check()
+    })?;
+    json(py, &checked)
 }

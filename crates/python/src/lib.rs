@@ -25,10 +25,11 @@ mod _progap {
     #[pymodule_export]
     use super::audit::audit;
     #[pymodule_export]
-    use super::data::Dataset;
+    use super::data::{Dataset, Identity};
     #[pymodule_export]
     use super::ledger::{
-        ledger_check, ledger_open, ledger_register, ledger_runs, ledger_set_budget, ledger_status,
+        ledger_check, ledger_open, ledger_register, ledger_runs, ledger_set_budget, ledger_set_public_rows,
+        ledger_status,
     };
     #[pymodule_export]
     use super::model::{Model, plan, resume, train};

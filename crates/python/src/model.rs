@@ -6,7 +6,8 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap::order::OwnersOrder;
 use progap::release::{Form, Metrics, Predictions, Statement};
 use progap::settings::Settings;
-use progap::{Release, Trained};
+use progap::{Release, Trained, units};
+use progap_privacy::UnitEvent;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde::Serialize;
@@ -105,18 +106,35 @@ pub fn train(
     Ok(Model(kept))
 }
 
-/// What a run on these data would cost, without running it: (epsilon, delta, unit, event as JSON); no unit without a guarantee.
+/// Events as JSON, by unit.
+type Events = Vec<(&'static str, String)>;
+
+fn events(all: Vec<UnitEvent>) -> Events {
+    all.into_iter().map(|UnitEvent { unit, event }| (unit.name(), event.to_json())).collect()
+}
+
+/// What a run on these data would cost, without running it: (epsilon, delta, unit, event as JSON, events in other
+/// units); no unit without a guarantee.
 #[pyfunction]
 pub fn plan(
     py: Python<'_>,
     dataset: &Dataset,
     settings: &Bound<'_, PyDict>,
     published: bool,
-) -> PyResult<(f64, f64, Option<&'static str>, String)> {
+) -> PyResult<(f64, f64, Option<&'static str>, String, Events)> {
     let request = request(settings, published)?;
     let data = dataset.outline();
-    let plan = work(py, || progap::account(request).on(data).plan())?;
-    Ok((plan.epsilon, plan.delta, plan.unit.map(progap::Unit::name), plan.event.to_json()))
+    let (plan, others) = work(py, || -> progap::Result<_> {
+        let asked = progap::account(request).on(data);
+        let plan = asked.plan()?;
+        let others = match plan.unit {
+            None => vec![],
+            Some(unit) => units::in_other_units(&plan.queries, &asked.decided()?.settings, unit)?,
+        };
+        Ok((plan, others))
+    })?;
+    let unit = plan.unit.map(progap::Unit::name);
+    Ok((plan.epsilon, plan.delta, unit, plan.event.to_json(), events(others)))
 }
 
 /// Goes on with a run that was stopped, with the data that it began with.
@@ -276,6 +294,12 @@ impl Model {
     /// The privacy statement, as JSON.
     fn statement(&self, py: Python<'_>) -> PyResult<String> {
         json(py, self.told_statement())
+    }
+
+    /// The events of the run in other units than its own, as JSON.
+    fn events_in_other_units(&self, py: Python<'_>) -> PyResult<Events> {
+        let settings = self.told_settings().or_raise(py)?;
+        self.told_statement().in_other_units(settings).or_raise(py).map(events)
     }
 
     /// Accuracies and the history of training, as JSON.

@@ -37,4 +37,4 @@ def nothing_spent():
     """Each test counts its own budget."""
     from progap import _budget
 
-    _budget._spent.clear()
+    _budget._fits.clear()

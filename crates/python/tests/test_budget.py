@@ -99,6 +99,66 @@ def test_a_ledger_refuses(graph, tmp_path):
         progap.Ledger(tmp_path / "no.db")
 
 
+def test_a_ledger_gives_the_same_people_one_budget(graph, arrays, tmp_path):
+    ledger = progap.Ledger(tmp_path / "budget.db")
+    ledger.register(graph, epsilon=9.0, delta=1e-5, name="first", unit=["edge", "edge-undirected"])
+    order = np.random.default_rng(1).permutation(len(arrays["y"]))
+    place = np.argsort(order)
+    reordered = {
+        **arrays,
+        "x": arrays["x"][order],
+        "y": arrays["y"][order],
+        "edge_index": place[arrays["edge_index"]],
+        "train_mask": None,
+    }
+    for same in (
+        {**arrays, "y": arrays["y"] % 2},
+        {**arrays, "x": arrays["x"][:, 1:]},
+        {**arrays, "edge_index": arrays["edge_index"][:, 2:]},
+        reordered,
+    ):
+        with pytest.raises(progap.LedgerError, match="first"):
+            ledger.register(progap.Graph(**same), epsilon=9.0, delta=1e-5, name="second", unit="edge")
+    other = progap.Graph(**{**arrays, "y": arrays["y"] % 2})
+    with pytest.raises(progap.SettingsError, match="reason"):
+        ledger.register(other, epsilon=9.0, delta=1e-5, name="second", unit="edge", same_people=False)
+    ledger.register(
+        other, epsilon=9.0, delta=1e-5, name="second", unit="edge", same_people=False, reason="a twin town"
+    )
+    assert ledger.status()[2]["other_people"] == "a twin town"
+
+
+def test_a_fit_is_charged_in_every_unit_and_edge_level_needs_public_rows(graph, tmp_path):
+    ledger = progap.Ledger(tmp_path / "budget.db")
+    ledger.register(graph, epsilon=30.0, delta=1e-5, unit=["edge", "edge-undirected", "node"])
+    with pytest.raises(progap.LedgerError, match="features and labels"):
+        progap.ProGAP(ledger=ledger, **FAST).fit(graph)
+    ledger.set_public_rows("small", reason="they are in print")
+    progap.ProGAP(ledger=ledger, **FAST).fit(graph)
+    progap.ProGAP(level="node", epsilon=4.0, batch_size=50, ledger=ledger, **FAST).fit(graph)
+    spent = {status["unit"]: status for status in ledger.status()}
+    assert [spent[unit]["runs"] for unit in ("edge", "edge-undirected", "node")] == [2, 2, 1]
+    assert spent["node"]["uncounted"] == 1 and spent["edge-undirected"]["spent"] > spent["edge"]["spent"] > 0
+    receipts = ledger.runs("small", "edge")
+    assert ledger.check(against=receipts)["runs"] == 2
+    receipts[1]["hash"] = receipts[0]["hash"]
+    with pytest.raises(progap.LedgerError, match="older copy"):
+        ledger.check(against=receipts)
+
+
+def test_fits_count_in_every_unit_and_by_people(graph, arrays):
+    node = {"level": "node", "epsilon": 4.0, "batch_size": 50, **FAST}
+    progap.ProGAP(**FAST).fit(graph)
+    with pytest.warns(progap.BudgetWarning, match="1 of them at edge level show features and labels"):
+        progap.ProGAP(**node).fit(graph)
+    spent = progap.spent(graph)
+    assert [spent[unit]["fits"] for unit in ("edge", "edge-undirected", "node")] == [2, 2, 1]
+    assert spent["edge-undirected"]["epsilon"] > 1.0
+    # At node level rows are what is protected: without the edges they are the same people.
+    with pytest.warns(progap.BudgetWarning, match="number 3"):
+        progap.ProGAP(**node).fit(progap.Graph(**{**arrays, "edge_index": arrays["edge_index"][:, :2]}))
+
+
 # -- scikit-learn's own tools ----------------------------------------------------------------------------------------------------
 
 

@@ -1,14 +1,15 @@
 //! `progap ledger`: privacy budgets, and what was spent of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use progap::ledger::{Charged, Ledger, Status};
+use progap::ledger::{Charged, Entry, Ledger, Receipt, Status};
 use progap::run;
 use progap_graph::Dataset;
 use progap_privacy::Unit;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Outcome;
 use crate::source::DataSource;
@@ -37,8 +38,8 @@ impl LedgerCommand {
 
 /// Give a data set a budget, in a new ledger or in one that is there
 ///
-/// The data are loaded as `progap train` loads them: give the same options. The ledger keeps a keyed hash of them, by which it
-/// finds the budget of a run, and tells when other data come under the same name.
+/// The data are loaded as `progap train` loads them: give the same options. The ledger keeps keyed sketches of ids,
+/// edges and rows, by which it knows the same people again, in any order and with any label: they get one budget.
 #[derive(Args)]
 // The ledger comes first; the data by an option.
 #[command(mut_arg("dataset", |data| data.long("data").value_name("DATASET").required(true).default_value(None)))]
@@ -46,7 +47,8 @@ impl LedgerCommand {
 Examples:
   progap ledger init budget.db --data school/ --epsilon 4 --delta 1e-7
   progap ledger init budget.db --data school/ --unit edge --unit node --epsilon 4 --delta 1e-7
-  progap ledger init budget.db --data nodes.csv --edges edges.csv --epsilon 2 --delta 1e-6")]
+  progap ledger init budget.db --data nodes.csv --edges edges.csv --epsilon 2 --delta 1e-6
+  progap ledger init budget.db --data town/ --epsilon 2 --delta 1e-6 --same-people no --reason 'numbered alike'")]
 pub struct Init {
     /// The ledger; made if it is not there
     file: PathBuf,
@@ -64,6 +66,16 @@ pub struct Init {
     /// The delta at which epsilon is counted
     #[arg(long)]
     delta: f64,
+    /// Say that these are other people than those of a budget whose ids, edges or rows they share; needs --reason
+    #[arg(long, value_name = "no", value_parser = ["no"], requires = "reason")]
+    same_people: Option<String>,
+    /// Why they are other people; it is recorded
+    #[arg(long, requires = "same_people")]
+    reason: Option<String>,
+    /// Say that features and labels are public: runs at edge level, which show them, are accepted beside a budget for
+    /// nodes and not counted in it; it is recorded
+    #[arg(long, value_name = "public", value_parser = ["public"])]
+    rows: Option<String>,
 }
 
 impl Init {
@@ -81,11 +93,14 @@ impl Init {
         for &unit in &units {
             run::check_budget(&dataset, name, unit, self.epsilon, self.delta)?;
         }
-        let mut ledger =
-            if self.file.exists() { Ledger::open(&self.file) } else { Ledger::create(&self.file) }?;
-        let data = dataset.content_fingerprint();
-        let warning = ledger.register_units(name, &units, self.epsilon, self.delta, Some(&data))?;
-        if let Some(warning) = warning {
+        let mut ledger = Ledger::open_or_create(&self.file)?;
+        let data = ledger.identity(&dataset)?;
+        let entry = Entry {
+            other_people: self.reason.clone().filter(|_| self.same_people.is_some()),
+            public_rows: self.rows.is_some(),
+            ..Entry::new(name, &units, self.epsilon, self.delta)
+        };
+        if let Some(warning) = ledger.enter(&entry, Some(&data))? {
             ui::warn(&warning.to_string());
         }
         for unit in units {
@@ -168,18 +183,13 @@ fn summary(all: &[Shown]) -> String {
             rounded_up(status.spent),
             rounded_down(status.left),
             count(status.runs),
-            match (status.identity_known, status.upgraded) {
-                (true, false) => "known".to_owned(),
-                (true, true) => "known, from version 1".to_owned(),
-                (false, false) => "unknown".to_owned(),
-                (false, true) => "version 1".to_owned(),
-            },
+            if status.identity_known { "known" } else { "unknown" }.to_owned(),
         ]
     });
     let head = ["data set", "unit", "budget", "delta", "spent", "left", "runs", "data"];
     let mut text = format!(
-        "{}\nunit: what a budget protects, each on its own; budget, spent: epsilon of all runs together; left: the largest \
-         epsilon of one more Gaussian query",
+        "{}\nunit: what a budget protects; a run is counted in every unit; budget, spent: epsilon of all runs \
+         together; left: the largest epsilon of one more Gaussian query",
         ui::table(head, rows)
     );
     let any = |what: fn(&Status) -> bool| all.iter().any(|shown| what(&shown.status));
@@ -187,38 +197,67 @@ fn summary(all: &[Shown]) -> String {
         text +=
             "\ndata: where it is unknown, the ledger cannot tell when other data come under the same name";
     }
-    if any(|status| status.upgraded) {
-        text += "\nversion 1: rows of that version hold a fingerprint of the data, and their seals depend on it: keep receipts \
-                 of runs from before the upgrade to yourself";
-    }
     if any(|status| !status.fully_adaptive) {
         text +=
             "\nspent holds if the noise of no run was chosen after seeing results of earlier private runs";
     }
+    let mut told: Vec<String> = Vec::new();
+    for Status { name, unit, other_people, public_rows, uncounted, .. } in
+        all.iter().map(|shown| &shown.status)
+    {
+        if let Some(reason) = other_people {
+            told.push(format!(
+                "{name}: other people than those whose data look the same, for this reason: {reason}"
+            ));
+        }
+        if *public_rows && *unit == Unit::Node {
+            told.push(format!(
+                "{name}: features and labels are public, says its owner; its budget for nodes counts the runs at \
+                 node level, and not the {} at edge level, which protect single edges: of a node's list of \
+                 receivers they tell the more, the longer it is",
+                count(*uncounted)
+            ));
+        }
+    }
+    told.dedup();
+    told.iter().for_each(|line| text += &format!("\n{line}"));
     text
 }
 
 fn history(status: &Status, charges: &[Charged]) -> String {
     let rows = charges.iter().map(|charged| {
         let receipt = &charged.receipt;
+        // A run from before this budget has no figures of the day in its unit.
+        let cost = receipt.cost_in(status.unit);
+        let figure = |epsilon: Option<f64>| epsilon.map_or_else(|| "-".to_owned(), rounded_up);
         [
             receipt.time.clone(),
             receipt.run_id.clone(),
-            rounded_up(receipt.epsilon),
-            rounded_up(receipt.total),
+            receipt.cost.unit.to_string(),
+            figure(cost.map(|cost| cost.epsilon)),
+            figure(cost.map(|cost| cost.total)),
             charged.note.clone(),
         ]
     });
-    let table = ui::table(["time", "run", "epsilon", "total", "note"], rows);
+    let table = ui::table(["time", "run", "run's unit", "epsilon", "total", "note"], rows);
     format!("{} (unit {})\n{table}", status.name, status.unit)
 }
 
-/// Verify a ledger: every row's seal, every text, every epsilon
+/// Verify a ledger: every row's seal, every text, every epsilon; and that it was not replaced by an older copy
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  progap ledger check budget.db
+  progap ledger show budget.db --runs --json > receipts.json
+  progap ledger check budget.db --against receipts.json")]
 pub struct Check {
     /// The ledger
     #[arg(env = "PROGAP_LEDGER")]
     file: PathBuf,
+    /// Receipts that it must hold: a file with one, or with many as `progap ledger show --runs --json` writes them;
+    /// may be repeated
+    #[arg(long, value_name = "RECEIPT")]
+    against: Vec<PathBuf>,
     /// Print one JSON object instead of a sentence
     #[arg(long)]
     json: bool,
@@ -226,9 +265,18 @@ pub struct Check {
 
 impl Check {
     fn run(self) -> Outcome {
+        let mut receipts = Vec::new();
+        for file in &self.against {
+            receipts.extend(read_receipts(file)?);
+        }
+        // A run is listed under every unit that counts it.
+        receipts.sort_by(|a: &Receipt, b| (a.row, &a.hash).cmp(&(b.row, &b.hash)));
+        receipts.dedup();
         let checked = {
             let _spinner = ui::spinner("recomputing".to_owned());
-            Ledger::open(&self.file)?.check()?
+            let ledger = Ledger::open(&self.file)?;
+            ledger.check_against(&receipts)?;
+            ledger.check()?
         };
         if self.json {
             return ui::print(&serde_json::to_string_pretty(&checked)?);
@@ -236,8 +284,12 @@ impl Check {
         let counted = |number: usize, one: &str| {
             format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
         };
+        let against = match receipts.len() {
+            0 => String::new(),
+            number => format!(", {} found", counted(number, "receipt")),
+        };
         ui::print(&format!(
-            "all is in order: {}, {}, {}\nlast seal: {}",
+            "all is in order: {}, {}, {}{against}\nlast seal: {}",
             counted(checked.rows as usize, "row"),
             counted(checked.datasets, "data set"),
             counted(checked.runs, "run"),
@@ -246,11 +298,46 @@ impl Check {
     }
 }
 
-/// Change the budget of a data set, for a reason that is written down
+/// Receipts in a file: one, or many in lists, whatever is beside them.
+fn read_receipts(file: &Path) -> Result<Vec<Receipt>, Box<dyn std::error::Error>> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        format!(
+            "{}: this is no receipt ({error}): give what `progap ledger show --runs --json` writes",
+            file.display()
+        )
+    };
+    let size = std::fs::metadata(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    if !size.is_file() || size.len() > LARGEST_RECEIPTS {
+        return Err(wrong(&"not a file of at most 1 GiB").into());
+    }
+    let text = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut left = vec![serde_json::from_slice::<Value>(&text).map_err(|error| wrong(&error))?];
+    let mut receipts = Vec::new();
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(values) => left.extend(values),
+            // A data set with its runs.
+            Value::Object(mut fields) if fields.contains_key("charges") => {
+                left.extend(fields.remove("charges"))
+            }
+            value => receipts.push(serde_json::from_value(value).map_err(|error| wrong(&error))?),
+        }
+    }
+    match receipts.is_empty() {
+        true => Err(wrong(&"there is none in it").into()),
+        false => Ok(receipts),
+    }
+}
+
+/// No file of receipts is larger.
+const LARGEST_RECEIPTS: u64 = 1 << 30;
+
+/// Change the budget of a data set, or state that its rows are public, for a reason that is written down
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  progap ledger set-budget budget.db --name school --epsilon 6 --reason 'agreed on 3 May'")]
+  progap ledger set-budget budget.db --name school --epsilon 6 --reason 'agreed on 3 May'
+  progap ledger set-budget budget.db --name school --rows public --reason 'the yearbook is in print'")]
 pub struct SetBudget {
     /// The ledger
     file: PathBuf,
@@ -261,11 +348,15 @@ pub struct SetBudget {
     #[arg(long, value_parser = units())]
     unit: Option<Unit>,
     /// The new epsilon
-    #[arg(long)]
-    epsilon: f64,
+    #[arg(long, required_unless_present = "rows")]
+    epsilon: Option<f64>,
     /// The new delta; as it was if not given
-    #[arg(long)]
+    #[arg(long, requires = "epsilon")]
     delta: Option<f64>,
+    /// Say that features and labels are public: runs at edge level are accepted beside a budget for nodes and not
+    /// counted in it
+    #[arg(long, value_name = "public", value_parser = ["public"])]
+    rows: Option<String>,
     /// Why
     #[arg(long)]
     reason: String,
@@ -274,13 +365,20 @@ pub struct SetBudget {
 impl SetBudget {
     fn run(self) -> Outcome {
         let mut ledger = Ledger::open(&self.file)?;
-        let before = ledger.budget(&self.name, self.unit)?;
-        let delta = self.delta.unwrap_or(before.delta);
-        ledger.set_budget(&before.name, before.unit, self.epsilon, delta, &self.reason)?;
-        ui::print(&format!(
-            "{} may spend epsilon {} at delta {delta:e}, unit {} (before: {} at {:e})",
-            before.name, self.epsilon, before.unit, before.epsilon, before.delta
-        ))
+        if let Some(epsilon) = self.epsilon {
+            let before = ledger.budget(&self.name, self.unit)?;
+            let delta = self.delta.unwrap_or(before.delta);
+            ledger.set_budget(&before.name, before.unit, epsilon, delta, &self.reason)?;
+            ui::print(&format!(
+                "{} may spend epsilon {epsilon} at delta {delta:e}, unit {} (before: {} at {:e})",
+                before.name, before.unit, before.epsilon, before.delta
+            ))?;
+        }
+        if self.rows.is_some() {
+            ledger.set_public_rows(&self.name, &self.reason)?;
+            ui::print(&format!("features and labels of {} are public, by its owner's word", self.name))?;
+        }
+        Ok(())
     }
 }
 

@@ -122,18 +122,63 @@ pub enum Error {
         /// The unit.
         unit: Unit,
     },
-    /// The same data would have two budgets for one unit.
+    /// The same people would have two budgets.
     #[error(
-        "these data have a budget for the unit `{unit}` already, as {known_as}: a second one, as {name}, would be spent \
-         on the same people; change that budget"
+        "these data have the ids, edges or rows of {known_as}, which has a budget: a second one, as {name}, \
+         would be spent on the same people; use that one, or change that budget; if they are \
+         other people, state that, with a reason"
     )]
-    SameData {
-        /// The new name.
+    SamePeople {
+        /// The other name.
         name: String,
-        /// The name that the data have.
+        /// The name that the people have.
         known_as: String,
+    },
+    /// Data that look like those of several names.
+    #[error("these data look like those of several budgets ({names}): say whose they are with `ledger_name`")]
+    Several {
+        /// The names.
+        names: String,
+    },
+    /// An edge-level release shows what a budget for nodes protects.
+    #[error(
+        "runs at edge level show features and labels in the clear, and {dataset} has a budget for the unit \
+         `node`, which protects them ({when}): train at `level node`, or state that rows are public"
+    )]
+    PrivateRows {
+        /// The data set's name.
+        dataset: String,
+        /// What would break it.
+        when: String,
+    },
+    /// A run whose cost in the unit of a budget is not known.
+    #[error(
+        "the run {run_id} cannot be counted in the unit `{unit}`, for which {dataset} has a budget, because no bound \
+         of its cost is known: keep its budget in another name"
+    )]
+    Uncounted {
+        /// The run.
+        run_id: String,
+        /// The data set's name.
+        dataset: String,
         /// The unit.
         unit: Unit,
+    },
+    /// The ledger does not hold what a receipt proves.
+    #[error(
+        "the ledger {} does not hold the run {run_id} of the receipt, row {row} ({what}): it was replaced \
+         by an older copy, or is another ledger",
+        .path.display()
+    )]
+    RolledBack {
+        /// The ledger.
+        path: PathBuf,
+        /// The run of the receipt.
+        run_id: String,
+        /// Its row.
+        row: u64,
+        /// What is there instead.
+        what: String,
     },
     /// A name that stands for several budgets.
     #[error("{name} has budgets for several units ({units}): say which one with `unit`")]
@@ -143,10 +188,10 @@ pub enum Error {
         /// Its units.
         units: String,
     },
-    /// Costs in different units cannot be added.
+    /// A run needs a budget in its own unit; it is counted in the others too.
     #[error(
         "the budget of {dataset} protects the unit `{registered}`, and this run is accounted for in the unit `{asked}`: \
-         the two cannot be added up; give it a budget for that unit too"
+         give it a budget for that unit too"
     )]
     Unit {
         /// The ledger.
@@ -211,12 +256,14 @@ pub enum Error {
 /// Why a run was refused, in figures.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error(
-    "this run is refused: {dataset} has spent epsilon {spent:.6} of {budget} (delta {delta:e}), the run alone costs \
-     {asked:.6}, together {total:.6}; what is left is worth a single Gaussian query of epsilon {left:.6}"
+    "this run is refused: {dataset} has spent epsilon {spent:.6} of {budget} (unit {unit}, delta {delta:e}), the \
+     run alone costs {asked:.6}, together {total:.6}; what is left is worth a single Gaussian query of epsilon {left:.6}"
 )]
 pub struct OverBudget {
     /// The data set's name.
     pub dataset: String,
+    /// The unit of the budget that it does not fit; a run is counted in every unit that has one.
+    pub unit: Unit,
     /// Epsilon spent so far.
     pub spent: f64,
     /// Epsilon of the run alone.

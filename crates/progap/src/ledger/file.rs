@@ -11,18 +11,19 @@
 //! syncs the folder too.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction};
 use sha2::{Digest, Sha256};
 
 use super::error::{Error, Result};
 use super::identity::Secret;
 use crate::sqlite::connect;
 
-/// The version that is written, and the newest that is read. Version 1 is upgraded when it is opened.
-pub(super) const VERSION: i64 = 2;
+/// The version of the file.
+const VERSION: i64 = 1;
 /// "PGLG", by which SQLite files that are ledgers know themselves.
 const APPLICATION_ID: i64 = 0x5047_4c47;
 /// The hash before the first row.
@@ -30,14 +31,11 @@ pub(super) const GENESIS: &str = "progap ledger 1";
 /// The longest text in a row; an event has at most 4 MiB.
 const MAX_LENGTH: i32 = 16 << 20;
 
-/// This many of the tables and triggers were there in version 1.
-pub(super) const TABLES_OF_1: usize = 3;
-
-pub(super) const SCHEMA: [(&str, &str); 5] = [
+const SCHEMA: [(&str, &str); 5] = [
     (
         "entry",
         "CREATE TABLE entry (seq INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, \
-         fingerprint TEXT NOT NULL, run_id TEXT UNIQUE, event TEXT, body TEXT NOT NULL, hash TEXT NOT NULL) STRICT",
+         run_id TEXT UNIQUE, event TEXT, body TEXT NOT NULL, hash TEXT NOT NULL) STRICT",
     ),
     (
         "entry_is_never_changed",
@@ -51,8 +49,8 @@ pub(super) const SCHEMA: [(&str, &str); 5] = [
     ),
     (
         "identity",
-        "CREATE TABLE identity (dataset TEXT NOT NULL, unit TEXT NOT NULL, identity TEXT NOT NULL, \
-         PRIMARY KEY (dataset, unit)) STRICT, WITHOUT ROWID",
+        "CREATE TABLE identity (dataset TEXT NOT NULL, unit TEXT NOT NULL, sketches BLOB NOT NULL, \
+         seal BLOB NOT NULL, PRIMARY KEY (dataset, unit)) STRICT, WITHOUT ROWID",
     ),
     ("secret", "CREATE TABLE secret (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT"),
 ];
@@ -62,8 +60,6 @@ pub(super) const SCHEMA: [(&str, &str); 5] = [
 pub(super) struct Row {
     pub seq: u64,
     pub time: String,
-    /// Of the data, in rows of version 1; empty in those since.
-    pub fingerprint: String,
     pub run_id: Option<String>,
     pub event: Option<String>,
     pub body: String,
@@ -78,7 +74,6 @@ impl Row {
         let fields = [
             Some(previous),
             Some(&self.time),
-            Some(&self.fingerprint),
             self.run_id.as_deref(),
             self.event.as_deref(),
             Some(&self.body),
@@ -93,61 +88,58 @@ impl Row {
 }
 
 /// Makes a new file. Of several processes that try, one succeeds.
+///
+/// All of it is written beside its place, without a journal, and takes its name when it is whole: a process that is
+/// killed leaves nothing under that name, and the next one that tries succeeds. There is a secret in it, so its owner
+/// alone can read it.
 pub(super) fn create(path: &Path, patience: Duration) -> Result<Connection> {
-    let say = |error| match Error::from_sqlite(path, error) {
-        // Whatever lies there, it is not ours to overwrite.
-        Error::NotALedger { path } => Error::Exists { path },
-        other => other,
-    };
-    if path.is_dir() {
-        return Err(Error::Exists { path: path.to_owned() });
+    let exists = || Error::Exists { path: path.to_owned() };
+    if path.symlink_metadata().is_ok() {
+        return Err(exists());
     }
-    reserve(path);
-    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE, MAX_LENGTH, patience).map_err(say)?;
-    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(say)?;
-    let pages: i64 = tx.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(say)?;
-    let tables: i64 =
-        tx.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).map_err(say)?;
-    if pages > 1 || tables > 0 {
-        return Err(Error::Exists { path: path.to_owned() });
-    }
-    make_tables(path, &tx, &SCHEMA)?;
+    let folder = folder_of(path);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".progap-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    let beside = builder.tempfile_in(folder).map_err(|error| cannot_write(path, &error))?;
+    fill(path, beside.path(), patience)?;
+    beside.as_file().sync_all().map_err(|error| cannot_write(path, &error))?;
+    beside.persist_noclobber(path).map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => exists(),
+        _ => cannot_write(path, &error.error),
+    })?;
+    sync_folder(folder);
+    open(path, patience)
+}
+
+/// Writes an empty ledger into an empty file.
+fn fill(path: &Path, beside: &Path, patience: Duration) -> Result<()> {
+    let say = |error| Error::from_sqlite(path, error);
+    let mut connection = connect(beside, OpenFlags::empty(), MAX_LENGTH, patience).map_err(say)?;
+    connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(())).map_err(say)?;
+    let tx = connection.transaction().map_err(say)?;
+    SCHEMA.iter().try_for_each(|(_, sql)| tx.execute_batch(sql)).map_err(say)?;
     Secret::new()?.write(path, &tx)?;
     tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(say)?;
     tx.pragma_update(None, "user_version", VERSION).map_err(say)?;
     tx.commit().map_err(say)?;
-    sync_folder(path);
-    Ok(connection)
+    connection.close().map_err(|(_, error)| say(error))
 }
 
-pub(super) fn make_tables(path: &Path, tx: &Transaction<'_>, tables: &[(&str, &str)]) -> Result<()> {
-    tables
-        .iter()
-        .try_for_each(|(_, sql)| tx.execute_batch(sql))
-        .map_err(|error| Error::from_sqlite(path, error))
+fn cannot_write(path: &Path, error: &io::Error) -> Error {
+    let path = path.to_owned();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full { path },
+        io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly { path },
+        _ => Error::CannotOpen { path },
+    }
 }
 
-/// Makes a new file that its owner alone can read, for there is a secret in it. What cannot be made is told by whoever
-/// opens it next.
-fn reserve(path: &Path) {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let _ = options.open(path);
-}
-
-/// The version of a file.
-pub(super) fn version(path: &Path, connection: &Connection) -> Result<i64> {
-    connection
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(|error| Error::from_sqlite(path, error))
-}
-
-/// Opens an existing file, after finishing or undoing what a crash may have left. A file of version 1 is not upgraded here.
+/// Opens an existing file, after finishing or undoing what a crash may have left.
 pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection> {
     match fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Error::Missing { path: path.to_owned() });
         }
         Ok(data) if !data.is_file() || data.len() == 0 => {
@@ -157,35 +149,27 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Connection> {
     }
     let say = |error| Error::from_sqlite(path, error);
     let connection = connect(path, OpenFlags::empty(), MAX_LENGTH, patience).map_err(say)?;
-    let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(say)?;
-    if id != APPLICATION_ID {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(say);
+    if number("application_id")? != APPLICATION_ID {
         return Err(Error::NotALedger { path: path.to_owned() });
     }
-    // Another process may upgrade the file just now: the version and the tables are read at one moment.
-    let moment = connection.unchecked_transaction().map_err(say)?;
-    let found = version(path, &moment)?;
+    let found = number("user_version")?;
     if found > VERSION {
         return Err(Error::Newer { path: path.to_owned(), found, known: VERSION });
     }
-    let mut statement = moment
+    let tables = connection
         .prepare("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name")
+        .and_then(|mut statement| {
+            let rows =
+                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        })
         .map_err(say)?;
-    let tables = statement
-        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
-        .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
-        .map_err(say)?;
-    let expected = match found {
-        1 => &SCHEMA[..TABLES_OF_1],
-        VERSION => &SCHEMA[..],
-        _ => &[],
-    };
-    let same = tables.iter().map(|(name, sql)| (name.as_str(), sql.as_str())).eq(expected.iter().copied());
-    if expected.is_empty() || !same {
+    let same = tables.iter().map(|(name, sql)| (name.as_str(), sql.as_str())).eq(SCHEMA);
+    if found != VERSION || !same {
         let what = "its tables are not those of a ledger".to_owned();
         return Err(Error::Damaged { path: path.to_owned(), what });
     }
-    drop(statement);
-    drop(moment);
     Ok(connection)
 }
 
@@ -197,7 +181,7 @@ pub(super) fn each_row(
 ) -> Result<()> {
     let say = |error| Error::from_sqlite(path, error);
     let mut statement = connection
-        .prepare_cached("SELECT seq, time, fingerprint, run_id, event, body, hash FROM entry ORDER BY seq")
+        .prepare_cached("SELECT seq, time, run_id, event, body, hash FROM entry ORDER BY seq")
         .map_err(say)?;
     let mut rows = statement.query([]).map_err(say)?;
     while let Some(row) = rows.next().map_err(say)? {
@@ -205,11 +189,10 @@ pub(super) fn each_row(
             Ok(Row {
                 seq: row.get::<_, i64>(0)?.unsigned_abs(),
                 time: row.get(1)?,
-                fingerprint: row.get(2)?,
-                run_id: row.get(3)?,
-                event: row.get(4)?,
-                body: row.get(5)?,
-                hash: row.get(6)?,
+                run_id: row.get(2)?,
+                event: row.get(3)?,
+                body: row.get(4)?,
+                hash: row.get(5)?,
             })
         };
         visit(read().map_err(|error| Error::Damaged { path: path.to_owned(), what: error.to_string() })?)?;
@@ -248,7 +231,6 @@ pub(super) fn append(
     let mut row = Row {
         seq: last + 1,
         time,
-        fingerprint: String::new(),
         run_id: draft.run_id.map(str::to_owned),
         event: draft.event.map(str::to_owned),
         body: draft.body,
@@ -256,8 +238,8 @@ pub(super) fn append(
     };
     row.hash = row.seal(head);
     tx.execute(
-        "INSERT INTO entry (seq, time, fingerprint, run_id, event, body, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (row.seq as i64, &row.time, &row.fingerprint, &row.run_id, &row.event, &row.body, &row.hash),
+        "INSERT INTO entry (seq, time, run_id, event, body, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        (row.seq as i64, &row.time, &row.run_id, &row.event, &row.body, &row.hash),
     )
     .map_err(say)?;
     Ok(row)
@@ -271,12 +253,15 @@ pub(super) fn check_structure(path: &Path, connection: &Connection) -> Result<()
     if verdict == "ok" { Ok(()) } else { Err(Error::Damaged { path: path.to_owned(), what: verdict }) }
 }
 
-/// Makes a new file's name durable. Where folders cannot be synced, creating a ledger again costs nothing.
-fn sync_folder(path: &Path) {
-    let folder = match path.parent() {
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
+    }
+}
+
+/// Makes a new file's name durable. Where folders cannot be synced, creating a ledger again costs nothing.
+fn sync_folder(folder: &Path) {
     if let Ok(folder) = fs::File::open(folder) {
         let _ = folder.sync_all();
     }

@@ -10,10 +10,12 @@
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! let mut ledger = Ledger::create(folder.path().join("privacy.ledger"))?;
-//! ledger.register("school", Unit::Edge, 2.0, 1e-7, Some("00ff00ff"))?;
+//! # let data = progap_graph::synth::SocialNetwork::new(300).edges(3000).classes(2).seed(1).generate().unwrap();
+//! let people = ledger.identity(&data)?;
+//! ledger.register("school", Unit::Edge, 2.0, 1e-7, Some(&people))?;
 //!
 //! // By the data, if the ledger knows them; by their name, with a warning, if it does not.
-//! let found = ledger.find(None, "school", "00ff00ff", Unit::Edge)?;
+//! let found = ledger.find(None, "some file", &people, Unit::Edge)?;
 //! assert!(found.name == "school" && found.warning.is_none());
 //!
 //! let run = Charge::new("run-1", found.name, Unit::Edge, Event::gaussian(4.7, 1.0)?);
@@ -34,40 +36,46 @@
 //! rates and counts of each run must have been chosen without looking at the results of earlier private runs.
 //! `Status::fully_adaptive` says which of the two holds.
 //!
-//! # Names, units and identities
-//! A data set is what its owner calls it, and has one budget for each unit. Which data a name means is kept as a keyed
-//! hash, under a secret of the file's, in a table of its own: [`Ledger::find`] finds the account of some
-//! data by it, and warns where a name comes with other data. Nothing in a row, a seal or a receipt depends on the data.
+//! # Names, units and people
+//! A data set is what its owner calls it, and has one budget for each unit. Which people a name means is kept as
+//! keyed sketches of ids, edges and rows, under a secret of the file's, in a table of its own: [`Ledger::find`] finds
+//! the account of some data by them, in any order, with any label, and with a little more or less; [`Ledger::enter`]
+//! refuses the same people a second budget under another name, unless the owner says that they are others, for a
+//! reason that is recorded. Nothing in a row, a seal or a receipt depends on the data.
+//!
+//! A run is charged in every unit that its data have a budget for, in one row: see [`units`](crate::units). A run at
+//! edge level shows features and labels, so a data set with a budget for nodes refuses it, unless the owner says that
+//! they are public. Then that budget counts the runs at node level alone: what runs at edge level tell of one node's
+//! whole list of receivers grows with the length of the list, and nothing bounds it.
 //!
 //! # What is not guaranteed
 //! The seals show that a row was edited, removed or put in between. They cannot show that somebody replaced the whole
 //! file by an older copy or wrote it anew; for that, keep the [`Receipt`] with what was published and ask
-//! [`Ledger::holds`].
-//!
-//! # Units
-//! Costs are added like with like. A budget for `edge` takes charges in the unit `edge` and no other. An
-//! `edge-undirected` charge is about another set of neighbours, on symmetric graphs, and no conversion is attempted.
+//! [`Ledger::check_against`].
 
 mod book;
+mod charge;
 mod compose;
 mod entry;
 mod error;
 mod file;
+mod find;
 mod identity;
-mod upgrade;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use progap_graph::Dataset;
+use progap_privacy::Unit;
 use progap_privacy::noise::tables;
-use progap_privacy::{Event, Unit};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::Serialize;
 
 pub use compose::together;
-pub use entry::{Budget, Charge, Charged, Checked, Receipt, Status};
+pub use entry::{Budget, Charge, Charged, Checked, Cost, Entry, Receipt, Status};
 pub use error::{Error, OverBudget, Result};
-pub use identity::{Found, Warning};
+pub use find::{Difference, Found, Warning};
+pub use identity::Identity;
 
 use crate::settings::{DELTAS, EPSILONS};
 use book::{Account, Body, Book, Depth};
@@ -82,8 +90,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Ledger {
     path: PathBuf,
     connection: Connection,
-    /// A file of version 1 that may not be written, and so was not upgraded: it can be read, and nothing else.
-    old: bool,
 }
 
 impl Ledger {
@@ -91,22 +97,22 @@ impl Ledger {
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let connection = file::create(&path, PATIENCE)?;
-        Ok(Ledger { path, connection, old: false })
+        Ok(Ledger { path, connection })
     }
 
-    /// Opens a ledger. One of version 1 is upgraded, which loses nothing; where it may not be written, it can be read as it is.
+    /// Opens a ledger.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        let mut connection = file::open(&path, PATIENCE)?;
-        let old = match file::version(&path, &connection)? {
-            file::VERSION => false,
-            _ => match upgrade::upgrade(&path, &mut connection) {
-                Ok(()) => false,
-                Err(Error::ReadOnly { .. }) => true,
-                Err(error) => return Err(error),
-            },
-        };
-        Ok(Ledger { path, connection, old })
+        let connection = file::open(&path, PATIENCE)?;
+        Ok(Ledger { path, connection })
+    }
+
+    /// Opens a ledger, or makes one where there is none.
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self> {
+        match Self::create(&path) {
+            Err(Error::Exists { .. }) => Self::open(path),
+            made => made,
+        }
     }
 
     /// Where the ledger lies.
@@ -129,56 +135,78 @@ impl Ledger {
         check_tables(name, 1, epsilon, delta)
     }
 
-    /// Enters the budget of a data set for a unit. `data` is the fingerprint of the data, of which a keyed hash is kept
-    /// beside the rows; without it they cannot be told from others. Says where the name has other data in another unit.
+    /// The identity of data under the secret of this ledger.
+    pub fn identity(&self, dataset: &Dataset) -> Result<Identity> {
+        Ok(Secret::read(&self.path, &self.connection)?.identity(dataset))
+    }
+
+    /// Enters the budget of a data set for a unit, see [`Ledger::enter`].
     pub fn register(
         &mut self,
         name: &str,
         unit: Unit,
         epsilon: f64,
         delta: f64,
-        data: Option<&str>,
+        data: Option<&Identity>,
     ) -> Result<Option<Warning>> {
-        self.register_units(name, &[unit], epsilon, delta, data)
+        self.enter(&Entry::new(name, &[unit], epsilon, delta), data)
     }
 
-    /// Enters the same budget for several units, all of them or none.
-    pub fn register_units(
-        &mut self,
-        name: &str,
-        units: &[Unit],
-        epsilon: f64,
-        delta: f64,
-        data: Option<&str>,
-    ) -> Result<Option<Warning>> {
+    /// Enters a budget for all units of the entry or for none. Without an identity the data cannot be told from
+    /// others. Runs on the data set that were charged before, in whatever unit, count in the new budget too. Says
+    /// where the name has other data in another unit.
+    ///
+    /// # Errors
+    /// People who have a budget under another name, unless the entry says that they are others; a budget for nodes
+    /// where runs at edge level have shown features and labels, unless the entry says that these are public; a budget
+    /// below what is spent.
+    pub fn enter(&mut self, entry: &Entry, data: Option<&Identity>) -> Result<Option<Warning>> {
+        let Entry { name, units, epsilon, delta, other_people, public_rows } = entry;
+        let (epsilon, delta) = (*epsilon, *delta);
         Self::check_entry(name, epsilon, delta)?;
-        let mut warning = None;
+        other_people.as_deref().map(|reason| text("the reason", reason, 2000)).transpose()?;
         for (at, &unit) in units.iter().enumerate() {
             if units[..at].contains(&unit) {
-                return Err(Error::Registered { name: name.to_owned(), unit });
+                return Err(Error::Registered { name: name.clone(), unit });
             }
         }
-        self.write(|path, tx, mut book| {
-            let identities = Identities::read(path, tx)?;
-            let identity = data.map(|data| Secret::read(path, tx)?.identity(data)).transpose()?;
-            if let Some(identity) = &identity {
-                warning = identity::other_units(&book, &identities, name, identity);
+        self.write(|path, tx, mut book, identities| {
+            if let (Some(data), None) = (data, other_people) {
+                find::refuse_same_people(&book, &identities.names(&book, data), name)?;
+            }
+            if *public_rows && !book.has_public_rows(name) {
+                book.add(path, tx, &Body::PublicRows { dataset: name.clone(), reason: None })?;
             }
             for &unit in units {
-                if book.accounts.iter().any(|other| other.name == name && other.unit == unit) {
-                    return Err(Error::Registered { name: name.to_owned(), unit });
+                if book.accounts_of(name).any(|other| other.unit == unit) {
+                    return Err(Error::Registered { name: name.clone(), unit });
                 }
-                if let Some(identity) = &identity {
-                    identity::refuse_second_name(&book, &identities, name, identity, unit)?;
-                    identity::write(path, tx, name, unit, identity)?;
+                let uncounted =
+                    |run: &Charged| book.uncounted(&run.receipt.run_id, name, unit, run.event_in(unit));
+                if let Some(error) = book.runs_of(name).find_map(uncounted) {
+                    return Err(error);
                 }
-                let body = Body::Register { name: name.to_owned(), unit, epsilon, delta };
-                let row = append(path, tx, &book, Draft { run_id: None, event: None, body: json(&body)? })?;
-                (book.rows, book.head) = (row.seq, row.hash);
+                book.check_fits(name, unit, epsilon, delta)?;
+                if let Some(data) = data {
+                    identity::write(path, tx, (name, unit), data)?;
+                }
+                let (name, known, other_people) = (name.clone(), data.is_some(), other_people.clone());
+                book.add(path, tx, &Body::Register { name, unit, epsilon, delta, known, other_people })?;
             }
-            Ok(())
-        })?;
-        Ok(warning)
+            Ok(data.and_then(|data| find::other_units(&identities, name, data)))
+        })
+    }
+
+    /// States that features and labels of a data set are public, for a reason that is written down: runs at edge
+    /// level, which show them, are then accepted beside a budget for nodes, and not counted in it.
+    pub fn set_public_rows(&mut self, name: &str, reason: &str) -> Result<()> {
+        let reason = text("the reason", reason, 2000)?.to_owned();
+        self.write(|path, tx, mut book, _| {
+            if book.accounts_of(name).next().is_none() {
+                book.account(path, name, Unit::Node)?;
+            }
+            book.add(path, tx, &Body::PublicRows { dataset: name.to_owned(), reason: Some(reason) })
+        })
     }
 
     /// Changes the budget of a data set, for a reason that is written down. A budget below what is spent is refused.
@@ -192,135 +220,50 @@ impl Ledger {
     ) -> Result<()> {
         let reason = text("the reason", reason, 2000)?;
         check_budget(epsilon, delta)?;
-        self.write(|path, tx, book| {
-            let account = book.account(path, name, unit)?;
-            let (spent, _) = compose::epsilon(&account.events(), delta)?;
-            if !fits(spent, epsilon) {
-                let dataset = account.name.clone();
-                return Err(Error::BudgetBelowSpent { dataset, spent, delta, asked: epsilon });
-            }
-            account.tables_fit(1, epsilon, delta)?;
-            let (dataset, unit) = (Some(name.to_owned()), Some(unit));
-            let body = Body::Budget { dataset, unit, epsilon, delta, reason: reason.to_owned() };
-            append(path, tx, &book, Draft { run_id: None, event: None, body: json(&body)? })?;
-            Ok(())
+        self.write(|path, tx, mut book, _| {
+            book.account(path, name, unit)?;
+            book.check_fits(name, unit, epsilon, delta)?;
+            let (dataset, reason) = (name.to_owned(), reason.to_owned());
+            book.add(path, tx, &Body::Budget { dataset, unit, epsilon, delta, reason })
         })
     }
 
-    /// The account to charge for a run on some data: the one of that name if `asked` is given; else the one whose data
-    /// have this fingerprint; else the one called like the data set. Where the data are not those that the ledger knows
+    /// The account to charge for a run on some data: the one of that name if `asked` is given; else the one whose
+    /// data are about the same people; else the one called like the data set. Where the data are not those that the
+    /// ledger knows
     /// under the name, it says so: tell the owner before charging.
     ///
     /// # Errors
-    /// No such account, or none for the unit.
-    pub fn find(&self, asked: Option<&str>, dataset: &str, data: &str, unit: Unit) -> Result<Found> {
-        if self.old {
-            return Err(Error::ReadOnly { path: self.path.clone() });
-        }
-        let tx = self.connection.unchecked_transaction().map_err(|error| self.say(error))?;
-        let book = Book::read(&self.path, &tx, Depth::Seals)?;
-        let identities = Identities::read(&self.path, &tx)?;
-        let identity = Secret::read(&self.path, &tx)?.identity(data)?;
-        let wanted = identity::Wanted { asked, own_name: dataset, identity: &identity, unit };
-        identity::find(&self.path, &book, &identities, &wanted)
-    }
-
-    /// Charges a run, or refuses it.
-    ///
-    /// # Proof definition
-    /// When this returns a receipt, the row is on disk and synced, and all charges of the data set with this one cost at
-    /// most the budget. The decision and the row are one transaction, in which no other process can write. A run that
-    /// was charged before is not charged again. When this returns an error, either nothing was written or, if the very
-    /// last step of the commit failed, the charge stands: the ledger may then count too much, never too little. The
-    /// decision depends on the parameters of events only, not on private data.
-    pub fn charge(&mut self, charge: Charge) -> Result<Receipt> {
-        let Charge { run_id, dataset, unit, event, note, noise_values, key_commitment, seeded } = &charge;
-        let run_id = text("the run id", run_id, 200)?;
-        if *seeded {
-            return Err(Error::Seeded { run_id: run_id.to_owned() });
-        }
-        let key_commitment =
-            key_commitment.as_deref().map(|hash| hex("the commitment to a key", hash)).transpose()?;
-        if note.len() > 2000 {
-            return Err(Error::invalid(
-                "the note",
-                format!("{} bytes long", note.len()),
-                "at most 2000 bytes long",
-            ));
-        }
-        event.validate()?;
-        let event_json = json(event)?;
-        // Reading it back now is cheaper than finding out later that a row cannot be read.
-        if Event::from_json(&event_json)? != *event {
-            return Err(Error::invalid("the event", "changed by writing it down", "representable in JSON"));
-        }
-        let outcome = self.write(|path, tx, book| {
-            if let Some((account, run)) = book.run(run_id) {
-                return settled(account, run, &charge, key_commitment.as_deref()).map(Verdict::Accepted);
-            }
-            let account = book.account(path, dataset, *unit)?;
-            let mut events = account.events();
-            events.push(event);
-            let (total, accountant) = compose::epsilon(&events, account.delta)?;
-            if !fits(total, account.epsilon) {
-                return Ok(Verdict::Refused(account.clone(), total));
-            }
-            account.tables_fit(*noise_values, account.epsilon, account.delta)?;
-            let (epsilon, _) = compose::epsilon(&[event], account.delta)?;
-            let (delta, accountant) = (account.delta, accountant.to_owned());
-            let body = Body::Charge {
-                dataset: Some(dataset.clone()),
-                unit: *unit,
-                note: note.clone(),
-                epsilon,
-                total,
-                delta,
-                accountant: accountant.clone(),
-                noise_values: *noise_values,
-                key_commitment,
-            };
-            let draft = Draft { run_id: Some(run_id), event: Some(&event_json), body: json(&body)? };
-            let row = append(path, tx, &book, draft)?;
-            Ok(Verdict::Accepted(Receipt {
-                row: row.seq,
-                time: row.time,
-                run_id: run_id.to_owned(),
-                dataset: dataset.clone(),
-                unit: *unit,
-                epsilon,
-                total,
-                delta,
-                accountant,
-                hash: row.hash,
-            }))
-        })?;
-        match outcome {
-            Verdict::Accepted(receipt) => Ok(receipt),
-            // Explaining takes longer than deciding, so the ledger is free again by now.
-            Verdict::Refused(account, total) => Err(refusal(&account, event, total)?),
-        }
+    /// No such account, or none for the unit; data about people who have a budget under another name than the one
+    /// that is asked for.
+    pub fn find(&self, asked: Option<&str>, own_name: &str, data: &Identity, unit: Unit) -> Result<Found> {
+        let (book, identities) = self.read_all()?;
+        find::find(&self.path, &book, &identities, &find::Wanted { asked, own_name, data, unit })
     }
 
     /// Where one data set stands, for one unit.
     pub fn status(&self, name: &str, unit: Unit) -> Result<Status> {
-        let (book, identities) = self.read_all()?;
-        status(book.account(&self.path, name, unit)?, &identities)
+        let (book, _) = self.read_all()?;
+        status(&book, book.account(&self.path, name, unit)?)
     }
 
     /// Where all data sets stand, in the order in which they were registered.
     pub fn datasets(&self) -> Result<Vec<Status>> {
-        let (book, identities) = self.read_all()?;
-        book.accounts.iter().map(|account| status(account, &identities)).collect()
+        let (book, _) = self.read_all()?;
+        book.accounts.iter().map(|account| status(&book, account)).collect()
     }
 
-    /// All runs of a data set, oldest first. Their figures are those of the day, at the delta of the day.
+    /// All runs of a data set that count in a unit, oldest first. Their figures are those of the day, at the delta of
+    /// the day.
     pub fn charges(&self, name: &str, unit: Unit) -> Result<Vec<Charged>> {
-        Ok(self.read(Depth::Seals)?.account(&self.path, name, unit)?.runs.clone())
+        let (book, _) = self.read_all()?;
+        book.account(&self.path, name, unit)?;
+        Ok(book.runs_of(name).filter(|run| run.event_in(unit).is_some()).cloned().collect())
     }
 
     /// The budget of a data set for a unit, or its only one, without adding up what was spent.
     pub fn budget(&self, name: &str, unit: Option<Unit>) -> Result<Budget> {
-        let book = self.read(Depth::Seals)?;
+        let (book, _) = self.read_all()?;
         let found = match unit {
             Some(unit) => book.account(&self.path, name, unit)?,
             None => book.only(&self.path, name)?,
@@ -329,61 +272,87 @@ impl Ledger {
         Ok(Budget { name, unit, epsilon, delta })
     }
 
-    /// Whether the ledger holds exactly what the receipt says.
-    pub fn holds(&self, receipt: &Receipt) -> Result<bool> {
-        Ok(self.read(Depth::Seals)?.run(&receipt.run_id).is_some_and(|(_, run)| run.receipt == *receipt))
+    /// Refuses a ledger that does not hold exactly what the receipts say, as an older copy of it does not hold those
+    /// that are later.
+    pub fn check_against(&self, receipts: &[Receipt]) -> Result<()> {
+        let (book, _) = self.read_all()?;
+        for receipt in receipts {
+            let what = match book.run(&receipt.run_id) {
+                Some(run) if run.receipt == *receipt => continue,
+                Some(run) => format!("that run is its row {}, and another one", run.receipt.row),
+                None if receipt.row > book.rows => format!("it ends with row {}", book.rows),
+                None => "that row is another one".to_owned(),
+            };
+            let (path, run_id) = (self.path.clone(), receipt.run_id.clone());
+            return Err(Error::RolledBack { path, run_id, row: receipt.row, what });
+        }
+        Ok(())
     }
 
-    /// Verifies the file's structure, every seal, every text and every epsilon; the error names the first bad row.
+    /// Verifies the file's structure, every seal, every text, every identity and every epsilon; the error names the
+    /// first bad row.
     pub fn check(&self) -> Result<Checked> {
         file::check_structure(&self.path, &self.connection)?;
-        let book = self.read(Depth::Figures)?;
-        if !self.old {
-            Secret::read(&self.path, &self.connection)?;
-            Identities::read(&self.path, &self.connection)?.check(&self.path, &book)?;
-        }
-        let Book { accounts, rows, head, .. } = book;
-        let runs = accounts.iter().map(|account| account.runs.len()).sum();
-        Ok(Checked { rows, datasets: accounts.len(), runs, head })
+        let (Book { accounts, runs, rows, head, .. }, _) = self.read(Depth::Figures)?;
+        Ok(Checked { rows, datasets: accounts.len(), runs: runs.len(), head })
     }
 
     fn say(&self, error: rusqlite::Error) -> Error {
         Error::from_sqlite(&self.path, error)
     }
 
-    fn read(&self, depth: Depth) -> Result<Book> {
-        // One transaction, so that the rows and their number are of the same moment.
+    /// The rows and the identities of the same moment.
+    fn read(&self, depth: Depth) -> Result<(Book, Identities)> {
         let tx = self.connection.unchecked_transaction().map_err(|error| self.say(error))?;
-        Book::read(&self.path, &tx, depth)
+        read(&self.path, &tx, depth)
     }
 
-    /// The rows and the identities of the same moment.
     fn read_all(&self) -> Result<(Book, Identities)> {
-        let tx = self.connection.unchecked_transaction().map_err(|error| self.say(error))?;
-        let book = Book::read(&self.path, &tx, Depth::Seals)?;
-        let identities = if self.old { Identities::none() } else { Identities::read(&self.path, &tx)? };
-        Ok((book, identities))
+        self.read(Depth::Seals)
     }
 
     /// Reads the book, lets `work` add to it, and commits; nothing is written if `work` fails.
-    fn write<T>(&mut self, work: impl FnOnce(&Path, &Transaction<'_>, Book) -> Result<T>) -> Result<T> {
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Path, &Transaction<'_>, Book, Identities) -> Result<T>,
+    ) -> Result<T> {
         let path = &self.path;
-        if self.old {
-            return Err(Error::ReadOnly { path: path.clone() });
-        }
         let say = |error| Error::from_sqlite(path, error);
         // Immediate: from here on nobody else can write, so what is read stays true until the commit.
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(say)?;
-        let book = Book::read(path, &tx, Depth::Seals)?;
-        let result = work(path, &tx, book)?;
+        let (book, identities) = read(path, &tx, Depth::Seals)?;
+        let result = work(path, &tx, book, identities)?;
         tx.commit().map_err(say)?;
         Ok(result)
     }
 }
 
-enum Verdict {
-    Accepted(Receipt),
-    Refused(Account, f64),
+/// All that a ledger holds; whatever is damaged is an error, so that nothing relies on a part of it.
+fn read(path: &Path, connection: &Connection, depth: Depth) -> Result<(Book, Identities)> {
+    let book = Book::read(path, connection, depth)?;
+    let identities = Identities::read(path, connection, &book)?;
+    Ok((book, identities))
+}
+
+impl Book {
+    /// Adds a row that is no charge, after all the others.
+    fn add(&mut self, path: &Path, tx: &Transaction<'_>, body: &Body) -> Result<()> {
+        let row = append(path, tx, self, Draft { run_id: None, event: None, body: json(body)? })?;
+        (self.rows, self.head) = (row.seq, row.hash);
+        if let Body::PublicRows { dataset, .. } = body {
+            self.state_public(dataset);
+        }
+        Ok(())
+    }
+
+    /// Refuses a budget below what is spent, or one that noise from tables cannot keep.
+    fn check_fits(&self, name: &str, unit: Unit, epsilon: f64, delta: f64) -> Result<()> {
+        let (spent, _) = compose::epsilon(&self.events(name, unit), delta)?;
+        if !fits(spent, epsilon) {
+            return Err(Error::BudgetBelowSpent { dataset: name.to_owned(), spent, delta, asked: epsilon });
+        }
+        self.tables_fit(name, 1, epsilon, delta)
+    }
 }
 
 /// Whether an epsilon is within a budget; not a number never is.
@@ -395,41 +364,9 @@ fn append(path: &Path, tx: &Transaction<'_>, book: &Book, draft: Draft<'_>) -> R
     file::append(path, tx, book.rows, &book.head, draft)
 }
 
-/// The receipt of a run that was charged before, if it was the same run.
-fn settled(account: &Account, run: &Charged, charge: &Charge, key: Option<&str>) -> Result<Receipt> {
-    let changed = |what| Err(Error::RunChanged { run_id: charge.run_id.clone(), what });
-    if account.name != charge.dataset {
-        return changed("to another data set");
-    }
-    if account.unit != charge.unit {
-        return changed("in another unit");
-    }
-    if run.event != charge.event || run.noise_values != charge.noise_values {
-        return changed("with another event");
-    }
-    if run.key_commitment.as_deref() != key {
-        return changed("with another key");
-    }
-    Ok(run.receipt.clone())
-}
-
-fn refusal(account: &Account, event: &Event, total: f64) -> Result<Error> {
-    let Account { name, epsilon, delta, .. } = account;
-    let events = account.events();
-    Ok(Error::OverBudget(Box::new(OverBudget {
-        dataset: name.clone(),
-        spent: compose::epsilon(&events, *delta)?.0,
-        asked: compose::epsilon(&[event], *delta)?.0,
-        total,
-        budget: *epsilon,
-        delta: *delta,
-        left: compose::largest_query(&events, *epsilon, *delta)?,
-    })))
-}
-
-fn status(account: &Account, identities: &Identities) -> Result<Status> {
-    let Account { name, fingerprint, unit, epsilon, delta, runs } = account;
-    let events = account.events();
+fn status(book: &Book, account: &Account) -> Result<Status> {
+    let Account { name, unit, epsilon, delta, known, other_people } = account;
+    let events = book.events(name, *unit);
     let (spent, accountant) = compose::epsilon(&events, *delta)?;
     Ok(Status {
         name: name.clone(),
@@ -439,10 +376,12 @@ fn status(account: &Account, identities: &Identities) -> Result<Status> {
         spent,
         accountant,
         left: compose::largest_query(&events, *epsilon, *delta)?,
-        runs: runs.len(),
+        runs: events.len(),
         fully_adaptive: compose::all_gaussian(&events),
-        identity_known: identities.of(name, *unit).is_some(),
-        upgraded: fingerprint.is_some(),
+        identity_known: *known,
+        other_people: other_people.clone(),
+        public_rows: book.has_public_rows(name),
+        uncounted: book.runs_of(name).count() - events.len(),
     })
 }
 

@@ -1,14 +1,15 @@
 //! The ledger from within: what SQLite was told, and rows that only a forger writes.
 
+use progap_privacy::Event;
+
 use super::*;
 
-const FINGERPRINT: &str = "0123456789abcdef";
 const NAME: &str = "school";
 
 fn ledger() -> (tempfile::TempDir, Ledger) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::create(folder.path().join("privacy.ledger")).unwrap();
-    ledger.register(NAME, Unit::Edge, 4.0, 1e-7, Some(FINGERPRINT)).unwrap();
+    ledger.register(NAME, Unit::Edge, 4.0, 1e-7, None).unwrap();
     (folder, ledger)
 }
 
@@ -65,38 +66,32 @@ fn a_ledger_in_use_is_waited_for_and_then_reported() {
 #[test]
 fn figures_are_recomputed() {
     // One Gaussian query of noise 10 costs 0.447078 at this delta (by scipy).
-    let honest = Body::Charge {
-        dataset: Some(NAME.into()),
-        unit: Unit::Edge,
+    let cost = |unit, total, delta| Cost { unit, epsilon: 0.4471, total, delta, accountant: "gdp".into() };
+    let with = |costs: &[Cost]| Body::Charge {
+        dataset: NAME.into(),
         note: String::new(),
-        epsilon: 0.4471,
-        total: 0.4471,
-        delta: 1e-7,
-        accountant: "gdp".into(),
+        costs: costs.to_vec(),
+        converted: vec![],
         noise_values: 0,
         key_commitment: None,
     };
-    let forged = |change: fn(&mut Unit, &mut f64, &mut f64)| {
-        let mut body = honest.clone();
-        if let Body::Charge { unit, total, delta, .. } = &mut body {
-            change(unit, total, delta);
-        }
-        body
-    };
+    let honest = with(&[cost(Unit::Edge, 0.4471, 1e-7)]);
     let event = r#"{"type":"gaussian","sigma":10.0,"sensitivity":1.0}"#;
     let cases = [
         (honest.clone(), event, true),
         (honest.clone(), r#"{"type":"gaussian","sigma":9.9,"sensitivity":1.0}"#, false),
         (honest.clone(), r#"{"type":"gaussian","sigma":0.0,"sensitivity":1.0}"#, false),
-        (forged(|_, total, _| *total = 0.447), event, false),
-        (forged(|_, total, _| *total = 4.1), event, false),
-        (forged(|_, _, delta| *delta = 1e-5), event, false),
-        (forged(|unit, _, _| *unit = Unit::Node), event, false),
+        (with(&[cost(Unit::Edge, 0.447, 1e-7)]), event, false),
+        (with(&[cost(Unit::Edge, 4.1, 1e-7)]), event, false),
+        (with(&[cost(Unit::Edge, 0.4471, 1e-5)]), event, false),
+        (with(&[cost(Unit::Node, 0.4471, 1e-7)]), event, false),
+        (with(&[]), event, false),
+        (with(&[cost(Unit::Edge, 0.4471, 1e-7), cost(Unit::Node, 0.4471, 1e-7)]), event, false),
     ];
     for (body, event, right) in cases {
         let (_folder, mut ledger) = ledger();
         ledger
-            .write(|path, tx, book| {
+            .write(|path, tx, book, _| {
                 let body = json(&body)?;
                 append(path, tx, &book, Draft { run_id: Some("run"), event: Some(event), body })
             })

@@ -2,7 +2,7 @@
 
 use progap_graph::{Dataset, Part};
 use progap_privacy::noise::Provenance;
-use progap_privacy::{Event, Unit};
+use progap_privacy::{Event, Unit, UnitEvent};
 use serde::{Deserialize, Serialize};
 
 use super::selection::SelectionRule;
@@ -403,6 +403,18 @@ pub(super) fn not_covered(settings: &Settings) -> Vec<String> {
 }
 
 impl Statement {
+    /// The events of the run in every unit but its own in which a bound of its cost is known; nothing without a
+    /// guarantee.
+    ///
+    /// # Errors
+    /// A statement whose parts do not fit together.
+    pub fn in_other_units(&self, settings: &Settings) -> Result<Vec<UnitEvent>> {
+        match self.unit {
+            None => Ok(vec![]),
+            Some(unit) => units::in_other_units(&self.queries()?, settings, unit),
+        }
+    }
+
     /// The queries: the words are those of the list, the events those of the tree.
     ///
     /// # Errors

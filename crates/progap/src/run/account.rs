@@ -23,8 +23,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account of a run on a data set: of the name if one is given, else found by the data, else by the data set's own
-    /// name. The warning is for the owner, before anything is charged.
+    /// The account of a run on a data set: of the name if one is given, else found by the people whom the data are
+    /// about, else by the data set's own name. The warning is for the owner, before anything is charged.
     pub fn find(
         dataset: &Dataset,
         settings: &Settings,
@@ -32,7 +32,8 @@ impl Account {
         name: Option<&str>,
     ) -> Result<(Account, Option<Warning>)> {
         let unit = chargeable(settings)?;
-        let found = Ledger::open(ledger)?.find(name, dataset.name(), &dataset.content_fingerprint(), unit)?;
+        let file = Ledger::open(ledger)?;
+        let found = file.find(name, dataset.name(), &file.identity(dataset)?, unit)?;
         Ok((Account { path: ledger.to_path_buf(), name: found.name }, found.warning))
     }
 
@@ -53,7 +54,8 @@ pub fn chargeable(settings: &Settings) -> Result<Unit> {
     }
     match settings.level {
         Level::None => Err(Error::Contradiction(
-            "a run without privacy cannot be charged: leave out `ledger`, or give `level edge` or `level node`",
+            "a run without privacy shows everything, so no budget covers it and it cannot be charged: leave out \
+             `ledger`, or give `level edge` or `level node`",
         )),
         Level::Edge if settings.undirected => Ok(Unit::EdgeUndirected),
         Level::Edge => Ok(Unit::Edge),

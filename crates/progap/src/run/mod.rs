@@ -46,7 +46,7 @@ use crate::release::{self, Metrics, Release};
 use crate::rows::LARGEST_FEATURE;
 use crate::settings::{Checked, FromSizes, Level, Settings};
 use crate::vault::{Vault, check_column_noise, weightless};
-use crate::{Error, Result, delta};
+use crate::{Error, Result, delta, units};
 
 /// Classes beyond which messages with a number for each would be mostly noise, and take much memory.
 const WIDEST_MESSAGE: usize = 1024;
@@ -72,6 +72,7 @@ fn charge_run(run: &RunFile, plan: &Plan) -> Result<()> {
             .with_noise_values(plan.noise_values)
             .with_seeded_noise(run.settings.seed.is_some());
         charge.key_commitment = run.key_commitment.clone();
+        charge.converted = units::in_other_units(&plan.queries, &run.settings, unit)?;
         Ledger::open(&account.path)?.charge(charge.with_note(format!("train {}", run.dataset)))?;
     }
     Ok(())

@@ -20,9 +20,12 @@ use crate::rows::{Aggregates, Message, blocks};
 use crate::settings::Level;
 use crate::{Error, Result};
 
+/// The name of the query.
+pub(crate) const AGGREGATION: &str = "aggregation";
+
 /// The query, for its event.
 pub(crate) fn aggregation(event: Event) -> Query {
-    Query::new("aggregation", "noisy aggregation over the graph", event)
+    Query::new(AGGREGATION, "noisy aggregation over the graph", event)
 }
 
 impl Vault {

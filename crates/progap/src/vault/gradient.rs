@@ -11,9 +11,12 @@ use crate::query::Query;
 use crate::rows::Aggregates;
 use crate::{Error, Result};
 
+/// The name of the query.
+pub(crate) const GRADIENT: &str = "gradient";
+
 /// The query, for its event.
 pub(crate) fn gradient_sum(event: Event) -> Query {
-    Query::new("gradient", "noisy sum of clipped gradients", event)
+    Query::new(GRADIENT, "noisy sum of clipped gradients", event)
 }
 
 impl Vault {

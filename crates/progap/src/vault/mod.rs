@@ -48,13 +48,13 @@ mod votes;
 #[cfg(test)]
 mod weight_tests;
 
-pub(crate) use aggregate::aggregation;
+pub(crate) use aggregate::{AGGREGATION, aggregation};
 pub(crate) use columns::{
     COLUMN_COUNTS, COLUMN_ROUNDS, asks_for_columns, check_column_noise, column_bins, column_count, partners,
 };
 pub use counts::NoisyCounts;
 pub(crate) use counts::{CLASS_COUNTS, asks_for_counts, class_count};
-pub(crate) use gradient::gradient_sum;
+pub(crate) use gradient::{GRADIENT, gradient_sum};
 use progap_graph::{Buffer, Dataset, DatasetParts, Graph, NumberColumn, Part};
 use progap_nn::Network;
 use progap_privacy::noise::{
@@ -64,7 +64,7 @@ pub(crate) use response::{edge_count, edge_response};
 pub(crate) use sample::{choose, pass_over};
 use sample::{sample_out_edges, sample_stream};
 pub use streamed::Take;
-pub(crate) use subgraph::subgraph_sum;
+pub(crate) use subgraph::{SUBGRAPH_GRADIENT, subgraph_sum};
 pub(crate) use votes::{vote_count, vote_sensitivity};
 
 use crate::plan::{Plan, influence};

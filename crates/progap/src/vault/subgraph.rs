@@ -11,12 +11,15 @@ use crate::Result;
 use crate::plan::Plan;
 use crate::query::Query;
 
+/// The name of the query.
+pub(crate) const SUBGRAPH_GRADIENT: &str = "subgraph gradient";
+
 /// The query, for its event, where a record touches up to this many terms.
 pub(crate) fn subgraph_sum(event: Event, max_terms: u64) -> Query {
     let purpose = format!(
         "noisy sum of clipped gradients over nodes with their senders, of which a record touches up to {max_terms}"
     );
-    Query::new("subgraph gradient", purpose, event)
+    Query::new(SUBGRAPH_GRADIENT, purpose, event)
 }
 
 impl Vault {

@@ -49,6 +49,34 @@ fn a_record_moves_an_aggregate_by_its_bound_at_most_whatever_the_weights() {
     }
 }
 
+/// With a receiver less all of a sender's messages change, not the one to that receiver alone: with two receivers by
+/// more than that one.
+#[test]
+fn an_edge_of_a_record_moves_an_aggregate_by_root_two_of_its_bound_at_most() {
+    let receivers: Vec<u32> = data().graph().transpose().in_neighbours(7).to_vec();
+    for (bounding, max_degree) in [(Bounding::Weight, 9), (Bounding::Cap, 4)] {
+        let settings =
+            Settings { batch_size: 50, max_degree, bounding, ..Settings::of(Method::Progap, Level::Node) };
+        let bound = f64::from(max_degree).sqrt();
+        for (listed, message) in
+            [1, 2, 5, receivers.len()].into_iter().zip(all_messages().into_iter().cycle())
+        {
+            let sums = |listed: usize| {
+                let mut parts = data().into_parts();
+                let kept = |source, target| source != 7 || receivers[..listed].contains(&target);
+                let edges = parts.graph.iter_edges().filter(|&(source, target)| kept(source, target));
+                let (sources, targets): (Vec<u32>, Vec<u32>) = edges.unzip();
+                parts.graph = Graph::from_edges(300, &sources, &targets).expect("a graph");
+                aggregate(Dataset::new(parts).expect("a data set"), &settings, message)
+            };
+            let moved = distance(&sums(listed), &sums(listed - 1));
+            assert!(moved <= 2f64.sqrt() * bound, "{bounding:?} {listed}: {moved}");
+            let own = bound / (listed as f64).sqrt();
+            assert!(bounding == Bounding::Cap || listed != 2 || moved > 1.05 * own, "{moved} {own}");
+        }
+    }
+}
+
 #[test]
 fn methods_without_weights_say_so() {
     for method in [Method::Lpgnet, Method::Sage, Method::EdgeRand, Method::DpGnn] {

@@ -122,7 +122,7 @@ class ProGAP:
         >>> progap.ProGAP(level="edge", epsilon=1.0).plan(progap.load("demo"))["unit"]
         'edge-undirected'
         """
-        epsilon, delta, unit, event = _progap.plan(_graph(graph)._data, self._asked(), self._published())
+        epsilon, delta, unit, event, _ = _progap.plan(_graph(graph)._data, self._asked(), self._published())
         private = unit is not None
         return {
             "epsilon": epsilon if private else None,
@@ -153,6 +153,8 @@ class ProGAP:
         ledger = self.ledger  # type: ignore[attr-defined]
         callback = _callback(self.progress)  # type: ignore[attr-defined]
         taken = folder is not None and Path(folder).exists()
+        counts = ledger is None and settings["level"] != "none" and asked.get("seed") is None
+        people = graph._data.identity() if counts else None
         try:
             model = _progap.train(
                 graph._data,
@@ -165,27 +167,27 @@ class ProGAP:
             )
         except BaseException as error:
             refused = isinstance(error, (SettingsError, DataError, PrivacyError)) or (isinstance(error, ReleaseError) and taken)
-            if ledger is None and asked.get("seed") is None and (not refused or (callback is not None and callback.called)):
+            if people is not None and (not refused or (callback is not None and callback.called)):
                 # Stopped on the way: noisy answers may have been seen.
-                self._count_planned(graph, asked, published)
+                self._count_planned(people, graph, asked, published)
             raise
         finally:
             if callback is not None:
                 callback.close()
         self._take(model, graph)
-        if ledger is None and self.guarantee_.private:
+        if people is not None and self.guarantee_.private:
             statement = self.guarantee_.statement
-            event = _progap.Event.from_json(json.dumps(statement["event"]))
-            _budget.count(graph._data.edges_fingerprint(), statement["unit"], event, statement["delta"], caller=2)
+            events = [(statement["unit"], json.dumps(statement["event"])), *model.events_in_other_units()]
+            _budget.count(people, events, statement["delta"], caller=2)
         return self
 
-    def _count_planned(self, graph: Graph, asked: dict[str, Any], published: bool) -> None:
+    def _count_planned(self, people: _progap.Identity, graph: Graph, asked: dict[str, Any], published: bool) -> None:
         try:
-            _, delta, unit, event = _progap.plan(graph._data, asked, published)
+            _, delta, unit, event, others = _progap.plan(graph._data, asked, published)
         except ProGAPError:
             return
         if unit is not None:
-            _budget.count(graph._data.edges_fingerprint(), unit, _progap.Event.from_json(event), delta, caller=3)
+            _budget.count(people, [(unit, event), *others], delta, caller=3)
 
     def _take(self, model: _progap.Model, graph: Graph) -> None:
         self._model = model
