@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap::order::OwnersOrder;
 use progap::release::{Form, Metrics, Predictions, Statement};
-use progap::settings::Settings;
+use progap::settings::{Order, Settings};
 use progap::{Release, Trained};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -152,11 +152,12 @@ impl Model {
         }
     }
 
-    /// Writes a model that is in memory as a release.
-    fn save(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Model> {
+    /// Writes a model that is in memory as a release, perhaps with a word on the order of its nodes.
+    fn save(&self, py: Python<'_>, folder: PathBuf, shuffle: bool, public: bool) -> PyResult<Model> {
         match &self.0 {
             Kept::Memory(trained) => {
-                work(py, || trained.save(&folder)).map(|release| Model(Kept::Folder(Box::new(release), None)))
+                let order = if public { Order::Public } else { trained.settings.order };
+                work(py, || trained.save_with(&folder, shuffle, order)).map(|release| Model(Kept::Folder(Box::new(release), None)))
             }
             Kept::Folder(..) => Err(exception(py, "ReleaseError", "this release lies in a folder already")),
         }
