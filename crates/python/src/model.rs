@@ -24,12 +24,12 @@ pub struct Model(Kept);
 enum Kept {
     Memory(Box<Trained>),
     /// With the order of the data that it was trained on here, where that is another one.
-    Folder(Box<Release>, Option<OwnersOrder>),
+    Folder(Box<Release>, Option<Box<OwnersOrder>>),
 }
 
 /// A release that was trained on these data.
 fn of_data(release: Release, data: &progap::Dataset) -> progap::Result<Kept> {
-    let owner = release.in_order_of(data)?;
+    let owner = release.in_order_of(data)?.map(Box::new);
     Ok(Kept::Folder(Box::new(release), owner))
 }
 
@@ -46,7 +46,7 @@ impl Model {
         match &self.0 {
             Kept::Memory(trained) => trained.nodes(),
             Kept::Folder(release, owner) => {
-                owner.as_ref().map_or_else(|| release.nodes(), OwnersOrder::nodes)
+                owner.as_deref().map_or_else(|| release.nodes(), OwnersOrder::nodes)
             }
         }
     }
@@ -157,7 +157,8 @@ impl Model {
         match &self.0 {
             Kept::Memory(trained) => {
                 let order = if public { Order::Public } else { trained.settings.order };
-                work(py, || trained.save_with(&folder, shuffle, order)).map(|release| Model(Kept::Folder(Box::new(release), None)))
+                work(py, || trained.save_with(&folder, shuffle, order))
+                    .map(|release| Model(Kept::Folder(Box::new(release), None)))
             }
             Kept::Folder(..) => Err(exception(py, "ReleaseError", "this release lies in a folder already")),
         }
