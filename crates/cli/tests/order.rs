@@ -19,7 +19,7 @@ fn edges() -> Vec<(usize, usize)> {
     for (hub, step) in [(0, 1), (1, 7), (2, 11)] {
         edges.extend((0..250).map(|at| (hub, 3 + (at * step + 101 * hub) % (NODES - 3))));
     }
-    edges.extend((3..NODES - 40).map(|node| (node, node + 1 + node * node % 37)));
+    edges.extend((3..NODES).map(|node| (node, 3 + (node - 2 + node * node % 37) % (NODES - 3))));
     let mut edges: Vec<(usize, usize)> = edges.into_iter().map(|(a, b)| (name(a), name(b))).collect();
     edges.sort_unstable();
     edges

@@ -57,6 +57,11 @@ impl Arranged {
     }
 
     fn renumbered(dataset: &Dataset, order: Vec<u32>) -> Result<Arranged> {
+        if let NodeIds::Text { .. } = dataset.node_ids() {
+            let why =
+                "the nodes have names as ids, and a release lists them in the order of their ids".into();
+            return Err(Error::NoEffect { name: "shuffle", why });
+        }
         if memory::bound().is_some() {
             return Err(Error::Contradiction(
                 "`shuffle` takes all data into memory, and `memory` bounds it: leave one of them out",

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{contents, folder, stop_after, stopped_and_resumed_on};
-use progap::settings::Request;
+use progap::settings::{Order, Request};
 use progap::{Dataset, Edge, Error, Level, Method, Node, Settings};
 use progap_graph::{DatasetParts, NodeIds, Part, Ratios, transform};
 
@@ -76,6 +76,15 @@ fn an_order_that_tells_edges_is_released_only_by_a_word_of_the_owner() {
     // In memory nobody sees it; what is saved would show it.
     let model = progap::train(&data, edge()).in_memory().expect("trained");
     assert!(model.save(&place).expect_err("refused").to_string().contains("`order public`"));
+    for (shuffle, order) in [(true, Order::Tested), (false, Order::Public)] {
+        let (_keep, place) = folder();
+        let saved = model.save_with(&place, shuffle, order).expect("saved with a word");
+        assert!(saved.verify().expect("verified").iter().all(|finding| finding.ok), "{shuffle}");
+        let aligned = saved.aligned(&data).expect("aligned").expect("the same data");
+        assert_eq!((aligned.labels(), aligned.labels() == data.labels()), (saved.nodes().labels(), !shuffle));
+        let found = saved.assess(&aligned, Part::Test).expect("assessed").and_then(|found| found.scores());
+        assert_eq!(found.map(|scores| scores.accuracy), Some(model.metrics.test_accuracy), "{shuffle}");
+    }
     let model = progap::train(&data, edge().shuffle(true)).in_memory().expect("trained");
     assert_eq!(model.nodes().labels(), data.labels());
     let saved = model.save(&place).expect("saved");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap::order::OwnersOrder;
 use progap::release::{Form, Metrics, Predictions, Statement};
-use progap::settings::Settings;
+use progap::settings::{Order, Settings};
 use progap::{Release, Trained, units};
 use progap_privacy::UnitEvent;
 use pyo3::prelude::*;
@@ -25,12 +25,12 @@ pub struct Model(Kept);
 enum Kept {
     Memory(Box<Trained>),
     /// With the order of the data that it was trained on here, where that is another one.
-    Folder(Box<Release>, Option<OwnersOrder>),
+    Folder(Box<Release>, Option<Box<OwnersOrder>>),
 }
 
 /// A release that was trained on these data.
 fn of_data(release: Release, data: &progap::Dataset) -> progap::Result<Kept> {
-    let owner = release.in_order_of(data)?;
+    let owner = release.in_order_of(data)?.map(Box::new);
     Ok(Kept::Folder(Box::new(release), owner))
 }
 
@@ -47,7 +47,7 @@ impl Model {
         match &self.0 {
             Kept::Memory(trained) => trained.nodes(),
             Kept::Folder(release, owner) => {
-                owner.as_ref().map_or_else(|| release.nodes(), OwnersOrder::nodes)
+                owner.as_deref().map_or_else(|| release.nodes(), OwnersOrder::nodes)
             }
         }
     }
@@ -170,11 +170,13 @@ impl Model {
         }
     }
 
-    /// Writes a model that is in memory as a release.
-    fn save(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Model> {
+    /// Writes a model that is in memory as a release, perhaps with a word on the order of its nodes.
+    fn save(&self, py: Python<'_>, folder: PathBuf, shuffle: bool, public: bool) -> PyResult<Model> {
         match &self.0 {
             Kept::Memory(trained) => {
-                work(py, || trained.save(&folder)).map(|release| Model(Kept::Folder(Box::new(release), None)))
+                let order = if public { Order::Public } else { trained.settings.order };
+                work(py, || trained.save_with(&folder, shuffle, order))
+                    .map(|release| Model(Kept::Folder(Box::new(release), None)))
             }
             Kept::Folder(..) => Err(exception(py, "ReleaseError", "this release lies in a folder already")),
         }

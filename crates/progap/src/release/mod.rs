@@ -48,6 +48,7 @@ pub use metrics::Metrics;
 pub use packaged::Form;
 pub use selection::SelectionRule;
 pub use signed::{Signed, signed};
+pub(crate) use statement::nodes_are_public;
 pub use statement::{Budget, Mechanism, Statement};
 pub use verify::{Finding, Verdict, verify, verify_guarantee};
 

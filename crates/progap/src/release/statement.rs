@@ -171,13 +171,17 @@ impl Statement {
     }
 }
 
-/// The order of the nodes that are taken as public.
-fn in_order(settings: &Settings) -> &'static str {
-    match (settings.shuffle, settings.order) {
+/// Of nodes, the first of what is taken as public.
+pub(crate) fn nodes_are_public(settings: &Settings, nodes: usize) -> String {
+    let order = match (settings.shuffle, settings.order) {
         (true, _) => ", which were renumbered at random",
         (false, Order::Tested) => ", in the order of their ids",
         (false, Order::Public) => ", and the order in which the data lists them",
-    }
+    };
+    format!(
+        "which nodes there are ({nodes}), with their ids{order}; also where preparation left some out (nodes without edges, rare \
+         classes)"
+    )
 }
 
 /// Of the files, whose reading ends in a refusal or not.
@@ -276,12 +280,7 @@ pub(super) fn public(
     (labelled, weight_bound): (usize, Option<f64>),
 ) -> Vec<String> {
     let mut public = vec![
-        format!(
-            "which nodes there are ({}), with their ids{}; also where preparation left some out (nodes without edges, rare \
-             classes)",
-            sizes.nodes,
-            in_order(settings)
-        ),
+        nodes_are_public(settings, sizes.nodes),
         format!("the {} classes and the {} feature columns", sizes.classes, sizes.columns),
         match labelled == sizes.nodes {
             true => "which nodes are training, validation and test nodes".into(),

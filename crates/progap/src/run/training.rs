@@ -18,7 +18,7 @@ use crate::order::{self, Arranged, OwnersOrder};
 use crate::plan::Plan;
 use crate::predictor::{Predictor, aggregate_name};
 use crate::release::{self, Config, Guarantee, Metrics, Predictions, Release, Statement};
-use crate::settings::{Checked, Request, Settings};
+use crate::settings::{Checked, Order, Request, Settings};
 use crate::vault::Vault;
 use crate::{Error, Result};
 
@@ -287,30 +287,57 @@ impl Trained {
     /// ```
     ///
     /// # Errors
-    /// An order of nodes that tells edges; a folder that is not empty; a disk that is full.
+    /// An order of nodes that tells edges, see [`Trained::save_with`]; a folder that is not empty; a disk that is full.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<Release> {
+        self.save_with(folder, false, self.settings.order)
+    }
+
+    /// As [`Trained::save`], with a word on the order of nodes that was not given in training: that they are renumbered at random, or that
+    /// anyone may know their order.
+    ///
+    /// # Errors
+    /// As [`Trained::save`].
+    pub fn save_with(&self, folder: impl AsRef<Path>, shuffle: bool, order: Order) -> Result<Release> {
         let folder = folder.as_ref();
-        if let Some(told) = &self.told {
-            return Err(Error::Unsuitable(told.clone()));
-        }
         if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::file(folder, "the folder is not empty; name another folder"));
         }
+        let mut settings = self.settings.clone().into_settings();
+        (settings.shuffle, settings.order) = (settings.shuffle || shuffle, order);
+        let settings = settings.checked()?;
+        if let (Some(told), false, Order::Tested) = (&self.told, settings.shuffle, order) {
+            return Err(Error::Unsuitable(told.clone()));
+        }
+        let anew = match settings.shuffle && !self.settings.shuffle {
+            true => Some(Arranged::new(&self.nodes, &settings)?),
+            false => None,
+        };
+        let nodes = anew.as_ref().map_or(&self.nodes, |anew| &anew.dataset);
+        let numbers = anew.as_ref().map_or(&self.numbers, |anew| &anew.numbers);
+        let mut statement = self.statement.clone();
+        statement.public[0] = release::nodes_are_public(&settings, nodes.nodes());
+        let mut config = self.config.clone();
+        (config.settings.shuffle, config.settings.order) = (settings.shuffle, order);
         let staged = AtomicFolder::create(folder)?;
         let place = staged.path();
         files::make_folder(&place.join("aggregates"))?;
-        order::write(&place, self.numbers.as_ref())?;
+        order::write(place, numbers.as_ref())?;
         for (at, values) in self.aggregates.iter().enumerate() {
             let file = place.join(aggregate_name(&self.settings, at + 1));
             if let Some(folder) = file.parent() {
                 files::make_folder(folder)?;
             }
-            files::write_matrix(&file, values, values.len() / self.nodes.nodes())?;
+            let width = values.len() / nodes.nodes();
+            let moved = anew.as_ref().and_then(|anew| anew.order.as_ref()).map(|order| {
+                let rows = order.iter().map(|&node| node as usize * width);
+                rows.flat_map(|row| values[row..row + width].iter().copied()).collect::<Vec<f32>>()
+            });
+            files::write_matrix(&file, moved.as_deref().unwrap_or(values), width)?;
         }
         let content = release::Content {
-            config: self.config.clone(),
-            dataset: &self.nodes.clone().into(),
-            statement: &self.statement,
+            config,
+            dataset: &nodes.clone().into(),
+            statement: &statement,
             metrics: &self.metrics,
             predictor: &self.predictor,
         };

@@ -1,6 +1,6 @@
 //! Settings that cannot work are refused here, once, before any budget is spent.
 
-use progap_graph::{Dataset, Graph, NodeIds};
+use progap_graph::{Dataset, Graph};
 use serde::Serialize;
 
 use super::declaration::Declaration;
@@ -40,14 +40,8 @@ impl Checked {
     /// As [`Checked::for_data`], for the data that these settings were asked for. Which columns there are is public.
     ///
     /// # Errors
-    /// Noisy counts of number columns where there are none to count; new numbers for nodes that have names.
+    /// Noisy counts of number columns where there are none to count.
     pub fn on(&self, dataset: &Dataset) -> Result<Checked> {
-        if self.shuffle && matches!(dataset.node_ids(), NodeIds::Text { .. }) {
-            return Err(Error::NoEffect {
-                name: "shuffle",
-                why: "the nodes have names as ids, and a release lists them in the order of their ids".into(),
-            });
-        }
         match self.scaling == Scaling::Noisy && dataset.open_numbers() == 0 {
             false => Ok(self.for_data(dataset)),
             true => Err(Error::NoEffect {

@@ -272,11 +272,16 @@ class ProGAP:
             raise DataError("none of these nodes has a label to compare with")
         return float(np.mean(codes[known] == labels[known]))
 
-    def save(self, folder: str | os.PathLike[str]) -> Release:
-        """Writes the release into a new folder: model, noisy aggregates, privacy statement; no graph."""
+    def save(self, folder: str | os.PathLike[str], *, shuffle: bool = False, order: str | None = None) -> Release:
+        """Writes the release into a new folder: model, noisy aggregates, privacy statement; no graph. Nodes are listed in the order of their ids; where
+        that tells edges, ``shuffle=True`` renumbers them at random, and ``order="public"`` says that anyone may know it."""
         model = self._fitted()
+        if order not in (None, "tested", "public"):
+            raise SettingsError(f"the setting order cannot be {order!r}: give tested, public")
         if model.folder is None:
-            return Release._of(model.save(Path(folder)))
+            return Release._of(model.save(Path(folder), shuffle, order == "public"))
+        if shuffle or order is not None:
+            raise SettingsError("the model was trained into a folder, and so was the order of its nodes decided: leave shuffle and order out")
         import shutil
 
         target = Path(folder)
