@@ -36,8 +36,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads a file of text whole, where there is room for it.
+/// Values that are parsed take about this many times the bytes of their text.
+const PARSED: u64 = 10;
+
+/// Reads a file of text whole, where there is room for all that will be made of it.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let length = open(path)?.metadata().in_file(path)?.len();
+    room::expect_free(length.saturating_mul(PARSED), 0.0).in_file(path)?;
     String::from_utf8(read(path)?).map_err(|_| Problem::Corrupt("its text is not UTF-8".into()).in_file(path))
 }
 
