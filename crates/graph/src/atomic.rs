@@ -141,6 +141,9 @@ impl AtomicFolder {
     fn rename(&self) -> io::Result<()> {
         if let Ok(there) = std::fs::symlink_metadata(&self.target).map(|there| there.permissions()) {
             std::fs::set_permissions(self.staged.path(), there)?;
+            // Elsewhere no folder takes the place of another.
+            #[cfg(not(unix))]
+            let _ = std::fs::remove_dir(&self.target);
         }
         std::fs::rename(self.staged.path(), &self.target)
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::error::InFile;
+use crate::read::encoding::{Encoding, decoded};
 use crate::{Problem, Result, room};
 
 /// Opens a regular file.
@@ -34,6 +35,19 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let mut content = room::with_room(usize::try_from(length).unwrap_or(usize::MAX)).in_file(path)?;
     file.read_to_end(&mut content).in_file(path)?;
     Ok(content)
+}
+
+/// Values that are parsed take about this many times the bytes of their text.
+const PARSED: u64 = 10;
+
+/// Reads a file of text whole, where there is room for all that will be made of it.
+pub(crate) fn read_text(path: &Path, encoding: Option<Encoding>) -> Result<String> {
+    let file = open(path)?;
+    let length = file.metadata().in_file(path)?.len();
+    room::expect_free(length.saturating_mul(PARSED), 0.0).in_file(path)?;
+    let mut bytes = room::with_room(usize::try_from(length).unwrap_or(usize::MAX)).in_file(path)?;
+    decoded(Box::new(file), encoding).in_file(path)?.read_to_end(&mut bytes).in_file(path)?;
+    String::from_utf8(bytes).map_err(|_| Encoding::not_utf8().in_file(path))
 }
 
 /// A path that was found in a folder; one that leads out of it by a link is refused.

@@ -18,27 +18,29 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether memory for this many bytes is free, before they are taken. What was given before may not be in use yet: of that this share is
 /// expected to come.
-fn is_free(bytes: u64, share: f64) -> bool {
+pub(crate) fn expect_free(bytes: u64, share: f64) -> Result<(), Problem> {
     let given = GIVEN.fetch_add(bytes, Relaxed).saturating_add(bytes);
     if given - ASKED.load(Relaxed).min(given) < STEP {
-        return true;
+        return Ok(());
     }
-    let Some(free) = free_memory() else { return true };
+    let Some(free) = free_memory() else { return Ok(()) };
     let before = own_memory().unwrap_or(0).min(given - bytes) as f64 * share;
     let enough = (bytes as f64) + (BESIDE as f64) + before <= free as f64;
-    match enough {
-        true => ASKED.store(given, Relaxed),
-        false => _ = GIVEN.fetch_sub(bytes, Relaxed),
+    if enough {
+        ASKED.store(given, Relaxed);
+        return Ok(());
     }
-    enough
+    GIVEN.fetch_sub(bytes, Relaxed);
+    let free = free >> 20;
+    Err(Problem::TooLarge(format!(
+        "read or unpacked it does not fit into memory, of which {free} MiB are free"
+    )))
 }
 
 /// An empty list with room for this many values.
 pub(crate) fn with_room<T>(count: usize) -> Result<Vec<T>, Problem> {
     let mut values = Vec::new();
-    if !is_free((count as u64).saturating_mul(size_of::<T>() as u64), 0.0) {
-        return Err(none_for::<T>(count));
-    }
+    expect_free((count as u64).saturating_mul(size_of::<T>() as u64), 0.0)?;
     values.try_reserve_exact(count).map_err(|_| none_for::<T>(count))?;
     beside(&values)?;
     Ok(values)
@@ -94,14 +96,16 @@ pub(crate) fn extend<T>(values: &mut Vec<T>, more: impl ExactSizeIterator<Item =
 pub(crate) fn grow<T>(values: &mut Vec<T>, more: usize) -> Result<(), Problem> {
     let wanted = values.len().saturating_add(more);
     // Doubling is quickest; where that does not fit, a quarter more may. All other lists may be about to do the same.
+    let mut refusal = None;
     for part in [1, 4] {
         let more = more.max(values.len() / part);
         let bytes = (more as u64).saturating_mul(size_of::<T>() as u64);
-        if is_free(bytes, 1.0 / part as f64) && values.try_reserve_exact(more).is_ok() {
+        refusal = expect_free(bytes, 1.0 / part as f64).err();
+        if refusal.is_none() && values.try_reserve_exact(more).is_ok() {
             return beside(values);
         }
     }
-    Err(none_for::<T>(wanted))
+    Err(refusal.unwrap_or_else(|| none_for::<T>(wanted)))
 }
 
 fn none_for<T>(count: usize) -> Problem {

@@ -12,15 +12,14 @@ use std::path::Path;
 use self::xml::{Reader, Tag};
 use super::{Described, LoadOptions, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, room, transform};
+use crate::{Place, Problem, Result, file, room, transform};
 
 /// More than any file has; a forged one is refused early.
 const MAX_KEYS: usize = 1 << 16;
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    let text = super::text_of(path, options).in_file(path)?;
-    read_text(&text, options).in_file(path)
+    read_text(&file::read_text(path, options.encoding)?, options).in_file(path)
 }
 
 /// Reads a file's content.

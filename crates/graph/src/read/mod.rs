@@ -22,7 +22,7 @@ use self::columns::{ColumnChoices, ColumnReport};
 use self::encoding::{Encoding, decoded};
 use self::npz::NpzOptions;
 use crate::error::InFile;
-use crate::{Dataset, EdgeWeights, Problem, Result, file, order, room, store, transform};
+use crate::{Dataset, EdgeWeights, Problem, Result, file, order, store, transform};
 
 /// Facts that the user knows and the files do not say.
 #[derive(Debug, Clone, Default)]
@@ -326,14 +326,6 @@ fn without_text(path: &Path) -> Option<&'static str> {
         (store::EXTENSION, "a .progap file"),
     ];
     kinds.into_iter().find_map(|(ending, kind)| has_ending(path, ending).then_some(kind))
-}
-
-/// The text of a file.
-fn text_of(path: &Path, options: &LoadOptions) -> Result<String> {
-    let file = file::open(path)?;
-    let mut bytes = room::with_room(usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX))?;
-    decoded(Box::new(file), options.encoding)?.read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| Encoding::not_utf8().into())
 }
 
 /// The name that a path suggests: the file's name without its endings; that of its folder, where the file is called as files of any

@@ -11,12 +11,11 @@ use serde_json::{Map, Value};
 
 use super::{Described, LoadOptions, table};
 use crate::error::InFile;
-use crate::{Place, Problem, Result, transform};
+use crate::{Place, Problem, Result, file, transform};
 
 /// Reads a file.
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Described> {
-    let text = super::text_of(path, options).in_file(path)?;
-    read_text(&text, options).in_file(path)
+    read_text(&file::read_text(path, options.encoding)?, options).in_file(path)
 }
 
 #[derive(Deserialize)]

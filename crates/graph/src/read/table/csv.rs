@@ -260,7 +260,7 @@ fn separator(start: &[u8], usual: u8) -> u8 {
 }
 
 /// A row behind the last one, which no text holds, as it is not UTF-8: a quote that is open swallows it.
-const END: &[u8] = b"\n\xff\xfeend of the table\xff\n";
+const END: &[u8] = b"\r\n\xff\xfeend of the table\xff\n";
 const ROW_AT_END: &[u8] = b"\xff\xfeend of the table\xff";
 
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -16,7 +15,6 @@ use super::matrix::Matrix;
 use super::{Format, TableInput, in_cell};
 use crate::error::InFile;
 use crate::read::columns::ColumnReport;
-use crate::read::encoding::decoded;
 use crate::read::{LoadOptions, has_ending};
 use crate::{Features, Place, Problem, ReadOff, Result, room};
 
@@ -95,9 +93,7 @@ pub(super) fn add(
 
 fn read(file: &Path, index: &NodeIndex, options: &LoadOptions) -> Result<Listed> {
     if has_ending(file, "json") {
-        let mut text = String::new();
-        decoded(Box::new(crate::file::open(file)?), options.encoding)?.read_to_string(&mut text)?;
-        return read_json(&text, index);
+        return read_json(&crate::file::read_text(file, options.encoding)?, index);
     }
     let input = TableInput::at(file)?;
     match input.format {
