@@ -123,6 +123,11 @@ pub fn read_adjacency_from(reader: impl Read + Seek) -> Result<Graph> {
     scipy_adjacency(&mut Archive::new(reader)?, false)
 }
 
+/// The arrays of a pickled matrix, each as the content of an `.npy` file, for fuzzing; nothing is run.
+pub fn unpickled(pickle: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
+    pickle::compressed_rows(pickle).map(Vec::from)
+}
+
 /// A folder's adjacency matrix and the file about its nodes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Pair {

@@ -91,7 +91,8 @@ fn describe_tables(
 ) -> Result<Described> {
     let node_source = TableInput::at(nodes)?;
     let edge_source = TableInput::at(edges)?;
-    let pair = Pair { nodes: (nodes, &node_source), edges: (edges, &edge_source), options };
+    let (of_nodes, of_edges) = ((Some(nodes), &node_source), (Some(edges), &edge_source));
+    let pair = Pair { nodes: of_nodes, edges: of_edges, options, of_edges: options };
     pair.check_columns()?;
     let mut table = node_source.read_nodes(options).in_file(nodes)?;
     if let Some(features) = features {
@@ -154,11 +155,15 @@ pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -
         Place::Cell { row, column } => Place::Element { key: column, index: row.saturating_sub(2) },
         other => of_node(other),
     };
-    let table = node_source.read_nodes(options).map_err(|e| e.map_place(of_node))?;
     // The columns have the names that we gave them.
     let weights = options.weights.as_ref().map(|_| "weight".to_string());
-    let options = LoadOptions { weights, ..LoadOptions::default() };
-    assemble(table, |index, count| edge_source.read_edges(&options, index, count))
+    let of_edges = LoadOptions { weights, header: Some(true), ..LoadOptions::default() };
+    // The text is ours, whatever that of the file was.
+    let options = &LoadOptions { encoding: None, ..options.clone() };
+    Pair { nodes: (None, &node_source), edges: (None, &edge_source), options, of_edges: &of_edges }
+        .check_columns()?;
+    let table = node_source.read_nodes(options).map_err(|e| e.map_place(of_node))?;
+    assemble(table, |index, count| edge_source.read_edges(&of_edges, index, count))
         .map_err(|e| e.map_place(of_edge))
 }
 
