@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap_graph::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
+use progap_graph::read::encoding::Encoding;
 use progap_graph::read::{self, Direction, LoadOptions, table};
 use progap_graph::{
     DatasetParts, Error, Features, Graph, NodeIds, Part, Problem, Ratios, Result, UNLABELLED, scale, store,
     transform,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -58,6 +60,8 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
             "target" => options.target_column = value.extract()?,
             "weights" => options.weights = value.extract()?,
             "labels" => options.label_file = value.extract()?,
+            "header" => options.header = value.extract()?,
+            "encoding" => options.encoding = value.extract::<Option<String>>()?.map(encoding).transpose()?,
             "categorical" => options.categorical = value.extract()?,
             "drop" => options.columns.drop = value.extract()?,
             "keep" => options.columns.keep = value.extract()?,
@@ -84,6 +88,11 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
         }
     }
     Ok(options)
+}
+
+fn encoding(name: String) -> PyResult<Encoding> {
+    let unknown = || PyValueError::new_err(format!("encoding is utf-8, latin-1 or utf-16, not {name:?}"));
+    Encoding::from_name(&name).ok_or_else(unknown)
 }
 
 /// Columns whose words are hashed, each to this many features.
