@@ -84,6 +84,12 @@ def make(folder):
 
     np.savez(folder / "pickled.npz", x=x, y=np.array([None] * NODES, dtype=object), edge_index=edges)
 
+    # Sparse matrices as Python objects, as many files of graph networks hold them.
+    links = sp.csr_matrix((np.ones(4), ([0, 1, 2, 4], [1, 2, 3, 0])), shape=(5, 5))
+    words = sp.csr_matrix((np.array([1, 1, 2.5, 1], dtype=np.float32), ([0, 1, 1, 3], [0, 1, 2, 2])), shape=(5, 3))
+    np.savez(folder / "graphdata.npz", adj_matrix=as_object(links), node_attr=as_object(words),
+             node_label=np.array([0, 1, 0, 1, 1], dtype=np.int32), metadata=as_object({"class_names": ["a", "b"]}))
+
     for layout in ["csr", "csc", "coo", "bsr", "dia"]:
         matrix = sp.coo_matrix((np.arange(edges.shape[1]) + 1, edges), shape=(NODES, NODES)).asformat(layout)
         sp.save_npz(folder / f"scipy_{layout}.npz", matrix, compressed=layout != "csc")
@@ -92,6 +98,13 @@ def make(folder):
     expected["reddit"] = make_reddit(folder / "reddit")
     expected["ogbn"] = make_ogbn(folder / "ogbn" / "raw")
     (folder / "expected.json").write_text(json.dumps(expected, ensure_ascii=False) + "\n")
+
+
+def as_object(thing):
+    """An array of one Python object."""
+    array = np.empty((), dtype=object)
+    array[()] = thing
+    return array
 
 
 def raw_graph(rng, nodes, edges):

@@ -2,6 +2,7 @@
 
 use std::io::{Cursor, Write};
 
+use progap_graph::read::encoding::Encoding;
 use progap_graph::read::facebook100::{Recipe, School, prepare_school};
 use progap_graph::read::ogbn::{Tables, read_tables};
 use progap_graph::read::{LoadOptions, edge_list, graphml, node_link, npz, table};
@@ -53,6 +54,8 @@ pub fn targets() -> Vec<Target> {
             seeds: || contents(&["fuzz/corpus/edge_list"]),
             weight: 500,
         },
+        Target { name: "listed", run: run_listed, seeds: || contents(&["fuzz/corpus/listed"]), weight: 500 },
+        Target { name: "pickle", run: run_pickle, seeds: || contents(&["fuzz/corpus/pickle"]), weight: 500 },
         Target {
             name: "graphml",
             run: run_graphml,
@@ -120,11 +123,42 @@ pub fn csv(content: &[u8]) {
     }
 }
 
-/// An edge list and a list of labels, a zero byte between them.
+/// An edge list and a list of labels, a zero byte between them, in any encoding and with or without a header.
 pub fn run_edge_list(content: &[u8]) {
     let mut parts = content.splitn(2, |&byte| byte == 0);
     let edges = parts.next().unwrap_or_default();
-    let _ = edge_list::read_bytes(edges, parts.next().unwrap_or(b"0 a\n"), &LoadOptions::default());
+    let labels = parts.next().unwrap_or(b"0 a\n");
+    for encoding in [None, Some(Encoding::Latin1), Some(Encoding::Utf16)] {
+        for header in [None, Some(true), Some(false)] {
+            let options = LoadOptions { encoding, header, ..LoadOptions::default() };
+            let _ = edge_list::read_bytes(edges, labels, &options);
+        }
+    }
+}
+
+/// A list of the features of each node, as JSON or as rows.
+pub fn run_listed(content: &[u8]) {
+    for json in [true, false] {
+        let _ = table::read_listed(content, json);
+    }
+}
+
+/// A pickled matrix; what is read of it makes an archive with its arrays.
+pub fn run_pickle(content: &[u8]) {
+    if let Some(mut arrays) = npz::unpickled(content) {
+        let header = "{'descr': '|i1', 'fortran_order': False, 'shape': (5,), }\n";
+        let labels =
+            [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header.as_bytes(), &[0, 1, 0, 1, 0]];
+        arrays.push(("labels", labels.concat()));
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default().compression_method(Stored);
+        for (name, bytes) in arrays {
+            let prefix = if name == "labels" { "" } else { "adj_" };
+            zip.start_file(format!("{prefix}{name}.npy"), options).expect("a name");
+            zip.write_all(&bytes).expect("written to memory");
+        }
+        let _ = npz::read_from(zip.finish().expect("an archive"));
+    }
 }
 
 /// Node-link JSON.

@@ -113,7 +113,7 @@ fn a_file_is_written_under_its_own_name() {
     write::npz::write(&sample(), &path).unwrap();
     assert_eq!(load(&path).unwrap(), sample().named("sample"));
     let nowhere = write::npz::write(&sample(), &folder.path().join("no/such/folder.npz")).unwrap_err();
-    assert!(matches!(nowhere.problem(), Problem::Io(_)), "{nowhere}");
+    assert!(matches!(nowhere.problem(), Problem::NotThere(_)), "{nowhere}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn bad_pairs_of_reddit_are_refused() {
     let (x, y) = (floats("(2, 1)", &[1.0, 2.0]), integers(&[0, 1]));
     write(reddit::DATA_FILE, archive(&[("feature", &x), ("label", &y)]));
     let absent = load(folder.path()).unwrap_err();
-    assert!(matches!(absent.problem(), Problem::Io(_)), "{absent}");
+    assert!(matches!(absent.problem(), Problem::NotThere(_)), "{absent}");
     assert_eq!(absent.file(), Some(&*folder.path().join(reddit::GRAPH_FILE)));
 
     let matrix = |nodes: i64| {

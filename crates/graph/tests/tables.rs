@@ -283,9 +283,9 @@ fn options_rename_columns_and_declare_categories() {
         categorical: vec!["year".into()],
         ..LoadOptions::default()
     };
-    let nodes = "key,id,class,part,year\n1,0.5,u,train,2007\n2,0.25,v,test,99\n";
+    let nodes = "key,size,class,part,year\n1,0.5,u,train,2007\n2,0.25,v,test,99\n";
     let dataset = read_csv_with(nodes, "b,w,a\n1,0.3,2\n", &options).unwrap();
-    assert_eq!(dataset.feature_names(), ["id", "year=99", "year=2007"]);
+    assert_eq!(dataset.feature_names(), ["size", "year=99", "year=2007"]);
     assert_eq!(dataset.features().to_dense(2), [0.5, 0., 1., 0.25, 1., 0.]);
     assert_eq!(dataset.graph().iter_edges().collect::<Vec<_>>(), [(1, 0)]);
     for (change, what) in [
@@ -345,8 +345,12 @@ fn each_bad_edge_table_is_refused_by_row_and_column() {
         assert_eq!(error.file(), Some(Path::new("edges.csv")));
     };
     check("", None, "no header row");
-    check("1,2\n2,1\n", None, "no source column \"source\" (found: 1, 2)");
-    check("source,to\n1,2\n", None, "no target column");
+    check(
+        "a,b,c\n2,1,3\n",
+        None,
+        "no source column \"source\" and no target column \"target\" (found: a, b, c)",
+    );
+    check("source,to,when\n1,2,3\n", None, "no target column");
     check("source,target\n1,2\n2,3\n", cell(3, "target"), "\"3\" is not in the node table");
     check("source,target\n1,2\n-9223372036854775808,1\n", cell(3, "source"), "not in the node table");
     check("source,target\n1,2\n01,2\n", cell(3, "source"), "\"01\" is not in the node table");

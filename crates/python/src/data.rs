@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap_graph::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
+use progap_graph::read::encoding::Encoding;
 use progap_graph::read::{self, Direction, LoadOptions, table};
 use progap_graph::{
     DatasetParts, EdgeWeights, Error, Features, Graph, NodeIds, Part, Problem, Ratios, Result, UNLABELLED,
     scale, store, transform,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -62,6 +64,8 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
                 options.weights = asked.transpose().or_raise(given.py())?;
             }
             "labels" => options.label_file = value.extract()?,
+            "header" => options.header = value.extract()?,
+            "encoding" => options.encoding = value.extract::<Option<String>>()?.map(encoding).transpose()?,
             "categorical" => options.categorical = value.extract()?,
             "drop" => options.columns.drop = value.extract()?,
             "keep" => options.columns.keep = value.extract()?,
@@ -88,6 +92,11 @@ fn load_options(given: &Bound<'_, PyDict>) -> PyResult<LoadOptions> {
         }
     }
     Ok(options)
+}
+
+fn encoding(name: String) -> PyResult<Encoding> {
+    let unknown = || PyValueError::new_err(format!("encoding is utf-8, latin-1 or utf-16, not {name:?}"));
+    Encoding::from_name(&name).ok_or_else(unknown)
 }
 
 /// Columns whose words are hashed, each to this many features.

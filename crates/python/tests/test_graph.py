@@ -208,6 +208,26 @@ def test_tables_are_read_as_files_are(tmp_path):
         progap.from_pandas(nodes, edges)
 
 
+def test_encodings_and_headers_of_other_peoples_files(tmp_path):
+    (tmp_path / "nodes.csv").write_bytes("id;label;town\n1;x;Köln\n2;y;Bonn\n".encode("latin-1"))
+    (tmp_path / "edges.csv").write_text("source;target\n1;2\n")
+    with pytest.raises(progap.DataError, match="looks like latin-1"):
+        progap.load(tmp_path)
+    assert progap.load(tmp_path, encoding="latin-1").feature_names == ["town=Bonn", "town=Köln"]
+    with pytest.raises(ValueError, match="utf-8, latin-1 or utf-16"):
+        progap.load(tmp_path, encoding="ebcdic")
+    (tmp_path / "list.txt").write_text("left right\nann bob\nbob cat\n")
+    (tmp_path / "labels.csv").write_text("ann,x\nbob,y\ncat,x\n")
+    lists = {"labels": tmp_path / "labels.csv"}
+    with pytest.raises(progap.DataError, match="may be a header or data"):
+        progap.load(tmp_path / "list.txt", **lists)
+    sizes = [progap.load(tmp_path / "list.txt", header=header, **lists).num_nodes for header in (True, False)]
+    assert sizes == [3, 5]
+    (tmp_path / "data.pt").write_bytes(b"PK")
+    with pytest.raises(progap.DataError, match="from_pyg"):
+        progap.load(tmp_path / "data.pt")
+
+
 def test_every_format_of_the_command(tmp_path, arrays, graph):
     np.savez(tmp_path / "g.npz", **arrays)
     assert same(progap.load(tmp_path / "g.npz"), graph)

@@ -26,6 +26,16 @@ def data(arrays) -> Data:
     return Data(**{name: torch.tensor(array) for name, array in arrays.items()})
 
 
+def test_a_file_of_pytorch_is_read_by_the_line_that_its_refusal_names(data, graph, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.save(data, "data.pt")
+    with pytest.raises(progap.DataError) as refused:
+        progap.load("data.pt")
+    line = str(refused.value).split("only Python opens it: ")[1].split("; convert it")[0]
+    exec(line, {})
+    assert progap.load("graph.progap").fingerprint() == graph.fingerprint()
+
+
 def test_a_data_of_pytorch_geometric(data, graph):
     found = progap.from_pyg(data, name="small")
     assert found.fingerprint() == graph.fingerprint() and found.name == "small"

@@ -19,7 +19,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use self::columns::{ColumnChoices, ColumnReport};
-use self::encoding::{Encoding, decoded};
+use self::encoding::Encoding;
 use self::npz::NpzOptions;
 use crate::error::InFile;
 use crate::{Dataset, EdgeWeights, Problem, Result, file, order, store, transform};

@@ -127,6 +127,11 @@ pub fn read_adjacency_from(reader: impl Read + Seek) -> Result<Graph> {
     scipy_adjacency(&mut Archive::new(reader)?, None)
 }
 
+/// The arrays of a pickled matrix, each as the content of an `.npy` file, for fuzzing; nothing is run.
+pub fn unpickled(pickle: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
+    pickle::compressed_rows(pickle).map(Vec::from)
+}
+
 /// A folder's adjacency matrix and the file about its nodes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Pair {
@@ -316,17 +321,19 @@ fn may_be_features<R: Read + Seek>(archive: &mut Archive<R>, layout: &Layout, no
     let used = [&layout.labels, &layout.edges].into_iter().flatten();
     let used: Vec<&str> = used.map(String::as_str).collect();
     let is_open = |key: &String| {
-        !used.contains(&key.as_str())
-            && !key.contains("mask")
-            && key != "metadata"
-            && !archive.is_unpickled(key)
+        let about = ["mask", "names", "ids", "metadata"].iter().any(|mark| key.contains(mark));
+        !about && !used.contains(&key.as_str()) && !archive.is_unpickled(key)
     };
     let open: Vec<String> = archive.keys().into_iter().filter(is_open).collect();
-    open.iter().any(|key| match archive.get(key) {
-        Ok(Some(array)) => matches!(*array.shape(), [rows, columns] if rows == nodes && columns > 1),
-        Ok(None) => false,
-        Err(e) => matches!(e.problem(), Problem::PickledObjects),
-    })
+    let edges = layout.sparse_edges.as_deref();
+    let is_part =
+        |key: &String| key.ends_with("indices") && !edges.is_some_and(|edges| key.starts_with(edges));
+    open.iter().any(is_part)
+        || open.iter().any(|key| match archive.get(key) {
+            Ok(Some(array)) => matches!(*array.shape(), [rows, columns] if rows == nodes && columns > 1),
+            Ok(None) => false,
+            Err(e) => matches!(e.problem(), Problem::PickledObjects),
+        })
 }
 
 fn column_count(columns: u64) -> Checked<usize> {

@@ -20,6 +20,8 @@ def load(
     *,
     edges: str | os.PathLike[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
+    header: bool | None = None,
+    encoding: str | None = None,
     id: str | None = None,
     label: str | None = None,
     split: str | None = None,
@@ -49,6 +51,8 @@ def load(
         ``.mat``, ``.progap``; or a name from ``progap data list``
     edges : the edge table, where ``source`` is a node table
     labels : the list of labels that goes with an edge list
+    header : whether the first line of an edge list or of its labels is a header; where nothing is said, its look decides
+    encoding : of files of text: ``"utf-8"``, ``"latin-1"`` or ``"utf-16"``
     id, label, split, source_column, target_column : names of columns
     categorical, drop, keep, text, max_categories, unscaled : what columns are; ``text`` maps a column to the number of features its
         words are hashed to
@@ -76,6 +80,8 @@ def load(
         target=target_column,
         weights=None if weights is None else (weights, _arrays.weight_bound(weight_bound)),
         labels=None if labels is None else Path(labels),
+        header=header,
+        encoding=encoding,
         categorical=_names(categorical),
         drop=_names(drop),
         keep=_names(keep),

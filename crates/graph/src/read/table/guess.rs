@@ -8,11 +8,13 @@ use crate::read::LoadOptions;
 use crate::read::columns::ColumnChoices;
 use crate::{Error, NoColumns, Problem, Result};
 
-/// A table of nodes and a table of edges with their files.
+/// A table of nodes and a table of edges, with their files where they have some.
 pub(super) struct Pair<'a> {
-    pub(super) nodes: (&'a Path, &'a TableInput<'a>),
-    pub(super) edges: (&'a Path, &'a TableInput<'a>),
+    pub(super) nodes: (Option<&'a Path>, &'a TableInput<'a>),
+    pub(super) edges: (Option<&'a Path>, &'a TableInput<'a>),
     pub(super) options: &'a LoadOptions,
+    /// What is said of the edges.
+    pub(super) of_edges: &'a LoadOptions,
 }
 
 /// More columns than this are not tried.
@@ -25,19 +27,21 @@ const PROPOSED: usize = 3;
 impl Pair<'_> {
     /// Refuses tables that have not all the columns they need, with all that is missing in one sentence.
     pub(super) fn check_columns(&self) -> Result<()> {
-        let names = self.nodes.1.names(None, self.options).map_err(|e| e.in_file(self.nodes.0))?;
-        let edge_names =
-            self.edges.1.names(Some(self.options), self.options).map_err(|e| e.in_file(self.edges.0))?;
+        let names = self.nodes.1.names(None, self.options).map_err(|e| in_file(e, self.nodes.0))?;
+        let edge_names = self.edges.1.names(Some(self.of_edges), self.of_edges);
+        let edge_names = edge_names.map_err(|e| in_file(e, self.edges.0))?;
         let mut missing = Vec::new();
         for (file, outcome) in [
             (self.nodes.0, check_roles(names.clone(), self.options).map(|_| ())),
-            (self.edges.0, edges::ends(&edge_names, self.options).map(|_| ())),
+            (self.edges.0, edges::ends(&edge_names, self.of_edges).map(|_| ())),
         ] {
             match outcome {
                 Ok(()) => {}
                 Err(error) => match error.problem() {
                     Problem::NoColumns(of_table) => missing.extend(
-                        of_table.iter().map(|of| NoColumns { file: Some(file.to_path_buf()), ..of.clone() }),
+                        of_table
+                            .iter()
+                            .map(|of| NoColumns { file: file.map(Path::to_path_buf), ..of.clone() }),
                     ),
                     // Said where the table is read.
                     _ => return Ok(()),
@@ -48,11 +52,9 @@ impl Pair<'_> {
             return Ok(());
         }
         self.propose(&names, &edge_names, &mut missing);
-        let first = missing[0].file.clone();
-        let one = missing.len() == 1;
-        missing.iter_mut().filter(|table| one || table.file == first).for_each(|table| table.file = None);
+        let first = missing[0].file.take();
         let error = Error::from(Problem::NoColumns(missing));
-        Err(first.map_or_else(|| Problem::NoColumns(vec![]).into(), |file| error.in_file(&file)))
+        Err(in_file(error, first.as_deref()))
     }
 
     /// Adds the columns that may be meant.
@@ -60,12 +62,12 @@ impl Pair<'_> {
         let ends: Vec<String> =
             edge_names.iter().filter(|name| !name.is_empty() && *name != "Unnamed: 0").cloned().collect();
         let guessed = LoadOptions {
-            source_column: self.options.source_column.clone().or_else(|| ends.first().cloned()),
-            target_column: self.options.target_column.clone().or_else(|| ends.get(1).cloned()),
-            ..self.options.clone()
+            source_column: self.of_edges.source_column.clone().or_else(|| ends.first().cloned()),
+            target_column: self.of_edges.target_column.clone().or_else(|| ends.get(1).cloned()),
+            ..self.of_edges.clone()
         };
         let no_ends = missing.iter().flat_map(|table| &table.missing).any(|column| column.role == "source");
-        let pair = Pair { options: if no_ends { &guessed } else { self.options }, ..*self };
+        let pair = Pair { of_edges: if no_ends { &guessed } else { self.of_edges }, ..*self };
         for column in missing.iter_mut().flat_map(|table| &mut table.missing) {
             column.likely = match column.role {
                 "id" => pair.matching(names, None).into_iter().collect(),
@@ -84,10 +86,11 @@ impl Pair<'_> {
         let Ok((ids, names)) = names else { return error };
         let Some(column) = self.matching(&names, Some(ids)) else { return error };
         let problem = Problem::OtherIds { id: id.clone(), ids: names[ids].clone(), column };
-        match error.place() {
-            Some(place) => problem.at(place.clone()).in_file(self.edges.0),
-            None => problem.in_file(self.edges.0),
-        }
+        let error = match error.place() {
+            Some(place) => problem.at(place.clone()),
+            None => problem.into(),
+        };
+        in_file(error, self.edges.0)
     }
 
     /// A column that has all the nodes that the edges name, each once.
@@ -99,7 +102,7 @@ impl Pair<'_> {
                 id_column: Some((*name).clone()),
                 columns: ColumnChoices { drop: others.collect(), ..ColumnChoices::default() },
                 without_labels: true,
-                ..self.of_edges()
+                ..self.needed()
             };
             let Ok(nodes) = self.nodes.1.read_nodes(&options) else { return false };
             let Ok(index) = nodes.ids.index() else { return false };
@@ -117,7 +120,7 @@ impl Pair<'_> {
         let others =
             names.iter().enumerate().filter(|(at, _)| *at != id).map(|(_, name)| name.clone()).collect();
         let id_column = names.get(id).cloned();
-        let options = LoadOptions { id_column, categorical: others, without_labels: true, ..self.of_edges() };
+        let options = LoadOptions { id_column, categorical: others, without_labels: true, ..self.needed() };
         let Ok(nodes) = self.nodes.1.read_nodes(&options) else { return vec![] };
         let rows = nodes.ids.len();
         let few = |values: usize| (2..=MOST_CLASSES).contains(&values) && 4 * values <= rows;
@@ -126,13 +129,21 @@ impl Pair<'_> {
     }
 
     /// What is said of the edges and of the text, and nothing else.
-    fn of_edges(&self) -> LoadOptions {
+    fn needed(&self) -> LoadOptions {
         LoadOptions {
-            source_column: self.options.source_column.clone(),
-            target_column: self.options.target_column.clone(),
-            encoding: self.options.encoding,
-            header: self.options.header,
+            source_column: self.of_edges.source_column.clone(),
+            target_column: self.of_edges.target_column.clone(),
+            encoding: self.of_edges.encoding,
+            header: self.of_edges.header,
             ..LoadOptions::default()
         }
+    }
+}
+
+/// The error, with the file where there is one.
+fn in_file(error: Error, file: Option<&Path>) -> Error {
+    match file {
+        Some(file) => error.in_file(file),
+        None => error,
     }
 }

@@ -5,7 +5,7 @@
 //! where some are missing), truth values become 0 and 1, dates become days, and every value of a text column becomes a
 //! one-hot feature `column=value` (an empty cell sets none of them). The edge table has
 //! the columns `source` and `target` (or `src` and `dst`, or `from` and `to`) and perhaps weights; its other columns are not read.
-//! [`LoadOptions`] gives columns other names. Ids are integers or text. A table may also be a folder of Parquet files, as Spark writes them: its rows
+//! [`LoadOptions`] gives columns other names. A table `target` is one of nodes as well, perhaps beside a list of their features. Ids are integers or text. A table may also be a folder of Parquet files, as Spark writes them: its rows
 //! are those of all of them, by name.
 //!
 //! Errors name rows as a text editor counts them, the header being row 1; rows of a Parquet file, which has no
@@ -91,7 +91,8 @@ fn describe_tables(
 ) -> Result<Described> {
     let node_source = TableInput::at(nodes)?;
     let edge_source = TableInput::at(edges)?;
-    let pair = Pair { nodes: (nodes, &node_source), edges: (edges, &edge_source), options };
+    let (of_nodes, of_edges) = ((Some(nodes), &node_source), (Some(edges), &edge_source));
+    let pair = Pair { nodes: of_nodes, edges: of_edges, options, of_edges: options };
     pair.check_columns()?;
     let mut table = node_source.read_nodes(options).in_file(nodes)?;
     if let Some(features) = features {
@@ -154,12 +155,16 @@ pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -
         Place::Cell { row, column } => Place::Element { key: column, index: row.saturating_sub(2) },
         other => of_node(other),
     };
-    let table = node_source.read_nodes(options).map_err(|e| e.map_place(of_node))?;
     // The columns have the names that we gave them.
     let weights =
         options.weights.as_ref().map(|weights| EdgeWeights::new("weight", weights.bound())).transpose()?;
-    let options = LoadOptions { weights, ..LoadOptions::default() };
-    assemble(table, |index, count| edge_source.read_edges(&options, index, count))
+    let of_edges = LoadOptions { weights, header: Some(true), ..LoadOptions::default() };
+    // The text is ours, whatever that of the file was.
+    let options = &LoadOptions { encoding: None, ..options.clone() };
+    Pair { nodes: (None, &node_source), edges: (None, &edge_source), options, of_edges: &of_edges }
+        .check_columns()?;
+    let table = node_source.read_nodes(options).map_err(|e| e.map_place(of_node))?;
+    assemble(table, |index, count| edge_source.read_edges(&of_edges, index, count))
         .map_err(|e| e.map_place(of_edge))
 }
 
