@@ -1,5 +1,5 @@
-//! Verdicts on a model, said in the summary of training, in its JSON and in reports: the metric that counts, baselines that do as
-//! well, and predictions that are the most frequent class.
+//! Verdicts on a model, said in the summary of training, in its JSON and in reports: the metric that counts, baselines
+//! that do as well, and predictions that are the most frequent class.
 
 use progap::Settings;
 use progap::assessment::{Assessment, Baselines, Metric, Scores};
@@ -61,8 +61,8 @@ fn features_alone(metrics: &Metrics, settings: &Settings, scores: &Scores) -> Op
         catalogue::alternatives(settings).map(|method| format!("--method {method}")).collect();
     (scores.accuracy <= alone).then(|| {
         format!(
-            "the features alone (accuracy {}): {} did not raise the accuracy on the test nodes{noise}; other methods use \
-             the graph differently ({})",
+            "the features alone (accuracy {}): {} did not raise the accuracy on the test nodes{noise}; other methods \
+             use the graph differently ({})",
             percent(alone),
             catalogue::summed(settings),
             others.join(", ")
@@ -110,7 +110,8 @@ impl OnlyMajority {
     }
 }
 
-/// The flags that make rare classes count, as far as this method has them at this level; where it has none, a method that does.
+/// The flags that make rare classes count, as far as this method has them at this level; where it has none, a method that
+/// does.
 fn remedy(settings: &Settings) -> Vec<String> {
     let balances = |settings: &Settings| {
         let balanced = Settings { class_weights: ClassWeights::Balanced, ..settings.clone() };

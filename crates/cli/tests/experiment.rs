@@ -70,7 +70,7 @@ fn the_same_experiment_twice_runs_nothing_twice() {
     assert_eq!(cells(&more), cells(&alone));
 }
 
-/// The default method is among those compared, every figure has its delta, and few runs carry a caution instead of an interval.
+/// The default method is among those compared, every figure has its delta, and few runs carry a caution, not an interval.
 #[test]
 fn tables_say_under_which_guarantee_and_how_sure_they_are() {
     let place = workplace();

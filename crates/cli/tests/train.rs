@@ -157,7 +157,7 @@ fn rare(place: &std::path::Path) {
     common::put(place, &[("g/nodes.csv", nodes.as_bytes()), ("g/edges.csv", edges.as_bytes())]);
 }
 
-/// Where nearly everything is predicted to be the most frequent class, the summary says so and what works with this method and level.
+/// Where nearly everything is predicted to be the most frequent class, the summary says so, and what works here.
 #[test]
 fn a_result_that_is_the_majority_class_says_so_and_what_to_try() {
     let place = common::folder();

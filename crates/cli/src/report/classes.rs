@@ -44,8 +44,8 @@ fn metric_table(tested: &Tested, chosen_by: Metric) -> Table {
         caption: format!(
             "Metrics on the test nodes. Balanced accuracy and macro F1: means over the classes, each counting the same. \
              AUROC and average precision: each class against all others, and their mean; of two classes, the average \
-             precision of the rarer one. Of log loss and calibration error less is better.{intervals} In bold, the one that \
-             chooses epochs where validation nodes do."
+             precision of the rarer one. Of log loss and calibration error less is better.{intervals} In bold, the one \
+             that chooses epochs where validation nodes do."
         ),
         columns: ["metric", "test nodes"].map(String::from).to_vec(),
         rows: Metric::ALL.iter().map(row).collect(),

@@ -45,14 +45,14 @@ fn left_out(release: &Release, open: bool) -> Vec<String> {
     let mut list = vec!["time and memory of training, which depend on the data".to_string()];
     if !open {
         list.push(
-            "all accuracies and other metrics, curves and thresholds, the confusion matrix, the calibration and the course of \
-             training, which are made of private labels without noise"
+            "all accuracies and other metrics, curves and thresholds, the confusion matrix, the calibration and the \
+             course of training, which are made of private labels without noise"
                 .into(),
         );
     } else if !release.has_labels() {
         list.push(
-            "precision and recall, thresholds, the confusion matrix and the calibration: the rows of the nodes were left out of this \
-             export, though labels are public at this level"
+            "precision and recall, thresholds, the confusion matrix and the calibration: the rows of the nodes were left \
+             out of this export, though labels are public at this level"
                 .into(),
         );
     }

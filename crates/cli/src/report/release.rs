@@ -242,7 +242,9 @@ fn stage_figure(stages: &[f64], majority: Option<f64>, interval: impl Fn(f64) ->
     };
     Figure {
         id: "stages".into(),
-        caption: "Test accuracy after each stage of training, with 95 % intervals; the first stage knows the features alone.".into(),
+        caption: "Test accuracy after each stage of training, with 95 % intervals; the first stage knows the features \
+                  alone."
+            .into(),
         alt: format!(
             "Bars: test accuracy is {} by features alone and {} after the last stage.",
             ui::percent(first),
@@ -259,8 +261,8 @@ fn without_labels(release: &Release) -> Section {
         return section("classes", "Class by class", vec![Block::Paragraph(text.into())]);
     }
     let text = "Labels are private at node level and not part of the release, so precision and recall, \
-                thresholds, the confusion matrix and the calibration are not shown here. Whoever holds the data can add them with progap report \
-                RELEASE --data DATASET; that page then is for the data owner alone.";
+                thresholds, the confusion matrix and the calibration are not shown here. Whoever holds the data can add \
+                them with progap report RELEASE --data DATASET; that page then is for the data owner alone.";
     section("classes", "Class by class", vec![Block::Paragraph(text.into())])
 }
 

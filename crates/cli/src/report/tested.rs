@@ -64,7 +64,7 @@ impl Tested {
         let table = Table {
             id: "headline".into(),
             caption: format!(
-                "The metric that was asked for, {}, on the test nodes, with a 95 % interval (bootstrap over nodes).{less}",
+                "The metric that was asked for, {}, on the test nodes, with a 95 % interval (bootstrap).{less}",
                 metric.words()
             ),
             columns: vec!["test nodes, predicted by".into(), metric.words().into()],

@@ -15,7 +15,7 @@ const SHARES: [f64; 7] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
 /// Steps of a curve.
 const STEPS: usize = 100;
 
-/// The rarest class, where there are two classes or it is rare; of equals the last, which by custom is the one looked for.
+/// The rarest class, where there are two classes or it is rare; of equals the last, by custom the one looked for.
 pub(super) fn thresholds(release: &Release, tested: &Tested) -> Option<Section> {
     let found = &tested.found;
     let class = found.rarest().filter(|_| found.classes.len() == 2 || found.is_uneven())?;
@@ -25,8 +25,8 @@ pub(super) fn thresholds(release: &Release, tested: &Tested) -> Option<Section> 
         blocks.push(Block::Notice(Tone::Caution, UNPROTECTED.into()));
     }
     blocks.push(Block::Paragraph(format!(
-        "Class {name}, {} of {} test nodes, against all others. Nodes are flagged by their probability of the class, the \
-         largest first: for a class that is rare or costly to miss, the threshold is yours to choose.",
+        "Class {name}, {} of {} test nodes, against all others. Nodes are flagged by their probability of the class, \
+         the largest first: for a class that is rare or costly to miss, the threshold is yours to choose.",
         ui::count(curve.members),
         ui::count(curve.nodes)
     )));
@@ -50,8 +50,8 @@ fn precision_recall(tested: &Tested, curve: &Curve, class: usize) -> Figure {
     Figure {
         id: "precision-recall".into(),
         caption: format!(
-            "Precision against recall, from the largest threshold to the smallest. Average precision {average}; dotted, the \
-             precision of flagging at random."
+            "Precision against recall, from the largest threshold to the smallest. Average precision {average}; dotted, \
+             the precision of flagging at random."
         ),
         alt: format!(
             "Line: average precision {average}, where flagging at random has {}.",
@@ -75,7 +75,8 @@ fn gains(curve: &Curve) -> Figure {
     let tenth = curve.flagging(0.1);
     Figure {
         id: "gains".into(),
-        caption: "Cumulative gains: the share of the class that is found, against the share of nodes that is flagged.".into(),
+        caption: "Cumulative gains: the share of the class that is found, against the share of nodes that is flagged."
+            .into(),
         alt: format!(
             "Line: the first {} of the nodes hold {} of the class, {:.1} times as many as at random.",
             ui::percent(curve.share(tenth)),
@@ -124,10 +125,10 @@ fn table(curve: &Curve) -> Table {
     };
     Table {
         id: "thresholds".into(),
-        caption: "What thresholds find: nodes with at least that probability of the class are flagged, those with equal \
-                  probabilities together. Precision: of those flagged, the share that is in the class. Recall: of the class, \
-                  the share that is flagged; both with 95 % intervals (Wilson). Lift: how many times as frequent the class is \
-                  among those flagged as among all."
+        caption: "What thresholds find: nodes with at least that probability of the class are flagged, those with \
+                  equal probabilities together. Precision: of those flagged, the share that is in the class. Recall: of \
+                  the class, the share that is flagged; both with 95 % intervals (Wilson). Lift: how many times as \
+                  frequent the class is among those flagged as among all."
             .into(),
         columns: ["to flag", "threshold", "flagged", "share flagged", "precision", "recall", "lift"]
             .map(String::from)

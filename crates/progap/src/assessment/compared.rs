@@ -62,8 +62,8 @@ impl Compared {
         Ranked::new(scores.zip(self.truth.iter().map(|&truth| truth as usize == class)))
     }
 
-    /// 95 % intervals by resampling nodes (percentiles of the bootstrap), the same for the same predictions; `None` if there are no
-    /// nodes, or too many of them for the number of classes: two million, divided by it.
+    /// 95 % intervals by resampling nodes (percentiles of the bootstrap), the same for the same predictions; `None` if
+    /// there are no nodes, or too many of them for the number of classes: two million, divided by it.
     pub fn intervals(&self) -> Option<Intervals> {
         let (nodes, classes) = (self.truth.len(), self.classes);
         let resamples = (MAX_WORK / (nodes * classes).max(1)).min(RESAMPLES);
@@ -91,7 +91,8 @@ impl Compared {
         })
     }
 
-    /// Where none or all of a class are found, so they are in every resample, which says nothing: Wilson's interval does.
+    /// Where none or all of a class are found, so they are in every resample, which says nothing: Wilson's interval
+    /// does.
     fn recall_intervals(&self, resampled: Vec<Option<[f64; 2]>>) -> Vec<Option<[f64; 2]>> {
         let of_class = |(class, interval): (usize, Option<[f64; 2]>)| {
             let support = self.truth.iter().filter(|&&truth| truth as usize == class).count();

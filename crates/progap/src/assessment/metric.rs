@@ -56,8 +56,8 @@ impl Assessment {
         there.min_by_key(|&class| (self.classes[class].support, std::cmp::Reverse(class)))
     }
 
-    /// The most frequent class, where nearly every prediction is that class: other classes are predicted less than a tenth as often
-    /// as they occur.
+    /// The most frequent class, where nearly every prediction is that class: other classes are predicted less than a
+    /// tenth as often as they occur.
     pub fn only_majority(&self) -> Option<usize> {
         let support = |class: usize| self.classes[class].support;
         let class =

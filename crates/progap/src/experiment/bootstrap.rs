@@ -8,8 +8,8 @@ pub fn mean(values: &[f64]) -> f64 {
 /// The fewest runs that an interval is made of: resamples of fewer vary much less than the mean does.
 pub const MIN_RUNS: usize = 5;
 
-/// A 95 % interval for the mean, by 1000 resamples of the values; the same for the same values. `None` if there are fewer than
-/// [`MIN_RUNS`].
+/// A 95 % interval for the mean, by 1000 resamples of the values; the same for the same values. `None` if there are fewer
+/// than [`MIN_RUNS`].
 pub fn mean_interval(values: &[f64]) -> Option<[f64; 2]> {
     if values.len() < MIN_RUNS {
         return None;

@@ -8,8 +8,8 @@ use super::content::{Outcomes, data_names, delta, epsilon, too_few_runs, unit_no
 use crate::report::{Cell, Table};
 
 /// Whom a figure that stands out is compared with.
-const BEST: &str = "What stands out is the best of those with the same guarantee, that is the same unit, epsilon and delta; \
-                    guarantees that differ are not compared.";
+const BEST: &str = "What stands out is the best of those with the same guarantee, that is the same unit, epsilon and \
+                    delta; guarantees that differ are not compared.";
 
 /// The name of a column of the paper's own figures.
 const PUBLISHED: &str = "published";

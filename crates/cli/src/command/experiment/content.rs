@@ -89,8 +89,8 @@ fn results_section(experiment: &Experiment, outcomes: &Outcomes<'_>) -> Section 
     }
     if too_few_runs(outcomes) {
         let text = format!(
-            "Fewer than {MIN_RUNS} runs of a figure are too few for an interval: differences between figures may be chance. \
-             `--runs {MIN_RUNS}` or more adds intervals, and keeps the runs that are there."
+            "Fewer than {MIN_RUNS} runs of a figure are too few for an interval: differences between figures may be \
+             chance. `--runs {MIN_RUNS}` or more adds intervals, and keeps the runs that are there."
         );
         blocks.push(Block::Notice(Tone::Caution, text));
     }

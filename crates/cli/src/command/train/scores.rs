@@ -141,7 +141,8 @@ pub(super) fn of_runs(metric: Metric, value: f64, runs: usize, interval: Option<
     format!("{} (mean of {runs} runs; {interval})", written(metric, value))
 }
 
-/// Facts that accuracy does not show: how rare classes fare, whether probabilities can be believed, what does as well without a model.
+/// Facts that accuracy does not show: how rare classes fare, whether probabilities can be believed, what does as well
+/// without a model.
 pub(super) fn score_rows(shown: &AccuracyReport) -> Vec<(&'static str, String)> {
     let mut rows = vec![];
     let Some(scores) = &shown.test_scores else { return rows };
