@@ -51,7 +51,7 @@ const LOOKED_AT: u64 = 64;
 ///
 /// # Errors
 /// A text that is UTF-16, and not said to be.
-pub(super) fn decoded<'a>(
+pub(crate) fn decoded<'a>(
     mut bytes: Box<dyn Read + 'a>,
     given: Option<Encoding>,
 ) -> Result<Box<dyn Read + 'a>> {
