@@ -124,11 +124,12 @@ fn what_documents_say_of_node_level_is_qualified() {
     }
 }
 
-/// A text whose numbers are all the same, and whose lines may be broken elsewhere.
+/// A text whose numbers and hashes are all the same, and whose lines may be broken elsewhere.
 fn shape(text: &str) -> String {
-    let mut shape = String::new();
-    let mut in_number = false;
-    for c in in_one_line(text).replace(['─', '-'], " ").chars() {
+    let (mut shape, mut in_number) = (String::new(), false);
+    let is_hash = |word: &&str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = text.split_whitespace().map(|word| if is_hash(&word) { "0" } else { word });
+    for c in words.collect::<Vec<_>>().join(" ").replace(['─', '-'], " ").chars() {
         let part = c.is_ascii_digit() || (in_number && ".,e".contains(c));
         if part && !in_number {
             shape.push('0');
