@@ -335,7 +335,8 @@ fn that_releases_add_up_is_said_without_a_ledger() {
     assert!(card.contains("releases about the same records add up"), "{card}");
 }
 
-/// Wherever predictions are said to cost nothing further, node level says for whom they are, in one and the same sentence.
+/// Wherever predictions are said to cost nothing further, node level says for whom they are, in one and the same
+/// sentence.
 #[test]
 fn at_node_level_it_is_said_for_whom_predictions_are() {
     let place = workplace();
