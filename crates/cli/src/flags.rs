@@ -152,7 +152,8 @@ pub fn is_quiet(matches: &ArgMatches) -> bool {
     is_set("quiet") && !is_set("json")
 }
 
-/// Prints what is wrong with arguments. What the standard library says of a text that is no number does not name what is accepted.
+/// Prints what is wrong with arguments. What the standard library says of a text that is no number does not name what
+/// is accepted.
 pub fn say(error: &clap::Error) -> std::io::Result<()> {
     let accepted = std::error::Error::source(error).and_then(|source| match source.to_string().as_str() {
         "invalid float literal" | "cannot parse float from empty string" => {

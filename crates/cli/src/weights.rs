@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Weights {
-    /// Read the weights of edges: from this column, attribute or array [default: weight], the third column of an edge list, or the
-    /// entries of a sparse matrix; messages are multiplied with them. Needs --weight-bound
+    /// Read the weights of edges: from this column, attribute or array [default: weight], the third column of an edge
+    /// list, or the entries of a sparse matrix; messages are multiplied with them. Needs --weight-bound
     #[arg(
         long,
         value_name = "NAME",
@@ -19,8 +19,8 @@ pub struct Weights {
         help_heading = "Graph"
     )]
     weights: Option<String>,
-    /// Public maximum of the weights: they are divided by it, and clamped to 0 to 1. Declare it without looking at the data, as the
-    /// largest weight is that of one edge
+    /// Public maximum of the weights: they are divided by it, and clamped to 0 to 1. Declare it without looking at
+    /// the data, as the largest weight is that of one edge
     #[arg(long, value_name = "MAX", requires = "weights", help_heading = "Graph")]
     weight_bound: Option<f64>,
 }

@@ -1,4 +1,5 @@
-//! Links between the project's documents lead somewhere, what they say of node level is true, and the outputs they show are printed.
+//! Links between the project's documents lead somewhere, what they say of node level is true, and the outputs they
+//! show are printed.
 
 mod common;
 
@@ -49,7 +50,8 @@ fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The unit at node level is a node's record: no text says that nodes are protected whole, with the edges that others have to them.
+/// The unit at node level is a node's record: no text says that nodes are protected whole, with the edges that others
+/// have to them.
 #[test]
 fn no_text_says_that_whole_nodes_are_protected() {
     let mut files: Vec<PathBuf> =
@@ -88,8 +90,8 @@ fn no_text_says_that_whole_nodes_are_protected() {
     }
 }
 
-/// Wherever predictions are said to cost nothing further, node level says for whom they are; a reader is told what others' records show;
-/// and beside figures of the authors' code stands that their unit is another one.
+/// Wherever predictions are said to cost nothing further, node level says for whom they are; a reader is told what
+/// others' records show; and beside figures of the authors' code stands that their unit is another one.
 #[test]
 fn what_documents_say_of_node_level_is_qualified() {
     let text = |file: &str| in_one_line(&std::fs::read_to_string(root().join(file)).expect("text"));
@@ -124,11 +126,12 @@ fn what_documents_say_of_node_level_is_qualified() {
     }
 }
 
-/// A text whose numbers are all the same, and whose lines may be broken elsewhere.
+/// A text whose numbers and hashes are all the same, and whose lines may be broken elsewhere.
 fn shape(text: &str) -> String {
-    let mut shape = String::new();
-    let mut in_number = false;
-    for c in in_one_line(text).replace(['─', '-'], " ").chars() {
+    let (mut shape, mut in_number) = (String::new(), false);
+    let is_hash = |word: &&str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = text.split_whitespace().map(|word| if is_hash(&word) { "0" } else { word });
+    for c in words.collect::<Vec<_>>().join(" ").replace(['─', '-'], " ").chars() {
         let part = c.is_ascii_digit() || (in_number && ".,e".contains(c));
         if part && !in_number {
             shape.push('0');

@@ -247,7 +247,8 @@ fn the_public_page_and_the_export_do_not_read_what_is_private() {
     }
 }
 
-/// One value of a private row, however large, decides nothing: there is a release, and what no mechanism sees of the row does not show.
+/// One value of a private row, however large, decides nothing: there is a release, and what no mechanism sees of the
+/// row does not show.
 #[test]
 fn a_value_that_no_number_type_holds_decides_nothing() {
     for bounds in [&[][..], &["--bounds", "a=0:5", "--bounds", "b=0:5", "--bounds", "c=0:5"]] {

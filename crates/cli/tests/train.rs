@@ -125,6 +125,10 @@ fn repeats_give_a_mean_and_an_interval() {
     assert_eq!(runs.len(), 3);
     assert!((report["test_accuracy"].as_f64().expect("a mean") - mean).abs() < 1e-12);
     assert_eq!(report["private"], false, "a seed makes noise removable");
+    assert!(report["epsilon_all_runs"].is_null() && report["delta_all_runs"].is_null(), "{report}");
+    let run = ["train", "g.progap", "--epochs", "5", "--repeats", "3", "--out", "s", "--json"];
+    let report = progap_in(place.path(), &run).json();
+    let runs = report["runs"].as_array().expect("runs");
     // Noise is added up, not epsilon: three runs of epsilon 1 at delta 1e-5 cost 1.83, not 3.
     let all = report["epsilon_all_runs"].as_f64().expect("an epsilon");
     assert!((1.8..1.9).contains(&all) && report["delta_all_runs"] == report["delta"], "{report}");
@@ -303,7 +307,7 @@ fn predictions_that_no_guarantee_covers_come_with_a_caution() {
     assert!(predicted.success && predicted.stdout.lines().count() == 2);
     assert_eq!(predicted.stderr.lines().count(), 1);
     assert!(
-        predicted.stderr.starts_with("caution: the guarantee of this release does not cover predictions")
+        predicted.stderr.starts_with("caution: The guarantee of this release does not cover predictions")
     );
 }
 
@@ -436,7 +440,8 @@ fn that_releases_add_up_is_said_without_a_ledger() {
     assert!(card.contains("releases about the same records add up"), "{card}");
 }
 
-/// Wherever predictions are said to cost nothing further, node level says for whom they are, in one and the same sentence.
+/// Wherever predictions are said to cost nothing further, node level says for whom they are, in one and the same
+/// sentence.
 #[test]
 fn at_node_level_it_is_said_for_whom_predictions_are() {
     let place = workplace();

@@ -39,8 +39,8 @@ pub enum Features {
     },
 }
 
-/// A number as a feature: rounded to 32 bits and clamped to their range; NaN is 0. A map of one value by itself, so that no value
-/// of a private row decides whether it can be read.
+/// A number as a feature: rounded to 32 bits and clamped to their range; NaN is 0. A map of one value by itself, so
+/// that no value of a private row decides whether it can be read.
 pub fn single(value: f64) -> f32 {
     if value.is_nan() { 0.0 } else { (value as f32).clamp(f32::MIN, f32::MAX) }
 }

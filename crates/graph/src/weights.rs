@@ -10,7 +10,8 @@ const STEPS: f32 = 65_536.0;
 
 /// Where the weights of edges stand in files, and the public maximum that they are divided by.
 ///
-/// The maximum is declared and never computed: the largest of all weights is one edge's, and would move every other weight.
+/// The maximum is declared and never computed: the largest of all weights is one edge's, and would move every other
+/// weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeWeights {
     name: String,
@@ -18,7 +19,8 @@ pub struct EdgeWeights {
 }
 
 impl EdgeWeights {
-    /// The name of a column, an attribute or an array (the usual name `weight` stands for all names that are known), and the bound.
+    /// The name of a column, an attribute or an array (the usual name `weight` stands for all names that are known),
+    /// and the bound.
     ///
     /// # Errors
     /// A bound that is no positive number.
@@ -37,8 +39,8 @@ impl EdgeWeights {
         self.bound
     }
 
-    /// The weight of an edge, from 0 to 1: what lies outside is clamped, and NaN is 0, so that no value of a private edge decides
-    /// whether it can be read.
+    /// The weight of an edge, from 0 to 1: what lies outside is clamped, and NaN is 0, so that no value of a private
+    /// edge decides whether it can be read.
     pub fn of(&self, value: f64) -> f32 {
         let share = (value / self.bound).clamp(0.0, 1.0);
         if share.is_nan() { 0.0 } else { share as f32 }

@@ -65,7 +65,8 @@ fn what_is_no_weight_is_refused_with_row_and_column() {
     }
 }
 
-/// Weights are divided by a declared maximum, so that no edge moves the weight of another, and each is clamped by itself.
+/// Weights are divided by a declared maximum, so that no edge moves the weight of another, and each is clamped by
+/// itself.
 #[test]
 fn one_weight_moves_no_other_and_decides_nothing() {
     let options =

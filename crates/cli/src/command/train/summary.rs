@@ -98,8 +98,8 @@ impl RunReport {
 const OWNER: &str = "for the data owner alone";
 
 /// Said where no ledger was charged.
-const NOT_COUNTED: &str = "releases about the same records add up, for anyone who sees several of them; --ledger counts them \
-                           and keeps a budget";
+const NOT_COUNTED: &str = "releases about the same records add up, for anyone who sees several of them; --ledger counts \
+                           them and keeps a budget";
 
 /// Shows what runs came to: a summary, or one JSON object.
 pub(super) fn show(reports: Vec<RunReport>, charged: bool, json: bool) -> Outcome {
