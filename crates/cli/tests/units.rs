@@ -194,7 +194,7 @@ fn repeated_edges_are_merged_and_counted_aloud() {
     let place = folder();
     let at = place.path();
     put_ring(at);
-    let run = ["train", "g", "--epochs", "1", "--out", "r", "--directed", "--json"];
+    let run = ["train", "g", "--epochs", "1", "--out", "r", "--directed", "--order", "public", "--json"];
     let report = progap_in(at, &run).json();
     assert_eq!(report["delta"].as_f64(), Some(1e-4), "900 edges, not 1,351: {report}");
     for (code, text) in [("repeated-edges", "450 edges repeat"), ("self-loops", "1 edges lead")] {
