@@ -182,7 +182,8 @@ fn put_ring(at: &std::path::Path) {
     let mut edges = String::from("source,target\n");
     for node in 0..450 {
         nodes += &format!("{node},{},{}\n", ["x", "y"][node % 2], node % 7);
-        let next = (node + 1) % 450;
+        // Consecutive numbers are no neighbours.
+        let next = (node + 7) % 450;
         edges += &format!("{node},{next}\n{node},{next}\n{next},{node}\n");
     }
     edges += "3,3\n";

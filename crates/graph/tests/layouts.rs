@@ -167,9 +167,9 @@ fn an_edge_list_with_a_list_of_labels_is_read() {
     let data = read::load(folder.path(), &LoadOptions::default()).unwrap();
     assert_eq!((data.nodes(), data.classes(), data.labelled()), (5, 2, 4));
     let names: Vec<String> = (0..5).map(|node| data.node_ids().name(node)).collect();
-    assert_eq!(names, ["0", "1", "2", "9", "3"]);
-    assert_eq!(data.labels(), [0, 1, 0, 1, UNLABELLED]);
-    assert_eq!(edges(&data), [(0, 1), (2, 0), (4, 1)]);
+    assert_eq!(names, ["0", "1", "2", "3", "9"]);
+    assert_eq!(data.labels(), [0, 1, 0, UNLABELLED, 1]);
+    assert_eq!(edges(&data), [(0, 1), (2, 0), (3, 1)]);
     assert_eq!(data.features().columns(), 0);
 
     let alone = read::load(&folder.path().join("email.txt"), &LoadOptions::default()).unwrap_err();
@@ -237,15 +237,15 @@ fn node_link_json_is_read_as_a_table() {
         "nodes": [{"label": "x", "age": 30.5, "id": "ann"}, {"label": "y", "age": 7, "id": 2}, {"age": 1e1, "label": null, "id": "c"}],
         "links": [{"weight": 0.5, "source": "ann", "target": 2}, {"source": 2, "target": "c"}]}"#;
     let data = node_link::read_text(text, &LoadOptions::default()).unwrap().dataset;
-    assert_eq!((data.node_ids().name(0), data.labels()), ("2".to_string(), &[1, 0, UNLABELLED][..]));
+    assert_eq!((data.node_ids().name(1), data.labels()), ("2".to_string(), &[0, 1, UNLABELLED][..]));
     assert_eq!(
         (data.feature_names(), data.features().to_dense(3)),
-        (&["age".to_string()][..], vec![7.0, 30.5, 10.0])
+        (&["age".to_string()][..], vec![30.5, 7.0, 10.0])
     );
-    assert_eq!(edges(&data), [(0, 1), (0, 2), (1, 0), (2, 0)]);
+    assert_eq!(edges(&data), [(0, 1), (1, 0), (1, 2), (2, 1)]);
     let directed = text.replace("\"directed\": false", "\"directed\": true").replace("links", "edges");
     let directed = node_link::read_text(&directed, &LoadOptions::default()).unwrap().dataset;
-    assert_eq!(edges(&directed), [(0, 2), (1, 0)]);
+    assert_eq!(edges(&directed), [(0, 1), (1, 2)]);
     for (from, to, what) in [
         ("\"target\": \"c\"", "\"target\": \"d\"", "the node \"d\" is not in the node table"),
         ("\"target\": \"c\"", "\"to\": \"c\"", "\"edges\"[1]: there is no \"target\""),
@@ -268,12 +268,18 @@ fn node_link_json_is_read_as_a_table() {
 #[test]
 fn files_of_graphs_give_nodes_an_order_that_tells_no_edge() {
     let names = |data: &Dataset| (0..data.nodes()).map(|node| data.node_ids().name(node)).collect::<Vec<_>>();
-    let options = LoadOptions::default();
-    let of_list =
-        |edges: &str| edge_list::read_bytes(edges.as_bytes(), b"7 x\n1 y\n", &options).unwrap().dataset;
-    assert_eq!(names(&of_list("10 3\n7 1\n2 20\n")), ["7", "1", "2", "3", "10", "20"]);
-    assert_eq!(names(&of_list("2 3\n7 1\n10 20\n")), ["7", "1", "2", "3", "10", "20"]);
-    assert_eq!(names(&of_list("ann 3\n7 1\n02 2\n")), ["7", "1", "02", "2", "3", "ann"]);
+    let folder = tempfile::tempdir().unwrap();
+    let read = |files: &[(&str, &str)], name: &str| {
+        for (name, text) in files {
+            std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        read::load(&folder.path().join(name), &LoadOptions::default()).unwrap()
+    };
+    let of_list = |edges: &str| read(&[("list/g.edges", edges), ("list/labels.txt", "7 x\n1 y\n")], "list");
+    assert_eq!(names(&of_list("10 3\n7 1\n2 20\n")), ["1", "2", "3", "7", "10", "20"]);
+    assert_eq!(names(&of_list("2 3\n7 1\n10 20\n")), ["1", "2", "3", "7", "10", "20"]);
+    assert_eq!(names(&of_list("ann 3\n7 1\n02 2\n")), ["02", "1", "2", "3", "7", "ann"]);
     let orders = [["10", "3", "7", "1"], ["1", "10", "3", "7"]];
     for order in orders {
         let node = |id: &str| format!("<node id=\"{id}\"><data key=\"d0\">x{}</data></node>", id.len());
@@ -282,7 +288,7 @@ fn files_of_graphs_give_nodes_an_order_that_tells_no_edge() {
              <edge source=\"10\" target=\"3\"/></graph></graphml>",
             order.map(node).concat()
         );
-        let data = graphml::read_text(&text, &options).unwrap().dataset;
+        let data = read(&[("g.graphml", &text)], "g.graphml");
         assert_eq!(
             (names(&data), edges(&data)),
             (["1", "3", "7", "10"].map(String::from).to_vec(), vec![(3, 1)])
@@ -292,7 +298,11 @@ fn files_of_graphs_give_nodes_an_order_that_tells_no_edge() {
             "{{\"directed\": true, \"nodes\": [{}], \"edges\": [{{\"source\": 10, \"target\": 3}}]}}",
             order.map(node).join(",")
         );
-        assert_eq!(node_link::read_text(&text, &options).unwrap().dataset, data);
+        assert_eq!(read(&[("g.json", &text)], "g.json"), data);
+        let row = |id: &str| format!("{id},x{}\n", id.len());
+        let nodes = format!("id,label\n{}", order.map(row).concat());
+        let tables = [("g/nodes.csv", &nodes[..]), ("g/edges.csv", "source,target\n10,3\n")];
+        assert_eq!(read(&tables, "g"), data);
     }
 }
 
