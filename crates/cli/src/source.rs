@@ -238,11 +238,9 @@ impl DataSource {
     /// The name for what is made of it: that of its folder, where its file is called as files of any graph are.
     pub fn short_name(&self) -> String {
         let path = Path::new(&self.dataset);
-        let file =
-            path.file_name().map_or_else(|| self.dataset.clone(), |name| name.to_string_lossy().into_owned());
-        let stem = file.split('.').next().unwrap_or_default();
         let found = read::name_of(path);
-        if found == stem { file } else { found }
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        file.filter(|file| file.split('.').next() == Some(found.as_str())).unwrap_or(found)
     }
 
     /// The folder of a release, if that is what the user named.

@@ -34,7 +34,8 @@ fn trained(place: &Path, settings: &[&str], out: &str) {
     let (nodes, edges) = (people(true), format!("source,target\n{edges}"));
     put(place, &[("data/nodes.csv", nodes.as_bytes()), ("data/edges.csv", edges.as_bytes())]);
     put(place, &[("later.csv", people(false).as_bytes())]);
-    let common = ["train", "data", "--text", "note", "--seed", "1", "--quiet", "--out", out];
+    let common =
+        ["train", "data", "--text", "note", "--number", "pay", "--seed", "1", "--quiet", "--out", out];
     let run = progap_in(place, &[&common[..], settings].concat());
     assert!(run.success, "{}", run.stderr);
 }

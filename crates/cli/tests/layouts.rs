@@ -242,9 +242,18 @@ fn a_column_of_ids_is_left_out_or_asked_about() {
     let nodes = (0..60).fold("id,label,account,age\n".to_string(), |all, node| all + &rows(node));
     let edges = "source,target\n".to_string() + &ring(60, &|a, b| format!("{a},{b}\n{b},{a}\n"));
     let folder = folder(&[("nodes.csv", nodes.as_bytes()), ("edges.csv", edges.as_bytes())]);
-    let inspect = progap_in(folder.path(), &["inspect", "."]).ok();
-    assert!(inspect.contains("all values are different, as ids are; --drop account settles it"), "{inspect}");
-    let check = progap_in(folder.path(), &["check", "."]).ok();
+    let said = |command: &str| {
+        let said = progap_in(folder.path(), &[command, "."]).ok();
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let inspect = said("inspect");
+    assert!(
+        inspect.contains("all values are different, as ids are; --drop account settles it, --number"),
+        "{inspect}"
+    );
+    let name = folder.path().file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(inspect.starts_with(&name), "{name}: {inspect}");
+    let check = said("check");
     assert!(check.contains("look like ids: \"account\""), "{check}");
     let node = ["check", ".", "--level", "node", "--json"];
     let asked = progap_in(folder.path(), &node);

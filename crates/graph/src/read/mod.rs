@@ -332,7 +332,13 @@ fn without_text(path: &Path) -> Option<&'static str> {
 /// graph are.
 pub fn name_of(path: &Path) -> String {
     const OF_ANY: [&str; 5] = ["nodes", "target", "edges", "labels", "features"];
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // A folder may be given without its name, as `.` is.
+    let whole = if path.file_name().is_none() {
+        std::fs::canonicalize(path).unwrap_or_default()
+    } else {
+        path.into()
+    };
+    let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(&name).to_string();
     let of_any = path.extension().is_some() && OF_ANY.iter().any(|any| stem.eq_ignore_ascii_case(any));
     let folder =
