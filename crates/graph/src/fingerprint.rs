@@ -1,4 +1,4 @@
-//! Fingerprints of data sets: by them runs, stores and ledgers know their data again, so that their bytes never change.
+//! Fingerprints of data sets: by them runs and stores know their data again, so that their bytes never change.
 
 use twox_hash::XxHash3_128;
 
@@ -13,7 +13,7 @@ impl Dataset {
         self.hash(self.split().map_or(&[], Split::codes))
     }
 
-    /// The fingerprint whatever the split: by it a ledger knows the data, of which there is one budget.
+    /// The fingerprint whatever the split.
     pub fn content_fingerprint(&self) -> String {
         self.hash(&[])
     }
@@ -165,7 +165,7 @@ mod tests {
         columns.collect()
     }
 
-    /// Ledgers and runs keep fingerprints: what they are made of stays the same, to the last byte.
+    /// Runs keep fingerprints: what they are made of stays the same, to the last byte.
     #[test]
     fn number_columns_are_written_as_ever() {
         let expected = [

@@ -343,7 +343,7 @@ impl Dataset {
         work(py, || Ok::<_, Error>(Identity(progap::ledger::Identity::new(&[0; 32], data))))
     }
 
-    /// A fingerprint of the data, whatever its split: by it the budget of these data is known.
+    /// A fingerprint of the data, whatever its split.
     fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
         let data = self.data(py)?;
         Ok(py.detach(|| data.content_fingerprint()))

@@ -154,7 +154,7 @@ pub enum Error {
     /// A run whose cost in the unit of a budget is not known.
     #[error(
         "the run {run_id} cannot be counted in the unit `{unit}`, for which {dataset} has a budget, because no bound \
-         of its cost is known: keep its budget in another name"
+         of its cost in that unit is known: ask by mechanisms for which one is"
     )]
     Uncounted {
         /// The run.
@@ -257,7 +257,8 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error(
     "this run is refused: {dataset} has spent epsilon {spent:.6} of {budget} (unit {unit}, delta {delta:e}), the \
-     run alone costs {asked:.6}, together {total:.6}; what is left is worth a single Gaussian query of epsilon {left:.6}"
+     run alone costs {asked:.6}, together {total:.6}; what is left is worth a single Gaussian query \
+     of epsilon {left:.6}"
 )]
 pub struct OverBudget {
     /// The data set's name.
