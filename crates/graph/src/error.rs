@@ -419,7 +419,9 @@ impl From<io::Error> for Error {
     /// An unexpected end is a truncated file, bad data a corrupt one; the rest is the system's.
     fn from(e: io::Error) -> Self {
         match e.kind() {
-            _ if e.get_ref().is_some_and(|inner| inner.is::<Expands>()) => Problem::Expands.into(),
+            _ if e.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Expands>) => {
+                Problem::Expands.into()
+            }
             io::ErrorKind::NotFound => Problem::NotThere("file or folder").into(),
             io::ErrorKind::UnexpectedEof => Problem::Truncated(e.to_string()).into(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {

@@ -34,7 +34,9 @@ fn place() -> tempfile::TempDir {
 fn refused(path: &Path) -> Error {
     let (tell, told) = channel();
     let path = path.to_path_buf();
-    std::thread::spawn(move || tell.send(load(&path, &LoadOptions::default())));
+    std::thread::spawn(move || {
+        let _ = tell.send(load(&path, &LoadOptions::default()));
+    });
     let error = told.recv_timeout(Duration::from_secs(60)).expect("it hangs").expect_err("it is refused");
     assert!(!error.to_string().contains("4711"), "{error}");
     assert_eq!(error.to_string().lines().count(), 1);

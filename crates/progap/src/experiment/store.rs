@@ -153,18 +153,20 @@ impl Store {
             }
             Err(TryLockError::Error(error)) => return Err(Error::file(&lock_path, error)),
         }
-        let new = fs::metadata(path).map_or(true, |data| data.len() == 0);
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
-        if new {
-            let mut make = || -> rusqlite::Result<()> {
-                let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Whether it is new is known within: what a process left that was killed while it made one is taken back first.
+        let mut make = || -> rusqlite::Result<()> {
+            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let tables: i64 = tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            let id: i64 = tx.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            if tables == 0 && id == 0 {
                 tx.execute_batch(SCHEMA)?;
                 tx.pragma_update(None, "application_id", APPLICATION_ID)?;
                 tx.pragma_update(None, "user_version", VERSION)?;
-                tx.commit()
-            };
-            make().map_err(|e| say(path, e))?;
-        }
+            }
+            tx.commit()
+        };
+        make().map_err(|e| say(path, e))?;
         let store = Store { path: path.to_path_buf(), connection, _lock: Some(lock) };
         store.check()?;
         Ok(store)

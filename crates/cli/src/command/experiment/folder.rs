@@ -22,7 +22,9 @@ pub fn write_report(report: &report::Report, out: &Path) -> Result<PathBuf> {
 /// Refuses a folder that holds something other than an experiment. In its own folder an experiment continues, and rewrites
 /// its report.
 pub fn claim(out: &Path, force: Force) -> Result<()> {
-    match is_folder(out) || out.join(RESULTS).is_file() {
+    // One that was killed before its first result has left a lock.
+    let begun = [RESULTS, "results.sqlite.lock"].iter().any(|name| out.join(name).is_file());
+    match is_folder(out) || begun {
         true => refuse_releases(out)?,
         false => force.folder(out, &[], &Inputs::default())?,
     }

@@ -213,7 +213,9 @@ impl<'a> CsvRows<'a> {
 
     fn error(&self, error: csv::Error) -> Error {
         match error.into_kind() {
-            ErrorKind::Io(e) if e.get_ref().is_some_and(|inner| inner.is::<TooLong>()) => {
+            ErrorKind::Io(e)
+                if e.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<TooLong>) =>
+            {
                 Error::from(e).at(Place::Row(self.started))
             }
             ErrorKind::Io(e) => e.into(),
