@@ -426,7 +426,6 @@ impl DataSource {
             target_column: self.target.clone(),
             weights: self.weights.clone(),
             categorical: self.categorical.clone(),
-            without_labels: false,
             columns: self.columns.choices().map_err(Problem::Invalid)?,
             // Only then it is known whether there is anything to scale.
             unscaled: false,

@@ -42,8 +42,6 @@ pub struct LoadOptions {
     pub categorical: Vec<String>,
     /// Further choices about the columns of a node table.
     pub columns: ColumnChoices,
-    /// Whether a node table is of nodes whose class is to be found: its labels and its split are not looked at.
-    pub without_labels: bool,
     /// Whether numbers are used as they are, in whatever unit they have.
     pub unscaled: bool,
     /// Choices about an archive of arrays.

@@ -13,9 +13,10 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from . import _progap
 from ._errors import DataError, ProGAPError, SettingsError
-from ._estimator import ProGAP, _callback, _graph
+from ._estimator import ProGAP, _callback
 from ._graph import Graph
 from ._release import Release, table
+from ._sources import as_graph
 
 
 class Audit:
@@ -89,7 +90,7 @@ def audit(
     callback = _callback(progress)
     return Audit(
         json.loads(
-            _progap.audit(_graph(graph)._data, settings, published, release, parts, canaries, float(confidence), callback)
+            _progap.audit(as_graph(graph)._data, settings, published, release, parts, canaries, float(confidence), callback)
         )
     )
 

@@ -11,6 +11,7 @@ use super::cell::{Cell, Checked};
 use super::edges::{EdgeColumns, EdgeLists};
 use super::in_cell;
 use super::index::NodeIndex;
+use super::later::Sheet;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
@@ -42,6 +43,36 @@ pub(super) fn read_nodes<'a>(
         }
     }
     table.finish(|column, again| read_column(CsvRows::new(open()?, separator)?, column, again))
+}
+
+/// Reads the rows of a table whose columns are known; a row of another length than the header is one that does not fit.
+pub(super) fn read_later<'k>(
+    bytes: Box<dyn Read + '_>,
+    separator: u8,
+    begin: &dyn Fn(Vec<String>, bool) -> Result<Sheet<'k>>,
+) -> Result<Sheet<'k>> {
+    let mut rows = CsvRows::new(bytes, separator)?;
+    let names = rows.header()?;
+    let columns = names.len();
+    let mut sheet = begin(names, rows.separator == b';')?;
+    loop {
+        match rows.advance() {
+            Ok(false) => return Ok(sheet),
+            Ok(true) => {
+                sheet.begin_row(rows.number())?;
+                for (at, bytes) in rows.record.iter().enumerate() {
+                    sheet.push(at, cell(bytes))?;
+                }
+            }
+            Err(error) => match error.problem() {
+                Problem::Invalid(reason) if rows.record.len() != columns => {
+                    sheet.begin_row(rows.number())?;
+                    sheet.push_broken_row(reason)?;
+                }
+                _ => return Err(error),
+            },
+        }
+    }
 }
 
 /// Reads one column of a table that was read before.

@@ -67,7 +67,8 @@ pub(super) enum Finished {
     ReadAgain,
 }
 
-enum Meaning {
+/// What a text means where numbers are expected.
+pub(super) enum Meaning {
     Number(f32),
     Unusable(Problem),
     Switch(bool),
@@ -243,7 +244,8 @@ impl FeatureColumn {
     }
 }
 
-fn meaning(text: &str, decimal_comma: bool) -> Meaning {
+/// The meaning of a text.
+pub(super) fn meaning(text: &str, decimal_comma: bool) -> Meaning {
     let trimmed = text.trim_ascii();
     match trimmed.parse::<f32>() {
         Ok(value) if value.is_finite() => Meaning::Number(value),
@@ -260,14 +262,15 @@ fn meaning(text: &str, decimal_comma: bool) -> Meaning {
 }
 
 /// The number that a text is, in 64 bits.
-fn exact(text: &str, decimal_comma: bool) -> f64 {
+pub(super) fn exact(text: &str, decimal_comma: bool) -> f64 {
     let trimmed = text.trim_ascii();
     let number =
         trimmed.parse().or_else(|e| if decimal_comma { trimmed.replace(',', ".").parse() } else { Err(e) });
     number.unwrap_or(0.0)
 }
 
-fn usable(value: f64) -> Meaning {
+/// The meaning of a number.
+pub(super) fn usable(value: f64) -> Meaning {
     if value.is_nan() {
         return Meaning::Missing;
     }

@@ -4,7 +4,7 @@ use super::category::{Categories, NONE, Sorted};
 use super::cell::{Cell, Checked, canonical_integer};
 use crate::read::labels::{Classes, check_classes};
 use crate::read::missing::is_missing;
-use crate::{Problem, UNLABELLED, room};
+use crate::{Problem, UNLABELLED};
 
 /// A label column that is being read.
 #[derive(Debug, Default)]
@@ -20,14 +20,6 @@ pub(crate) struct Labels {
     pub(crate) classes: Classes,
     /// The words that were taken for a label that is not known, and how often each stood there.
     pub(crate) words: Vec<(String, usize)>,
-}
-
-impl Labels {
-    /// Of nodes whose labels are not looked at.
-    pub(super) fn none(nodes: usize) -> Checked<Labels> {
-        let labels = room::filled(UNLABELLED, nodes)?;
-        Ok(Labels { classes: Classes { labels, names: vec![] }, words: vec![] })
-    }
 }
 
 impl LabelColumn {

@@ -87,21 +87,14 @@ fn truth(name: Option<&str>) -> Checked<bool> {
 /// Which columns are what.
 struct Roles {
     id: usize,
-    label: Option<usize>,
+    label: usize,
     labelled: Option<usize>,
     split: Option<usize>,
 }
 
 impl Roles {
     fn of(names: &[String], options: &LoadOptions) -> Result<Roles> {
-        let id = match (&options.id_column, names.iter().position(|name| is_bookkeeping(name))) {
-            // Where no column is called an id, the rows' own labels are.
-            (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => index,
-            (given, _) => find_usual(names, "id column", given.as_deref(), &ID_NAMES)?,
-        };
-        if options.without_labels {
-            return Ok(Roles { id, label: None, labelled: None, split: None });
-        }
+        let id = find_id(names, options.id_column.as_deref())?;
         let label = find_usual(names, "label column", options.label_column.as_deref(), &LABEL_NAMES)?;
         let split = match options.split_column.as_deref() {
             Some(_) => Some(find_required(names, "split column", options.split_column.as_deref(), "split")?),
@@ -115,7 +108,16 @@ impl Roles {
         let labelled = ["labelled", "labeled"].iter().find_map(|name| find(names, name));
         let labelled =
             labelled.filter(|at| ![id, label].contains(at) && Some(*at) != split && !spoken_of(at));
-        Ok(Roles { id, label: Some(label), labelled, split })
+        Ok(Roles { id, label, labelled, split })
+    }
+}
+
+/// The column of ids: the one that the user named, or the one of a usual name.
+pub(super) fn find_id(names: &[String], given: Option<&str>) -> Result<usize> {
+    match (given, names.iter().position(|name| is_bookkeeping(name))) {
+        // Where no column is called an id, the rows' own labels are.
+        (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => Ok(index),
+        (given, _) => find_usual(names, "id column", given, &ID_NAMES),
     }
 }
 
@@ -139,7 +141,7 @@ impl NodeTable {
             let Some(at) = names.iter().position(|other| other == name) else {
                 return Err(missing("column", name, &names));
             };
-            if at == id || Some(at) == label || Some(at) == split {
+            if at == id || at == label || Some(at) == split {
                 let message = "the column is the id, the label or the split, and no feature".to_string();
                 return Err(Problem::Invalid(message).at(Place::Column(name.into())));
             }
@@ -159,7 +161,7 @@ impl NodeTable {
         let categorical: HashSet<&str> = options.categorical.iter().map(String::as_str).collect();
         let column = |(at, name): (usize, &String)| match at {
             at if at == id => Column::Id(IdColumn::new()),
-            at if Some(at) == label => Column::Label(LabelColumn::new(options.columns.unknown.clone())),
+            at if at == label => Column::Label(LabelColumn::new(options.columns.unknown.clone())),
             at if Some(at) == labelled => Column::Labelled(Vec::new()),
             at if Some(at) == split => Column::Split(Vec::new()),
             _ => {
@@ -196,7 +198,7 @@ impl NodeTable {
         mut read_again: impl FnMut(usize, &mut Column) -> Result<()>,
     ) -> Result<Nodes> {
         let NodeTable { names, columns, rows } = self;
-        let (mut ids, mut labels, mut split) = (IdColumn::new(), None, None);
+        let (mut ids, mut labels, mut split) = (IdColumn::new(), LabelColumn::new(None), None);
         let mut known = None;
         let (mut features, mut reports) = (Vec::new(), Vec::new());
         for (at, (name, column)) in names.into_iter().zip(columns).enumerate() {
@@ -207,7 +209,7 @@ impl NodeTable {
                     report("id")
                 }
                 Column::Label(column) => {
-                    labels = Some(column);
+                    labels = column;
                     report("label")
                 }
                 Column::Labelled(column) => {
@@ -233,15 +235,13 @@ impl NodeTable {
         }
         let matrix = assemble(nodes, features)?;
         let labelled = reports.iter_mut().find(|report| report.kind == "label");
-        let Labels { classes: Classes { labels, names: class_names }, words } = match labels {
-            None => Labels::none(nodes)?,
-            Some(labels) => labels.finish(known).map_err(|problem| match &labelled {
+        let Labels { classes: Classes { labels, names: class_names }, words } =
+            labels.finish(known).map_err(|problem| match &labelled {
                 Some(report) if !matches!(problem, Problem::Empty(_)) => {
                     problem.at(Place::Column(report.name.clone()))
                 }
                 _ => problem.into(),
-            })?,
-        };
+            })?;
         if let Some(report) = labelled {
             report.missing = labels.iter().filter(|&&label| label == UNLABELLED).count();
             (report.categories, report.note) = (Some(class_names.len()), words_for_missing::note(&words));
@@ -269,7 +269,7 @@ fn changed() -> Error {
 }
 
 /// Gives the first column a name where it has none: pandas writes the labels of its rows so.
-fn name_index(names: &mut [String]) {
+pub(super) fn name_index(names: &mut [String]) {
     if names.len() > 1 && names[0].is_empty() && !names.iter().any(|name| name == INDEX) {
         names[0] = INDEX.into();
     }
