@@ -222,7 +222,8 @@ fn lenient_takes_what_does_not_fit_as_missing_where_it_can() {
     assert_eq!((code, run.stdout.lines().count()), (3, 1));
 }
 
-/// `03/04/2020` is in April where training had days first, and in March where it had months first: no later table changes that.
+/// `03/04/2020` is in April where training had days first, and in March where it had months first: no later table
+/// changes that.
 #[test]
 fn dates_are_read_in_the_order_of_training() {
     let edges: String = (0..60).map(|k| format!("{k},{}\n", (k * 7 + 3) % 60)).collect();

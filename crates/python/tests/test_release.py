@@ -38,7 +38,8 @@ def test_exports_are_signed_and_checked(release, tmp_path):
     with pytest.raises(progap.ReleaseError, match="force=True"):
         progap.Key.new(tmp_path / "me")
     public = progap.Key.load(tmp_path / "me.pub")
-    assert not public.is_secret and public.fingerprint == key.fingerprint == progap.Key.load(tmp_path / "me.key").fingerprint
+    assert not public.is_secret
+    assert public.fingerprint == key.fingerprint == progap.Key.load(tmp_path / "me.key").fingerprint
     made = release.export(tmp_path / "out", sign=key, date="2026-01-31")
     assert made.signed_by == key.fingerprint and "manifest.sig" in made.files and len(made.sha256) == 64
     assert made.release.verify(signer=public).verify(signer=tmp_path / "me.pub").folder == tmp_path / "out"
@@ -59,7 +60,8 @@ def test_exports_are_signed_and_checked(release, tmp_path):
 def test_frames_say_whose_label_was_known():
     pytest.importorskip("pandas")
     x, edges, y = np.eye(4), [[0, 1, 2], [1, 2, 3]], ["a", "b", "a", None]
-    model = progap.ProGAP(level="none", method="mlp", epochs=1).fit(progap.Graph(x=x, edge_index=edges, y=y, train_mask=[0, 1]))
+    graph = progap.Graph(x=x, edge_index=edges, y=y, train_mask=[0, 1])
+    model = progap.ProGAP(level="none", method="mlp", epochs=1).fit(graph)
     assert model.to_frame()["labelled"].tolist() == [True, True, True, False]
     assert model.to_frame([3, 0])["labelled"].tolist() == [False, True]
 
@@ -85,7 +87,8 @@ def test_fit_takes_what_is_a_graph_elsewhere(tmp_path, arrays):
         return progap.ProGAP(level="none", method="mlp", epochs=1)
 
     np.savez(tmp_path / "g.npz", **arrays)
-    assert quick().fit(tmp_path / "g.npz").graph_.num_nodes == quick().fit(str(tmp_path / "g.npz")).graph_.num_nodes == 300
+    for path in (tmp_path / "g.npz", str(tmp_path / "g.npz")):
+        assert quick().fit(path).graph_.num_nodes == 300
     assert quick().fit(SimpleNamespace(**arrays)).graph_.num_edges == arrays["edge_index"].shape[1]
     club = nx.karate_club_graph()
     with pytest.raises(progap.DataError, match=r"club.*progap.from_networkx\(graph, label=...\)"):

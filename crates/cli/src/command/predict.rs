@@ -34,10 +34,11 @@ method dp-gnn the guarantee is about the model alone: predictions read the rows 
 they are. `progap inspect release/` says what is covered.
 
 A table of `--rows` has the columns of the node table that was trained on, without label and split. No edge of these \
-nodes is known, so they are predicted by their features; their edges would have to be paid for. It is read as training read \
-its own: the same categories, order of dates, scale and gaps. A row that does not fit is not predicted but listed in rejects.csv \
-(row, id, column, reason), beside the output or in the working directory; the others are predicted, and the exit code is 3. With \
-`--lenient` a value that does not fit is taken as missing, where the column had missing values, or names, in training.")]
+nodes is known, so they are predicted by their features; their edges would have to be paid for. It is read as \
+training read its own: the same categories, order of dates, scale and gaps. A row that does not fit is not predicted \
+but listed in rejects.csv (row, id, column, reason), beside the output or in the working directory; the others are \
+predicted, and the exit code is 3. With `--lenient` a value that does not fit is taken as missing, where the column \
+had missing values, or names, in training.")]
 pub struct Predict {
     /// The folder of a release
     release: PathBuf,

@@ -43,7 +43,8 @@ pub(crate) enum Senders {
     None,
 }
 
-/// The file: an input `features`, where sums are given an input `aggregate-K` for each aggregate that is read, an output `probabilities`.
+/// The file: an input `features`, where sums are given an input `aggregate-K` for each aggregate that is read, an
+/// output `probabilities`.
 ///
 /// # Errors
 /// A model that reads its neighbours' rows.

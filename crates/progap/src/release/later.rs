@@ -19,13 +19,13 @@ pub struct RowPredictions {
 }
 
 impl Release {
-    /// Reads a table of nodes that were not there in training as the node table of training was read: its columns, categories that
-    /// were known, the order of dates, gaps, numbers brought to the same scale. Other columns are not used. A row that does not
-    /// fit is listed with its reason; the others are there.
+    /// Reads a table of nodes that were not there in training as the node table of training was read: its columns,
+    /// categories that were known, the order of dates, gaps, numbers brought to the same scale. Other columns are not
+    /// used. A row that does not fit is listed with its reason; the others are there.
     ///
     /// # Errors
-    /// Tables that cannot be read, or lack a column; a release without the rows of its nodes, beside which the scale of each
-    /// column lies.
+    /// Tables that cannot be read, or lack a column; a release without the rows of its nodes, beside which the scale
+    /// of each column lies.
     pub fn read_rows<'a>(
         &self,
         table: impl Into<LaterTable<'a>>,

@@ -49,8 +49,8 @@ impl Release {
         self.onnx(&self.predictor, Senders::Given)
     }
 
-    /// The same model for nodes that were not there in training, see [`Release::predict_rows`]: an input `features`, with the rows that
-    /// [`Release::read_rows`] gives, and an output `probabilities`.
+    /// The same model for nodes that were not there in training, see [`Release::predict_rows`]: an input `features`,
+    /// with the rows that [`Release::read_rows`] gives, and an output `probabilities`.
     ///
     /// # Errors
     /// As [`Release::to_onnx`].

@@ -137,8 +137,9 @@ class ProGAP:
 
         Parameters
         ----------
-        X : a Graph, or what is one in another library: a path or a name as of :func:`progap.load`, a graph of NetworkX, a ``Data`` of PyTorch
-            Geometric; or, with ``graph=`` given, the positions of the nodes to train on, as scikit-learn's tools hand them over
+        X : a Graph, or what is one in another library: a path or a name as of :func:`progap.load`, a graph of
+            NetworkX, a ``Data`` of PyTorch Geometric; or, with ``graph=`` given, the positions of the nodes to train
+            on, as scikit-learn's tools hand them over
         y : with positions of nodes, their labels, which are those of the graph
         folder : where the release goes. What was done survives a crash or Ctrl-C there, and :func:`progap.resume` goes on with it. Without
             it training is in memory only, and ``save`` writes the release
@@ -208,8 +209,8 @@ class ProGAP:
             return as_graph(graph)
         if graph is None:
             raise DataError(
-                "rows alone are no graph: give fit a progap.Graph (of tables progap.from_pandas makes one), or give ProGAP(graph=...) one and fit "
-                "the positions of nodes"
+                "rows alone are no graph: give fit a progap.Graph (of tables progap.from_pandas makes one), or give "
+                "ProGAP(graph=...) one and fit the positions of nodes"
             )
         graph = as_graph(graph)
         nodes = _nodes(X, graph.num_nodes)
@@ -246,8 +247,8 @@ class ProGAP:
         return probabilities
 
     def to_frame(self, nodes: Iterable[Any] | None = None, *, library: str | None = None) -> Any:
-        """Predictions as a table of pandas or polars: id, class, ``labelled`` (whether the label was known in training), and the probability of each
-        class."""
+        """Predictions as a table of pandas or polars: id, class, ``labelled`` (whether the label was known in
+        training), and the probability of each class."""
         return frame(self._fitted(), self.classes_, nodes, library)
 
     def score(self, X: Any = None, y: Any = None) -> float:
@@ -310,7 +311,8 @@ def resume(graph: Graph, folder: str | os.PathLike[str], *, progress: bool | Cal
 
 def _is_array(value: Any) -> bool:
     """Whether this is an array of whatever library, or a list: rows, not a graph."""
-    return isinstance(value, (list, tuple)) or hasattr(value, "__array__") or _arrays.is_tensor(value) or _arrays.is_sparse(value)
+    listed = isinstance(value, (list, tuple)) or hasattr(value, "__array__")
+    return listed or _arrays.is_tensor(value) or _arrays.is_sparse(value)
 
 
 def _nodes(X: Any, nodes: int) -> np.ndarray:

@@ -46,10 +46,13 @@ def frame(model: _progap.Model, classes: np.ndarray, nodes: Any, library: str | 
     """Predictions as a table: id, class, whether the label was known in training, and the probability of each class."""
     chosen = positions(model, nodes)
     codes, probabilities = model.predict(chosen)
-    return predicted(model, np.asarray(model.ids(chosen)), classes[codes], model.labelled(chosen), probabilities, library)
+    ids, labelled = np.asarray(model.ids(chosen)), model.labelled(chosen)
+    return predicted(model, ids, classes[codes], labelled, probabilities, library)
 
 
-def predicted(model: _progap.Model, ids: Any, classes: Any, labelled: Any, probabilities: Any, library: str | None) -> Any:
+def predicted(
+    model: _progap.Model, ids: Any, classes: Any, labelled: Any, probabilities: Any, library: str | None
+) -> Any:
     columns: dict[str, Any] = {"id": ids, "class": classes, "labelled": labelled}
     for number, name in enumerate(model.class_names):
         columns[f"p({name})"] = probabilities[:, number]
@@ -80,11 +83,12 @@ class Finding(dict[str, Any]):
 
 
 class TablePredictions(NamedTuple):
-    """Predictions about the rows of a table, and the rows that do not fit: ``frame, rejects = release.predict_table(table)``."""
+    """Predictions about the rows of a table, and the rows that do not fit."""
 
     #: id, class, ``labelled`` (False) and the probability of each class, one row for each row of the table that fits.
     frame: Any
-    #: row (the position in a data frame; in a file as a text editor counts lines), id, column, reason; empty where all rows fit.
+    #: row (the position in a data frame; in a file as a text editor counts lines), id, column, reason; empty where all
+    #: rows fit.
     rejects: Any
 
 
@@ -167,12 +171,12 @@ class Release:
         return np.asarray(self._model.ids(None))
 
     def findings(self, *, signer: Key | str | os.PathLike[str] | None = None) -> list[Finding]:
-        """Everything that can be recomputed, and the rest as claimed; with a ``signer`` also whether that key signed it."""
+        """Everything that can be recomputed, and the rest as claimed; also who signed it, as :meth:`verify` asks."""
         return [Finding(finding) for finding in json.loads(self._model.verify(_key(signer)))]
 
     def verify(self, *, signer: Key | str | os.PathLike[str] | None = None) -> Release:
-        """Recomputes the guarantee and all else that can be recomputed; raises :class:`ReleaseError` where something is wrong. ``signer`` is the
-        public key (a :class:`Key`, or its file) of whoever must have signed it."""
+        """Recomputes the guarantee and all else that can be recomputed; raises :class:`ReleaseError` where something
+        is wrong. ``signer`` is the public key (a :class:`Key`, or its file) of whoever must have signed it."""
         wrong = [finding for finding in self.findings(signer=signer) if not finding["ok"]]
         if wrong:
             said = "; ".join(f"{finding['what']}: {finding['detail']}" for finding in wrong)
@@ -190,44 +194,48 @@ class Release:
         return probabilities
 
     def to_frame(self, nodes: Iterable[Any] | None = None, *, library: str | None = None) -> Any:
-        """Predictions as a table of pandas or polars: id, class, ``labelled`` (whether the label was known in training), and the probability of each
-        class."""
+        """Predictions as a table of pandas or polars: id, class, ``labelled`` (whether the label was known in
+        training), and the probability of each class."""
         return frame(self._model, self.classes, nodes, library)
 
     def predict_table(
         self, table: Any, *, id: str | None = None, lenient: bool = False, library: str | None = None
     ) -> TablePredictions:
-        """Predictions about nodes that were not there in training, by their features: ``frame, rejects = release.predict_table(table)``.
+        """Predictions about nodes that were not there in training, by their features:
+        ``frame, rejects = release.predict_table(table)``.
 
-        ``table`` is a data frame of pandas or polars, or a file (CSV or Parquet), with the columns of the node table that was trained on, without
-        label and split. It is read as training read that: the same categories, order of dates, scale and gaps. ``id`` names its column of ids; a data
-        frame without one goes by its index, or by the positions of its rows.
+        ``table`` is a data frame of pandas or polars, or a file (CSV or Parquet), with the columns of the node table
+        that was trained on, without label and split. It is read as training read that: the same categories, order of
+        dates, scale and gaps. ``id`` names its column of ids; a data frame without one goes by its index, or by the
+        positions of its rows.
 
-        A row that does not fit (a category that was not known, text among numbers, a missing value where none was missing, an id that stands twice)
-        is not in ``frame`` but in ``rejects``, with its column and the reason. With ``lenient`` a value that does not fit is taken as missing, where
-        the column had missing values, or names, in training.
-        """
+        A row that does not fit (a category that was not known, text among numbers, a missing value where none was
+        missing, an id that stands twice) is not in ``frame`` but in ``rejects``, with its column and the reason. With
+        ``lenient`` a value that does not fit is taken as missing, where the column had missing values, or names, in
+        training."""
         rows, place = later_rows(table, id)
         ids, (codes, probabilities), unread = self._model.predict_table(rows, id, lenient)
         library = library_of(table) if library is None else library
         labelled = np.zeros(len(ids), bool)
-        found = predicted(self._model, np.asarray(ids, dtype=object), self.classes[codes], labelled, probabilities, library)
+        named = np.asarray(ids, dtype=object)
+        found = predicted(self._model, named, self.classes[codes], labelled, probabilities, library)
         return TablePredictions(found, _rejects(unread, place, library))
 
     def features(self, table: Any, *, id: str | None = None, lenient: bool = False) -> TableFeatures:
-        """The rows of a table (see :meth:`predict_table`) as the features that the model reads: what ONNX takes as ``features``.
+        """The rows of a table (see :meth:`predict_table`) as the features that the model reads: what ONNX takes as
+        ``features``.
 
-        ``session.run(["probabilities"], {"features": release.features(table).x})`` with the model of ``to_onnx(for_rows=True)`` gives what
-        ``predict_table`` gives.
-        """
+        ``session.run(["probabilities"], {"features": release.features(table).x})`` with the model of
+        ``to_onnx(for_rows=True)`` gives what ``predict_table`` gives."""
         rows, place = later_rows(table, id)
         ids, x, unread = self._model.features(rows, id, lenient)
         return TableFeatures(np.asarray(ids, dtype=object), x, _rejects(unread, place, library_of(table)))
 
     def to_onnx(self, file: str | os.PathLike[str] | None = None, *, for_rows: bool = False) -> bytes:
-        """The model as ONNX: ``features``, and ``aggregate-K`` for each noisy aggregate that it reads, in; ``probabilities`` out. With ``for_rows`` the
-        model for nodes that were not there in training, as :meth:`predict_table` has it: it takes ``features`` alone, those of :meth:`features`. Also
-        writes it, where a file is named."""
+        """The model as ONNX: ``features``, and ``aggregate-K`` for each noisy aggregate that it reads, in;
+        ``probabilities`` out. With ``for_rows`` the model for nodes that were not there in training, as
+        :meth:`predict_table` has it: it takes ``features`` alone, those of :meth:`features`. Also writes it, where a
+        file is named."""
         content = self._model.to_onnx(for_rows)
         if file is not None:
             Path(file).write_bytes(content)
@@ -246,12 +254,14 @@ class Release:
         date: str | datetime.date | None = None,
         sign: Key | str | os.PathLike[str] | None = None,
     ) -> Export:
-        """Makes a copy that may be shared in a new folder, as ``progap export`` does: without what is private, dated, with the public page and a hash.
+        """Makes a copy that may be shared in a new folder, as ``progap export`` does: without what is private, dated,
+        with the public page and a hash.
 
-        ``with_rows`` keeps features and labels of all nodes, in the clear, so that it predicts; not at node level, where they are private. ``date`` is the
-        day that it bears (today if not given), ``sign`` a secret key (a :class:`Key`, or its file) that signs it.
-        """
-        sha256, files, signed_by = self._model.export(Path(out), with_rows, None if date is None else str(date), _key(sign))
+        ``with_rows`` keeps features and labels of all nodes, in the clear, so that it predicts; not at node level,
+        where they are private. ``date`` is the day that it bears (today if not given), ``sign`` a secret key (a
+        :class:`Key`, or its file) that signs it."""
+        day = None if date is None else str(date)
+        sha256, files, signed_by = self._model.export(Path(out), with_rows, day, _key(sign))
         return Export(Release(out), sha256, files, signed_by)
 
     def __reduce__(self) -> Any:

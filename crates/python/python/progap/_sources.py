@@ -268,7 +268,7 @@ def from_pyg(data: Any, **options: Any) -> Graph:
 
 
 def as_graph(value: Any) -> Graph:
-    """A graph as it is, or of what is one in another library: a path or a name, a graph of NetworkX, a Data of PyTorch Geometric."""
+    """A graph, as it is or of what is one elsewhere: a path or a name, a graph of NetworkX, a Data of PyTorch Geometric."""
     if isinstance(value, Graph):
         return value
     if isinstance(value, (str, os.PathLike)):
@@ -279,7 +279,8 @@ def as_graph(value: Any) -> Graph:
         try:
             return from_networkx(value)
         except DataError as error:
-            raise DataError(f"{error}: give progap.from_networkx(graph, label=...) instead of the graph itself") from None
+            raise DataError(f"{error}: give progap.from_networkx(graph, label=...), not the graph itself") from None
     if is_table(value):
-        raise DataError("one table is no graph: give progap.from_pandas(nodes, edges), or progap.Graph(x=..., edge_index=..., y=...)")
-    raise TypeError(f"this is a {type(value).__name__}; give a progap.Graph, a path, a graph of NetworkX or a Data of PyTorch Geometric")
+        raise DataError("one table is no graph: give progap.from_pandas(nodes, edges)")
+    known = "a progap.Graph, a path, a graph of NetworkX or a Data of PyTorch Geometric"
+    raise TypeError(f"this is a {type(value).__name__}; give {known}")

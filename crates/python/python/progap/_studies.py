@@ -87,10 +87,10 @@ def audit(
         settings, published = model._asked(), model._published()
     else:
         release = (model if isinstance(model, Release) else Release(model))._model
-    callback = _callback(progress)
+    callback, data = _callback(progress), as_graph(graph)._data
     return Audit(
         json.loads(
-            _progap.audit(as_graph(graph)._data, settings, published, release, parts, canaries, float(confidence), callback)
+            _progap.audit(data, settings, published, release, parts, canaries, float(confidence), callback)
         )
     )
 

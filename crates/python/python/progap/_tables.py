@@ -19,7 +19,7 @@ def is_table(value: Any) -> bool:
 
 
 def csv_of(table: Any, what: str, *, index: bool = False) -> bytes:
-    """A table as text in memory; nothing is written to a disk. With ``index`` the labels of rows are its first column."""
+    """A table as text in memory, nothing of it on a disk. With ``index`` the labels of rows are its first column."""
     table = collected(table)
     if not hasattr(table, "columns"):
         raise DataError(f"{what} is a {type(table).__name__}; give a table of pandas or polars")
@@ -28,7 +28,8 @@ def csv_of(table: Any, what: str, *, index: bool = False) -> bytes:
     if hasattr(table, "write_csv"):
         nested = [name for name, kind in table.schema.items() if kind.is_nested()]
         if nested:
-            raise DataError(f"the column {nested[0]!r} of {what} holds {table.schema[nested[0]]}; give one value for each row, or drop it")
+            held = f"the column {nested[0]!r} of {what} holds {table.schema[nested[0]]}"
+            raise DataError(f"{held}; give one value for each row, or drop it")
         return table.write_csv().encode()
     text = io.StringIO()
     table.to_csv(text, index=index, **({"index_label": ""} if index else {}))
@@ -47,12 +48,14 @@ def library_of(table: Any) -> str | None:
 
 
 def later_rows(table: Any, id: str | None) -> tuple[bytes | Path, str]:
-    """A table of nodes that come later as the compiled part takes it, and whether rows go by position or by their number in a file."""
+    """A table of nodes that come later as the compiled part takes it, and whether its rows go by "position" or by the
+    number of their "row" in a file."""
     if isinstance(table, (str, os.PathLike)):
         return Path(table), "row"
     table = collected(table)
     if not is_table(table):
-        raise DataError(f"the table is a {type(table).__name__}; give a table of pandas or polars, or a file (CSV or Parquet)")
+        known = "a table of pandas or polars, or a file (CSV or Parquet)"
+        raise DataError(f"the table is a {type(table).__name__}; give {known}")
     named = id is not None or any(str(name).lower() in IDS for name in table.columns)
     if not named and hasattr(table, "write_csv"):
         table = table.with_row_index("id")

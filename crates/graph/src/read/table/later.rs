@@ -66,8 +66,8 @@ pub struct Reject {
 }
 
 /// Reads a table of nodes, without edges and labels, as `like` was read: the same features in the same order, categories that
-/// were known, dates in the order in which they were written, numbers mapped as its numbers were. Each row is read by itself: one
-/// that does not fit is no error, but one of [`LaterRows::rejects`]. Other columns are not used.
+/// were known, dates in the order in which they were written, numbers mapped as its numbers were. Each row is read by
+/// itself: one that does not fit is no error, but one of [`LaterRows::rejects`]. Other columns are not used.
 ///
 /// ```
 /// use progap_graph::read::{LoadOptions, table};

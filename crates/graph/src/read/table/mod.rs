@@ -104,7 +104,8 @@ pub(super) fn text<'a>(names: &[&str], rows: impl Iterator<Item = Vec<&'a str>>)
     writer.into_inner().map_err(|e| std::io::Error::other(e.to_string()).into())
 }
 
-/// Reads tables that a program holds, each as CSV. There is no file to look into: errors name the table, the node and the column.
+/// Reads tables that a program holds, each as CSV. There is no file to look into: errors name the table, the node and
+/// the column.
 pub fn read_frames(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Dataset> {
     let in_nodes = |error: Error| {
         let error = match (error.problem(), error.place()) {
@@ -148,7 +149,8 @@ fn of_edge(place: Place) -> Place {
     }
 }
 
-/// Reads tables that were made of another format: places are nodes, by their ids, and columns, as there are no rows to look up.
+/// Reads tables that were made of another format: places are nodes, by their ids, and columns, as there are no rows to
+/// look up.
 pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Described> {
     let (node_source, edge_source) = (in_memory(nodes), in_memory(edges));
     let of_node = |place| of_node(place, nodes, options);
