@@ -194,6 +194,17 @@ pub fn remember(command: &Command, matches: &ArgMatches) {
     let _ = FLAGS.set(flags);
 }
 
+/// Whether the command that runs has every flag that a text names.
+pub fn are_offered(text: &str) -> bool {
+    named(text).all(|flag| FLAGS.get().is_some_and(|flags| flags.iter().any(|known| known == flag)))
+}
+
+/// The flags that a text names.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let end = |flag: &str| flag.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(flag.len());
+    text.split("--").skip(1).map(move |rest| &rest[..end(rest)])
+}
+
 /// Proposals of a library that does not know of flags: words, the flag that does it, and the words with that flag.
 const PROPOSALS: [(&str, &str, &str); 4] = [
     ("name another folder", "out", "name another folder with --out"),
@@ -266,6 +277,13 @@ mod tests {
         assert_eq!(says("name another folder"), "name another folder with --out");
         assert_eq!(says("made with `with_rows`"), "made with --with-rows");
         assert_eq!(says("no ledger: create one first"), "no ledger: create one with `progap ledger init`");
+    }
+
+    #[test]
+    fn a_text_names_flags() {
+        let text = "--drop age, --text age:64 or the file of --columns; `progap data fetch`";
+        assert_eq!(named(text).collect::<Vec<_>>(), ["drop", "text", "columns"]);
+        assert_eq!(named("no flag - none").count(), 0);
     }
 
     /// Every line of code of the libraries, with its file.

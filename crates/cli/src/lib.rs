@@ -25,6 +25,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use progap::signature::{KeyFiles, SecretKey};
 
 /// Train node classifiers on sensitive graphs, with a privacy guarantee you can show to anyone.
 #[derive(Parser)]
@@ -129,12 +130,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match outcome {
         Ok(()) => 0,
         Err(error) if ui::is_closed_pipe(error.as_ref()) => 0,
+        Err(error) if error.is::<command::predict::rows::Rejected>() => {
+            print_error(&format!("caution: {error}"));
+            command::predict::rows::EXIT_CODE
+        }
         Err(error) => {
             let of_data = match error.downcast_ref() {
                 Some(progap::Error::Data(error)) => Some(error),
                 _ => error.downcast_ref(),
             };
-            let flags = of_data.and_then(remedy::flags_for);
+            let flags = of_data.and_then(remedy::flags_for).filter(|said| flags::are_offered(said));
             let flags = flags.map_or(String::new(), |flags| format!(" ({flags})"));
             print_error(&format!("error: {}{flags}", flags::in_flags(&explained(error.as_ref()))));
             1
@@ -174,6 +179,27 @@ fn train_on_ranks(train: command::train::Train) -> command::Outcome {
 /// In one sentence: a folder that is neither, or that cannot be written to.
 pub fn report(folder: &Path, out: &Path, public: bool) -> Result<PathBuf, String> {
     command::report::write(folder, out, public).map_err(|error| explained(error.as_ref()))
+}
+
+/// Makes a copy of a release that may be shared, with its public page, and signs it where there is a key.
+///
+/// # Errors
+/// In one sentence: as [`progap::release::export()`].
+pub fn export(
+    release: &Path,
+    out: &Path,
+    exported: progap::release::Exported,
+    key: Option<&SecretKey>,
+) -> Result<progap::release::Export, String> {
+    command::export::make(release, out, exported, key).map_err(|error| explained(error.as_ref()))
+}
+
+/// Makes a key: NAME.key and NAME.pub, which replace others only with `force`.
+///
+/// # Errors
+/// In one sentence: files that are there, or cannot be written.
+pub fn new_key(name: &Path, force: bool) -> Result<(SecretKey, KeyFiles), String> {
+    command::key::make(name, output::Force { force }).map_err(|error| explained(error.as_ref()))
 }
 
 /// An error in words, with the command that enters a budget where one is missing.

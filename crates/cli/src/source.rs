@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 mod arguments;
 
-use self::arguments::{parse_encoding, parse_ratios, parse_yes_no};
+pub use self::arguments::parse_encoding;
+use self::arguments::{parse_ratios, parse_yes_no};
 use crate::columns::Columns;
 use crate::output::Inputs;
 use crate::transforms::Transforms;
@@ -417,7 +418,6 @@ impl DataSource {
             target_column: self.target.clone(),
             weights: self.weights.asked()?,
             categorical: self.categorical.clone(),
-            without_labels: false,
             columns: self.columns.choices().map_err(Problem::Invalid)?,
             // Only then it is known whether there is anything to scale.
             unscaled: false,

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{folder, progap_in, put};
+use common::{Run, command, folder, outcome, progap_in, put};
 
 const HEADER: &str = "id,label,pay,town,joined,note,age";
 
@@ -104,32 +104,163 @@ fn methods_that_read_the_graph_predict_later_nodes_by_their_features() {
     assert!(right.count() > 90, "{}", text.stdout);
 }
 
+/// A run of `predict --rows` with its exit code.
+fn predict(at: &Path, arguments: &[&str]) -> (i32, Run) {
+    let output =
+        command(at).args(["predict", "release", "--rows"]).args(arguments).output().expect("it starts");
+    (output.status.code().expect("an exit code"), outcome(output))
+}
+
+const GOOD: &str = "id,pay,town,joined,note,age\n";
+
 #[test]
-fn rows_that_do_not_fit_are_refused() {
+fn tables_that_do_not_fit_are_refused() {
     let place = folder();
     let at = place.path();
     trained(at, &["--level", "none", "--method", "mlp", "--epochs", "2"], "release");
-    let good = "id,pay,town,joined,note,age\n";
-    let cases: [(&str, &[&str]); 7] = [
+    let cases: [(&str, &[&str]); 4] = [
         ("id,town,joined,note,age\na,Oslo,2011-01-11,red,3\n", &["pay", "no column"]),
-        (&format!("{good}a,5,Paris,2011-01-11,red,3\n"), &["row 2", "town", "Paris", "training"]),
-        (&format!("{good}a,much,Oslo,2011-01-11,red,3\n"), &["pay"]),
-        (&format!("{good}a,,Oslo,2011-01-11,red,3\n"), &["row 2", "pay", "missing"]),
-        (&format!("{good}a,5,Oslo,2011-01-11,red,3\na,5,Oslo,2011-01-11,red,3\n"), &["row 3", "row 2"]),
-        (good, &["no nodes"]),
-        ("pay,town\n1,Oslo\n", &["id column"]),
+        ("id,town,joined,note\na,Oslo,2011-01-11,red\n", &["pay", "age", "no column"]),
+        (GOOD, &["no rows"]),
+        ("pay,town\n1,Oslo\n", &["id column", "(--id COLUMN)"]),
     ];
     for (table, parts) in cases {
         put(at, &[("bad.csv", table.as_bytes())]);
         let said =
             progap_in(at, &["predict", "release", "--rows", "bad.csv", "--out", "p.csv"]).refused(parts);
-        assert!(said.contains("bad.csv"), "{said}");
-        assert!(!at.join("p.csv").exists());
+        assert!(said.contains("bad.csv") && !said.contains("--drop"), "{said}");
+        assert!(!at.join("p.csv").exists() && !at.join("rejects.csv").exists());
     }
-    // Ages were missing in training too; a table may hold no other.
-    put(at, &[("one.csv", format!("{good}a,5,Oslo,2011-01-11,red,\n").as_bytes())]);
-    assert_eq!(progap_in(at, &["predict", "release", "--rows", "one.csv"]).ok().lines().count(), 2);
     let both = progap_in(at, &["predict", "release", "--rows", "later.csv", "--nodes", "p1"]);
     assert!(!both.success && both.stderr.contains("cannot be used with"), "{}", both.stderr);
     progap_in(at, &["predict", "release", "--rows", "gone.csv"]).refused(&["gone.csv"]);
+    let lenient = progap_in(at, &["predict", "release", "--lenient"]);
+    assert!(!lenient.success && lenient.stderr.contains("--rows"), "{}", lenient.stderr);
+}
+
+/// Good rows between rows of every kind that does not fit.
+fn mixed() -> String {
+    let rows = [
+        "a,5,Oslo,2011-01-11,red,3",
+        "b,5,Paris,2011-01-11,red,3",
+        "c,much,Oslo,2011-01-11,red,3",
+        "d,,Oslo,2011-01-11,red,3",
+        "e,5,Oslo,11/01/2011,red,3",
+        "a,5,Oslo,2011-01-11,red,3",
+        ",5,Oslo,2011-01-11,red,3",
+        "h,5,Oslo",
+        "i,5,,2011-01-11,,",
+        "j,5,Rome,2011-01-11,red,old",
+    ];
+    format!("{GOOD}{}\n", rows.join("\n"))
+}
+
+#[test]
+fn rows_that_do_not_fit_are_listed_and_the_others_predicted() {
+    let place = folder();
+    let at = place.path();
+    trained(at, &["--level", "none", "--method", "mlp", "--epochs", "2"], "release");
+    put(at, &[("mixed.csv", mixed().as_bytes())]);
+    let (code, run) = predict(at, &["mixed.csv"]);
+    assert_eq!(code, 3, "{}", run.stderr);
+    assert_eq!(run.stderr, "caution: 8 of 10 rows were rejected: rejects.csv has the reasons\n");
+    let ids: Vec<String> = predictions(&run.stdout).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids, ["a", "i"]);
+    let listed = std::fs::read_to_string(at.join("rejects.csv")).expect("a list");
+    let expected = "row,id,column,reason\n\
+        3,b,town,\"the category \"\"Paris\"\" was not known in training\"\n\
+        4,c,pay,\"\"\"much\"\" is not a number\"\n\
+        5,d,pay,\"the value is missing, and none was in training\"\n\
+        6,e,joined,\"\"\"11/01/2011\"\" is not a date with the year first, as in training\"\n\
+        7,a,,the id stands already in row 2\n\
+        8,,id,the value is missing\n\
+        9,,,\"the row has 3 cells, the header 6\"\n\
+        11,j,age,\"\"\"old\"\" is not a number\"\n";
+    assert_eq!(listed, expected);
+    // One row by itself is predicted as it is among others.
+    put(at, &[("one.csv", format!("{GOOD}a,5,Oslo,2011-01-11,red,3\n").as_bytes())]);
+    let alone = progap_in(at, &["predict", "release", "--rows", "one.csv"]).ok();
+    assert_eq!(alone.lines().nth(1), run.stdout.lines().nth(1));
+    // A list that is there is not replaced unless that is asked for, and nothing else is written then.
+    let (code, again) = predict(at, &["mixed.csv", "--out", "p.csv"]);
+    assert_eq!(code, 1);
+    assert!(again.stderr.contains("rejects.csv") && again.stderr.contains("--force"), "{}", again.stderr);
+    assert!(!at.join("p.csv").exists());
+    let (code, _) = predict(at, &["mixed.csv", "--out", "p.csv", "--rejects", "other.csv"]);
+    assert_eq!((code, at.join("p.csv").exists()), (3, true));
+    assert_eq!(std::fs::read_to_string(at.join("other.csv")).expect("a list"), listed);
+    let (code, _) = predict(at, &["mixed.csv", "--out", "p.csv", "--force"]);
+    assert_eq!(code, 3);
+    // The list lies beside the output.
+    std::fs::create_dir(at.join("there")).expect("a folder");
+    let (code, run) = predict(at, &["mixed.csv", "--out", "there/p.parquet", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((code, &said["nodes"], &said["rejected"]), (3, &2.into(), &8.into()));
+    assert_eq!((&said["out"], &said["rejects"]), (&"there/p.parquet".into(), &"there/rejects.csv".into()));
+    assert!(at.join("there/rejects.csv").exists());
+}
+
+#[test]
+fn lenient_takes_what_does_not_fit_as_missing_where_it_can() {
+    let place = folder();
+    let at = place.path();
+    trained(at, &["--level", "none", "--method", "mlp", "--epochs", "2"], "release");
+    put(at, &[("mixed.csv", mixed().as_bytes())]);
+    let (code, run) = predict(at, &["mixed.csv", "--lenient", "--json"]);
+    assert_eq!(code, 3);
+    assert!(run.stderr.contains("2 values that do not fit were taken as missing"), "{}", run.stderr);
+    let said: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((&said["rejected"], &said["taken_as_missing"]), (&6.into(), &2.into()));
+    let ids: Vec<&str> =
+        said["predictions"].as_array().expect("a list").iter().filter_map(|row| row["id"].as_str()).collect();
+    assert_eq!(ids, ["a", "b", "i", "j"]);
+    // An unknown town is none of those that were known, an unknown age a missing one.
+    let empty = format!("{GOOD}b,5,,2011-01-11,red,3\nj,5,Rome,2011-01-11,red,\n");
+    put(at, &[("empty.csv", empty.as_bytes())]);
+    let same = progap_in(at, &["predict", "release", "--rows", "empty.csv", "--json"]).json();
+    assert_eq!(same["predictions"][0], said["predictions"][1]);
+    assert_eq!(same["predictions"][1], said["predictions"][3]);
+    // No row fits: there is nothing to predict, and a list of them.
+    put(at, &[("none.csv", format!("{GOOD}x,much,Oslo,2011-01-11,red,3\n").as_bytes())]);
+    let (code, run) = predict(at, &["none.csv", "--force"]);
+    assert_eq!((code, run.stdout.lines().count()), (3, 1));
+}
+
+/// `03/04/2020` is in April where training had days first, and in March where it had months first: no later table
+/// changes that.
+#[test]
+fn dates_are_read_in_the_order_of_training() {
+    let edges: String = (0..60).map(|k| format!("{k},{}\n", (k * 7 + 3) % 60)).collect();
+    for (level, unscaled) in [("none", false), ("edge", false), ("node", false), ("none", true)] {
+        for day_first in [true, false] {
+            let place = folder();
+            let at = place.path();
+            let date = |k: u32| {
+                let (day, month) = (1 + k * 5 % 28, 1 + k % 12);
+                let (first, second) = if day_first { (day, month) } else { (month, day) };
+                format!("{first:02}/{second:02}/2020")
+            };
+            let table: String = (0..60).map(|k| format!("{k},{},{}\n", k % 2, date(k))).collect();
+            put(
+                at,
+                &[
+                    ("data/nodes.csv", format!("id,label,when\n{table}").as_bytes()),
+                    ("data/edges.csv", format!("source,target\n{edges}").as_bytes()),
+                ],
+            );
+            let common = ["train", "data", "--level", level, "--method", "mlp", "--seed", "1", "--quiet"];
+            let more: &[&str] = if unscaled { &["--unscaled"] } else { &[] };
+            let run = progap_in(at, &[&common[..], &["--epochs", "2", "--out", "release"], more].concat());
+            assert!(run.success, "{}", run.stderr);
+            let iso = if day_first { "2020-04-03" } else { "2020-03-04" };
+            let later = format!("id,when\none,03/04/2020\ntwo,{iso}\nbad,03/14/2020\nworse,14/03/2020\n");
+            put(at, &[("later.csv", later.as_bytes())]);
+            let (code, run) = predict(at, &["later.csv"]);
+            assert_eq!(code, 3, "{level}: {}", run.stderr);
+            let found = predictions(&run.stdout);
+            let good = if day_first { "worse" } else { "bad" };
+            assert_eq!(found.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["one", "two", good]);
+            assert_eq!(found[0].1, found[1].1, "{level} {day_first}");
+        }
+    }
 }

@@ -5,7 +5,8 @@ use std::io::{Cursor, Write};
 use progap_graph::read::encoding::Encoding;
 use progap_graph::read::facebook100::{Recipe, School, prepare_school};
 use progap_graph::read::ogbn::{Tables, read_tables};
-use progap_graph::read::{LoadOptions, edge_list, graphml, node_link, npz, table};
+use progap_graph::read::table::{self, LaterOptions, LaterTable};
+use progap_graph::read::{LoadOptions, edge_list, graphml, node_link, npz};
 use progap_graph::{Preparation, store};
 use zip::CompressionMethod::Stored;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -118,7 +119,13 @@ pub fn csv(content: &[u8]) {
     {
         // Whatever was read can be brought to scale, in either way.
         for how in [Preparation::Standardise, Preparation::RowByRow] {
-            dataset.clone().prepared(how).expect("what was read is finite, and so is what becomes of it");
+            let like =
+                dataset.clone().prepared(how).expect("what was read is finite, and so is what becomes of it");
+            // And any table can be read as if it came later: the same, or whatever stands for edges.
+            for later in [nodes, edges] {
+                let options = LaterOptions { lenient: later == edges, ..LaterOptions::default() };
+                let _ = table::read_later(LaterTable::Csv(later), &like, &options);
+            }
         }
     }
 }

@@ -204,7 +204,8 @@ impl Dataset {
     /// The same data, whose numbers are used as they are.
     pub fn unscaled(self) -> Result<Dataset> {
         let mut plain = self.rounded()?;
-        plain.0.numbers.clear();
+        let numbers = std::mem::take(&mut plain.0.numbers);
+        plain.0.numbers = numbers.into_iter().filter_map(NumberColumn::as_it_is).collect();
         Ok(plain)
     }
 

@@ -102,7 +102,8 @@ impl Content {
 
 /// A number column in words; an origin and logarithms are left out where there are none.
 fn number_text(number: &NumberColumn) -> String {
-    let NumberColumn { column, missing, origin, bounds, log, map } = number;
+    // How dates were written is no part of the content, which is days.
+    let NumberColumn { column, missing, origin, bounds, log, date: _, map } = number;
     let origin = origin.map_or_else(String::new, |origin| format!("origin: Some({origin:?}), "));
     let log = log.map_or_else(String::new, |log| format!("log: Some({log}), "));
     let (missing, bounds) = (some(missing.map(|m| m.to_string())), some(bounds.map(bounds_text)));

@@ -18,6 +18,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::read::columns::DateOrder;
 use crate::{Features, Place, Problem, Result, room, standard};
 
 /// A feature column that holds numbers in a unit of its own.
@@ -39,6 +40,9 @@ pub struct NumberColumn {
     /// Whether bounds are taken on a scale of logarithms, where the data owner says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<bool>,
+    /// Where the numbers are dates: how these were written. Rows that come later are read in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<DateOrder>,
     /// The map that was applied; none while the values are as they were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<Map>,
@@ -122,8 +126,14 @@ impl NumberColumn {
             origin: None,
             bounds: None,
             log: None,
+            date: None,
             map: None,
         }
+    }
+
+    /// The same column, used as it is. Nothing more has to be known of it, unless it holds dates.
+    pub(crate) fn as_it_is(self) -> Option<NumberColumn> {
+        self.date.is_some().then(|| NumberColumn { origin: None, map: Some(Map::AS_IT_IS), ..self })
     }
 
     /// Whether nothing is declared of its range, and no map was applied.
@@ -147,6 +157,10 @@ impl NumberColumn {
 }
 
 impl Map {
+    /// The map that changes nothing.
+    pub(crate) const AS_IT_IS: Map =
+        Map::Standard { curve: Curve::Straight, mean: 0.0, deviation: 1.0, bounds: None };
+
     /// The image of a value. Finite for every finite value.
     pub fn apply(&self, value: f64) -> f32 {
         let mapped = match *self {
@@ -300,11 +314,12 @@ pub fn declared_maps(numbers: &[NumberColumn], how: Preparation) -> Vec<Option<M
 
 /// The list of number columns once these maps were applied. What needs no map is ready as it is, unless it waits for one.
 pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparation) -> Vec<NumberColumn> {
-    let mapped = numbers.iter().zip(maps).map(|(number, map)| {
-        let map = map.or(number.map);
-        NumberColumn { map, origin: number.origin.filter(|_| map.is_none()), ..number.clone() }
+    let mapped = numbers.iter().zip(maps).filter_map(|(number, map)| match map.or(number.map) {
+        Some(map) => Some(NumberColumn { map: Some(map), origin: None, ..number.clone() }),
+        None if how == Preparation::Declared => Some(number.clone()),
+        None => number.clone().as_it_is(),
     });
-    mapped.filter(|number| number.map.is_some() || how == Preparation::Declared).collect()
+    mapped.collect()
 }
 
 /// The change to the values of a column: they go through a map or, without one, stay as 32 bits hold them, without an origin.

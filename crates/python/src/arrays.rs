@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use numpy::ndarray::Dimension;
 use numpy::{PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2};
+use progap_graph::read::npz::Dense;
 use progap_graph::{Buffer, Features, NodeIds, Part, Place, Problem, Result, Split, single};
 use pyo3::prelude::*;
 
@@ -69,15 +70,15 @@ fn checked(number: i64, index: usize, limit: u64, key: &str) -> Result<u32> {
     }
 }
 
-/// Features as a data set holds them; what nobody can write to is lent.
+/// Features as a data set holds them, NaN as a value that is missing; what nobody can write to, and has none, is lent.
 pub fn features(
     py: Python<'_>,
     given: Option<Given<'_>>,
     nodes: usize,
     lenders: &mut Lenders,
-) -> PyResult<Features> {
+) -> PyResult<Dense> {
     let features = match given {
-        None => return Ok(Features::none()),
+        None => return Ok(Features::none().into()),
         Some(Given::Dense(matrix)) => {
             let (rows, columns) = match &matrix {
                 Matrix::Single(array) => array.as_array().dim(),
@@ -85,15 +86,18 @@ pub fn features(
             };
             check_rows(rows, nodes).or_raise(py)?;
             if columns == 0 {
-                return Ok(Features::none());
+                return Ok(Features::none().into());
             }
             let values = match &matrix {
+                Matrix::Single(array) if array.as_array().iter().any(|value| value.is_nan()) => {
+                    array.as_array().iter().copied().collect::<Vec<f32>>().into()
+                }
                 Matrix::Single(array) => singles(array, lenders)?,
                 Matrix::Double(array) => {
                     array.as_array().iter().map(|&value| single(value)).collect::<Vec<f32>>().into()
                 }
             };
-            Features::dense(nodes, columns, values)
+            Dense::of(values, nodes, columns)
         }
         Some(Given::Sparse((offsets, indices, values, columns))) => {
             let ends = offsets.below(u64::from(u32::MAX) + 1, "x.indptr").or_raise(py)?;
@@ -104,7 +108,7 @@ pub fn features(
                 Whole::Long(_) => indices.below(columns as u64, "x.indices").or_raise(py)?.into(),
             };
             let values = singles(&values, lenders)?;
-            Features::sparse(nodes, columns, offsets, indices, Some(values))
+            Features::sparse(nodes, columns, offsets, indices, Some(values)).map(Dense::from)
         }
     };
     features.map_err(|error| error.at(Place::Key("x".into()))).or_raise(py)

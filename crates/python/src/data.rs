@@ -13,6 +13,7 @@ use progap_graph::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::arrays::{self, Given, Ids, Whole, split};
@@ -134,7 +135,7 @@ impl Dataset {
         let mut lenders = Lenders::default();
         let sources = sources.below(nodes as u64, "edge_index[0]").or_raise(py)?;
         let targets = targets.below(nodes as u64, "edge_index[1]").or_raise(py)?;
-        let features = arrays::features(py, features, nodes, &mut lenders)?;
+        let dense = arrays::features(py, features, nodes, &mut lenders)?;
         let label = |&label: &i64| u32::try_from(label).unwrap_or(UNLABELLED);
         let labels: Vec<u32> = labels.as_array().iter().map(label).collect();
         let node_ids = arrays::node_ids(ids, nodes).or_raise(py)?;
@@ -152,10 +153,17 @@ impl Dataset {
             };
             drop((sources, targets, weights));
             let graph = if symmetrise { transform::symmetrise(graph) } else { graph };
-            // As of an archive of the same arrays: dense columns that hold more than 0 and 1 are numbers in a unit of their own.
-            let dense = matches!(features, Features::Dense { .. });
-            let numbers = if dense && !unscaled { scale::number_columns(&features) } else { vec![] };
-            let labels = labels.into();
+            // As of an archive of the same arrays: dense columns that hold more than 0 and 1 are numbers in a unit of their own, and NaN is
+            // a value that is missing.
+            let feature_names = dense.names(feature_names);
+            let undeclared = dense.gaps_read_off(&feature_names);
+            let numbers = match &dense.features {
+                features @ Features::Dense { .. } if !unscaled => {
+                    dense.with_indicators(scale::number_columns(features))
+                }
+                _ => vec![],
+            };
+            let (features, labels) = (dense.features, labels.into());
             progap::Dataset::new(DatasetParts {
                 name,
                 graph,
@@ -164,7 +172,7 @@ impl Dataset {
                 class_names,
                 feature_names,
                 numbers,
-                undeclared: vec![],
+                undeclared,
                 split,
                 node_ids,
             })
@@ -172,19 +180,18 @@ impl Dataset {
         work::<_, Error>(py, build).map(|data| Dataset { data, lenders })
     }
 
-    /// A data set from tables in memory, each a file's name and its bytes.
+    /// A data set from tables in memory, each as CSV.
     #[staticmethod]
     fn from_tables(
         py: Python<'_>,
         name: String,
-        nodes: (String, Vec<u8>),
-        edges: (String, Vec<u8>),
+        nodes: PyBackedBytes,
+        edges: PyBackedBytes,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Dataset> {
         let options = load_options(options)?;
         let read = move || -> Result<progap::Dataset> {
-            let dataset =
-                table::read_bytes((&nodes.0, &nodes.1), (&edges.0, &edges.1), &options)?.named(name);
+            let dataset = table::read_frames(&nodes, &edges, &options)?.named(name);
             let dataset = if options.unscaled { dataset.unscaled()? } else { dataset };
             directed(dataset, options.direction)
         };
@@ -315,7 +322,7 @@ impl Dataset {
 
     /// What people call the nodes: numbers as numbers, texts as texts.
     fn ids(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        ids(py, &self.data)
+        ids(py, self.data.node_ids(), self.data.nodes())
     }
 
     /// Senders in row 0, receivers in row 1.
@@ -377,10 +384,9 @@ fn directed(dataset: progap::Dataset, direction: Direction) -> Result<progap::Da
     progap::Dataset::new(parts)
 }
 
-/// The ids of the nodes of a data set: numbers as numbers, texts as texts.
-pub fn ids(py: Python<'_>, dataset: &progap::Dataset) -> PyResult<Py<PyAny>> {
-    let nodes = dataset.nodes();
-    Ok(match dataset.node_ids() {
+/// The ids of this many nodes: numbers as numbers, texts as texts.
+pub fn ids(py: Python<'_>, ids: &NodeIds, nodes: usize) -> PyResult<Py<PyAny>> {
+    Ok(match ids {
         NodeIds::Position => (0..nodes as i64).collect::<Vec<i64>>().into_pyarray(py).into_any().unbind(),
         NodeIds::Integers(ids) => ids.to_vec().into_pyarray(py).into_any().unbind(),
         texts @ NodeIds::Text { .. } => {

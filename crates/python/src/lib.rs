@@ -6,6 +6,7 @@ mod arrays;
 mod audit;
 mod data;
 mod errors;
+mod key;
 mod ledger;
 mod lent;
 mod model;
@@ -26,6 +27,8 @@ mod _progap {
     use super::audit::audit;
     #[pymodule_export]
     use super::data::{Dataset, Identity};
+    #[pymodule_export]
+    use super::key::Key;
     #[pymodule_export]
     use super::ledger::{
         ledger_check, ledger_open, ledger_register, ledger_runs, ledger_set_budget, ledger_set_public_rows,

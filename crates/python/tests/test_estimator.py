@@ -170,28 +170,11 @@ def test_into_a_folder(graph, tmp_path):
         progap.Release(tmp_path)
 
 
-def test_nodes_that_come_later(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    people = [(f"p{k}", "rich" if k % 3 == 0 else "poor", 90_000 + k if k % 3 == 0 else 20_000 + k) for k in range(60)]
-    (folder / "nodes.csv").write_text("id,label,pay\n" + "".join(f"{i},{c},{x}\n" for i, c, x in people))
-    (folder / "edges.csv").write_text("source,target\n" + "".join(f"p{k},p{(k * 7 + 3) % 60}\n" for k in range(60)))
-    (tmp_path / "later.csv").write_text("pay,id\n91000,ann\n21000,bob\n")
-    model = progap.ProGAP(level="none").fit(progap.load(folder))
-    model.save(tmp_path / "release")
-    release = progap.Release(tmp_path / "release")
-    found = release.predict_table(tmp_path / "later.csv")
-    assert list(found["id"]) == ["ann", "bob"] and list(found["class"]) == ["rich", "poor"]
-    (tmp_path / "bad.csv").write_text("pay,id\nmuch,ann\n")
-    with pytest.raises(progap.DataError, match="pay"):
-        release.predict_table(tmp_path / "bad.csv")
-
-
 def test_frames_of_predictions(model):
     for library in ("pandas", "polars"):
         pytest.importorskip(library)
         table = model.to_frame([3, 5], library=library)
-        assert list(table.columns) == ["id", "class", "p(0)", "p(1)", "p(2)"] and len(table) == 2
+        assert list(table.columns) == ["id", "class", "labelled", "p(0)", "p(1)", "p(2)"] and len(table) == 2
     with pytest.raises(ValueError, match="library"):
         model.to_frame(library="excel")
 

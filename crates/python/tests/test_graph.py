@@ -202,8 +202,12 @@ def test_tables_are_read_as_files_are(tmp_path):
     assert loaded.node_ids.tolist() == ["ann", "bob", "cid", "dan"]
     dropped = progap.from_pandas(nodes, edges, **names, source="a", target="b", drop=["since"], categorical=["smokes"])
     assert "smokes=True" in dropped.feature_names or "smokes=true" in dropped.feature_names
-    with pytest.raises(progap.DataError, match="nodes.csv"):
+    with pytest.raises(progap.DataError, match='table of nodes: node 1: it has the id "ann" of node 0'):
         progap.from_pandas(nodes.assign(who="ann"), edges, **names, source="a", target="b")
+    with pytest.raises(progap.DataError, match='table of nodes: node "bob", value "age": "old" is not a number'):
+        progap.from_pandas(nodes.assign(age=[30, "old", 25, 60]), edges, **names, source="a", target="b")
+    with pytest.raises(progap.DataError, match=r'table of edges: "b"\[1\]: the node "eve" is not in the node table'):
+        progap.from_pandas(nodes, edges.assign(b=["bob", "eve"]), **names, source="a", target="b")
     with pytest.raises(progap.DataError, match="no id column"):
         progap.from_pandas(nodes, edges)
 
@@ -226,6 +230,25 @@ def test_encodings_and_headers_of_other_peoples_files(tmp_path):
     (tmp_path / "data.pt").write_bytes(b"PK")
     with pytest.raises(progap.DataError, match="from_pyg"):
         progap.load(tmp_path / "data.pt")
+
+
+def test_nan_is_a_missing_value_as_in_files(tmp_path):
+    x = np.array([[1.5, 0], [np.nan, 1], [2.5, np.nan], [7, 1]])
+    arrays = {"x": x, "edge_index": np.array([[0, 1], [1, 2]]), "y": np.array([0, 1, 0, 1])}
+    np.savez(tmp_path / "g.npz", **arrays)
+    loaded = progap.load(tmp_path / "g.npz")
+    for given in (x, x.astype(np.float32), np.ma.masked_invalid(x)):
+        found = progap.Graph(**{**arrays, "x": given})
+        assert same(found, loaded) and found.fingerprint() == loaded.fingerprint()
+        np.testing.assert_array_equal(found.x[:, 2:], np.isnan(x))
+    fixed = x.astype(np.float32)
+    fixed.setflags(write=False)
+    assert progap.Graph(**{**arrays, "x": fixed})._data.lent == 0
+    pd = pytest.importorskip("pandas")
+    named = progap.Graph(**{**arrays, "x": pd.DataFrame(x, columns=["pay", "smokes"])})
+    assert named.feature_names == ["pay", "smokes", "pay missing", "smokes missing"]
+    for level in ("none", "edge", "node"):
+        assert progap.ProGAP(level=level, method="mlp", epochs=1).fit(named).predict().shape == (4,)
 
 
 def test_every_format_of_the_command(tmp_path, arrays, graph):

@@ -1,6 +1,6 @@
 //! `progap export`: a copy of a release that may be shared.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -52,15 +52,14 @@ pub struct Export {
 impl Export {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        refuse_releases(&self.out)?;
         if let Some(form) = self.form() {
+            refuse_releases(&self.out)?;
             return self.package(form);
         }
         let exported = Exported { date: self.date.unwrap_or_else(Date::today), rows: self.with_rows };
-        let mut page = |release: &progap::Release| Ok(report::html(&report::public(release)?));
         // A key that cannot be used is found before anything is written.
         let key = self.sign.as_deref().map(SecretKey::read).transpose()?;
-        let made = release::export(&self.release, &self.out, exported.clone(), &mut page, key.as_ref())?;
+        let made = make(&self.release, &self.out, exported.clone(), key.as_ref())?;
         let signer = key.map(|key| key.public().fingerprint());
         if self.json {
             return ui::print(&serde_json::to_string_pretty(&serde_json::json!({
@@ -88,6 +87,18 @@ impl Export {
         rows.push(("next", format!("progap verify {}{asked}", self.out.display())));
         ui::print(&ui::facts(&format!("export {}", self.out.display()), &rows))
     }
+}
+
+/// Makes a copy of a release that may be shared.
+pub fn make(
+    release: &Path,
+    out: &Path,
+    exported: Exported,
+    key: Option<&SecretKey>,
+) -> Result<Made, Box<dyn std::error::Error>> {
+    refuse_releases(out)?;
+    let mut page = |release: &Release| Ok(report::html(&report::public(release)?));
+    Ok(release::export(release, out, exported, &mut page, key)?)
 }
 
 impl Export {

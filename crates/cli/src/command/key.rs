@@ -1,6 +1,6 @@
 //! `progap key`: keys that sign exports.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use progap::signature::{KeyFiles, PublicKey, SecretKey};
@@ -51,16 +51,7 @@ pub struct New {
 
 impl New {
     fn run(self) -> Outcome {
-        if self.name.file_name().is_none() {
-            return Err(format!("{}: it is no name for a file: give another one", self.name.display()).into());
-        }
-        let files = KeyFiles::of(&self.name);
-        // Both are looked at before either is written.
-        for file in [&files.secret, &files.public] {
-            self.force.file(file, &Inputs::default())?;
-        }
-        let key = SecretKey::new()?;
-        key.write(&files, self.force.force)?;
+        let (key, files) = make(&self.name, self.force)?;
         let fingerprint = key.public().fingerprint();
         if self.json {
             return ui::print(&serde_json::to_string_pretty(&serde_json::json!({
@@ -78,6 +69,21 @@ impl New {
         let rows = [("secret key", secret), ("public key", public), ("fingerprint", fingerprint)];
         ui::print(&ui::facts(&format!("key {}", self.name.display()), &rows))
     }
+}
+
+/// Makes a key and writes its two files.
+pub fn make(name: &Path, force: Force) -> Result<(SecretKey, KeyFiles), Box<dyn std::error::Error>> {
+    if name.file_name().is_none() {
+        return Err(format!("{}: it is no name for a file: give another one", name.display()).into());
+    }
+    let files = KeyFiles::of(name);
+    // Both are looked at before either is written.
+    for file in [&files.secret, &files.public] {
+        force.file(file, &Inputs::default())?;
+    }
+    let key = SecretKey::new()?;
+    key.write(&files, force.force)?;
+    Ok((key, files))
 }
 
 /// Show the public half of a key, and its fingerprint

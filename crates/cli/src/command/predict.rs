@@ -1,17 +1,22 @@
 //! `progap predict`: classes and probabilities from a release, without the graph.
 
-use std::fmt::Write as _;
+pub mod rows;
+mod written;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap::Release;
-use progap::release::Predictions;
-use progap_graph::write::table::{ColumnValues, write_columns};
-use progap_graph::{AtomicFile, Dataset, Problem};
+use progap_graph::AtomicFile;
+use progap_graph::read::encoding::Encoding;
+use progap_graph::read::table::LaterOptions;
 
+use self::rows::Listing;
+use self::written::{Format, Subject, naming, write_csv, write_json, write_parquet};
 use super::Outcome;
 use crate::output::{self, Force, Inputs};
+use crate::source::parse_encoding;
 use crate::ui;
 
 /// Predict classes and their probabilities from a release, without the graph
@@ -23,6 +28,7 @@ Examples:
   progap predict release/ --nodes ids.txt --out predictions.parquet
   progap predict release/ --unlabelled        # only nodes whose label is not known
   progap predict release/ --rows later.csv    # nodes that were not there in training
+  progap predict release/ --rows later.csv --lenient --out predictions.csv
 
 Predictions ask nothing more of the graph, so they cost no privacy beyond the release. At node level \
 a prediction about a node uses its own features: it is for that node, or for those who may see them. With the \
@@ -30,7 +36,11 @@ method dp-gnn the guarantee is about the model alone: predictions read the rows 
 they are. `progap inspect release/` says what is covered.
 
 A table of `--rows` has the columns of the node table that was trained on, without label and split. No edge of these \
-nodes is known, so they are predicted by their features; their edges would have to be paid for.")]
+nodes is known, so they are predicted by their features; their edges would have to be paid for. It is read as \
+training read its own: the same categories, order of dates, scale and gaps. A row that does not fit is not predicted \
+but listed in rejects.csv (row, id, column, reason), beside the output or in the working directory; the others are \
+predicted, and the exit code is 3. With `--lenient` a value that does not fit is taken as missing, where the column \
+had missing values, or names, in training.")]
 pub struct Predict {
     /// The folder of a release
     release: PathBuf,
@@ -44,11 +54,23 @@ pub struct Predict {
     #[arg(long, value_name = "TABLE", conflicts_with_all = ["nodes", "unlabelled"])]
     rows: Option<PathBuf>,
     /// The id column of that table [default: id]
-    #[arg(long, value_name = "NAME", requires = "rows")]
-    id_column: Option<String>,
+    #[arg(long, value_name = "COLUMN", requires = "rows")]
+    id: Option<String>,
+    /// Take values of that table that do not fit as missing, where values can be missing
+    #[arg(long, requires = "rows")]
+    lenient: bool,
+    /// Encoding of that table: utf-8, latin-1 or utf-16 [default: utf-8]
+    #[arg(long, value_name = "NAME", requires = "rows", value_parser = parse_encoding)]
+    encoding: Option<String>,
+    /// The list of rows that are rejected [default: rejects.csv beside the output, or in the working directory]
+    #[arg(long, value_name = "FILE", requires = "rows")]
+    rejects: Option<PathBuf>,
     /// File that ends in .csv, .json or .parquet [default: CSV on standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Print one JSON object: the predictions or, with --out, what was written
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
@@ -59,10 +81,19 @@ impl Predict {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let format = self.out.as_deref().map(Format::of).transpose()?;
+        let given = self.nodes.as_deref().map(Path::new).or(self.rows.as_deref());
+        let inputs = Inputs::of(given);
         if let Some(out) = &self.out {
             output::expect_folder_of(out)?;
-            let given = self.nodes.as_deref().map(Path::new).or(self.rows.as_deref());
-            self.force.file(out, &Inputs::of(given))?;
+            self.force.file(out, &inputs)?;
+        }
+        let rejects = rows::file(self.rejects, self.out.as_deref())?;
+        if self.rows.is_some() && self.out.as_ref().is_some_and(|out| *out == rejects) {
+            return Err(format!(
+                "{}: the list of rejected rows goes there, too: name another file",
+                rejects.display()
+            )
+            .into());
         }
         let release = Release::open(&self.release)?;
         let nodes = match &self.nodes {
@@ -71,23 +102,25 @@ impl Predict {
             Some(nodes) => positions(&release, nodes)?,
         };
         let nodes = if self.unlabelled { unlabelled(&release, nodes)? } else { nodes };
-        let later = match &self.rows {
-            None => None,
-            Some(table) => {
-                let rows = release.read_rows(table, self.id_column.as_deref())?;
-                let found = release.predict_rows(&rows)?;
-                Some((rows, found))
-            }
-        };
+        let encoding = self.encoding.as_deref().and_then(Encoding::from_name);
+        let options = LaterOptions { id_column: self.id.as_deref(), lenient: self.lenient, encoding };
+        let later = self.rows.as_deref().map(|table| release.predict_rows(table, &options)).transpose()?;
+        let listing =
+            later.as_ref().map(|later| Listing::of(&later.read, rejects, self.force, &inputs)).transpose()?;
         let (subject, nodes) = match &later {
             None => (Subject::Own(&release), nodes),
-            Some((rows, found)) => (Subject::Later(rows, found), found.nodes.clone()),
+            Some(later) => {
+                let rows = later.read.rows.as_ref().unwrap_or(release.nodes());
+                (Subject::Later(rows, &later.predictions), later.predictions.nodes.clone())
+            }
         };
         // Predictions that cannot be made at all are refused before anything is written.
         subject.predict(&[])?;
         if let Some(caution) = release.caution() {
             eprintln!("caution: {caution}");
         }
+        let about = listing.as_ref().map(|listing| serde_json::to_value(&listing.rows)).transpose()?;
+        let about = about.unwrap_or_else(|| serde_json::json!({ "nodes": nodes.len() }));
         match (self.out, format) {
             (Some(path), Some(format)) => {
                 if let Format::Parquet = format {
@@ -95,81 +128,36 @@ impl Predict {
                 } else {
                     let mut file = AtomicFile::create(&path)?;
                     let written = match format {
-                        Format::Json => write_json(&subject, &nodes, &mut file),
+                        Format::Json => {
+                            write_json(&subject, &nodes, &mut file).and_then(|()| Ok(writeln!(file)?))
+                        }
                         _ => write_csv(&subject, &nodes, &mut file),
                     };
                     written.map_err(|error| naming(&path, error))?;
                     file.commit()?;
                 }
-                ui::print(&format!("{}: {} nodes", path.display(), ui::count(nodes.len())))
+                if self.json {
+                    let mut about = about;
+                    about["out"] = serde_json::to_value(&path)?;
+                    ui::print(&serde_json::to_string_pretty(&about)?)?;
+                } else {
+                    ui::print(&format!("{}: {} nodes", path.display(), ui::count(nodes.len())))?;
+                }
             }
             _ => {
                 let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-                write_csv(&subject, &nodes, &mut out)?;
-                Ok(out.flush()?)
+                if self.json {
+                    let about = about.to_string();
+                    write!(out, "{},\"predictions\":", about.trim_end_matches('}'))?;
+                    write_json(&subject, &nodes, &mut out)?;
+                    writeln!(out, "}}")?;
+                } else {
+                    write_csv(&subject, &nodes, &mut out)?;
+                }
+                out.flush()?;
             }
         }
-    }
-}
-
-/// The nodes that predictions are about.
-enum Subject<'a> {
-    /// Those of the release.
-    Own(&'a Release),
-    /// Others, with what the model says about all of them.
-    Later(&'a Dataset, &'a Predictions),
-}
-
-impl Subject<'_> {
-    fn dataset(&self) -> &Dataset {
-        match self {
-            Subject::Own(release) => release.nodes(),
-            Subject::Later(rows, _) => rows,
-        }
-    }
-
-    fn predict(&self, nodes: &[u32]) -> Result<Predictions, progap::Error> {
-        match self {
-            Subject::Own(release) => release.predict_nodes(nodes),
-            Subject::Later(_, found) => Ok((*found).clone()),
-        }
-    }
-
-    fn predict_in_blocks(&self, nodes: &[u32], mut take: impl FnMut(Predictions) -> Outcome) -> Outcome {
-        match self {
-            Subject::Own(release) => release.predict_in_blocks(nodes, take),
-            Subject::Later(_, found) => take((*found).clone()),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Format {
-    Csv,
-    Json,
-    Parquet,
-}
-
-impl Format {
-    fn of(path: &Path) -> Result<Format, String> {
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("csv") => Ok(Format::Csv),
-            Some("json") => Ok(Format::Json),
-            Some("parquet") => Ok(Format::Parquet),
-            _ => Err(format!("{}: give a file that ends in .csv, .json or .parquet", path.display())),
-        }
-    }
-}
-
-/// An error of writing, with the file that could not be written.
-fn naming(path: &Path, error: Box<dyn std::error::Error>) -> Box<dyn std::error::Error> {
-    let error = match error.downcast::<csv::Error>() {
-        Ok(error) => Ok(Box::new(std::io::Error::from(*error))),
-        Err(error) => error.downcast::<std::io::Error>(),
-    };
-    match error {
-        Ok(error) => Problem::Io(*error).in_file(path).into(),
-        Err(error) => error,
+        listing.map_or(Ok(()), Listing::commit)
     }
 }
 
@@ -199,85 +187,4 @@ fn positions(release: &Release, nodes: &str) -> Result<Vec<u32>, Box<dyn std::er
         known.get(id).copied().ok_or_else(missing)
     };
     Ok(list.lines().map(str::trim).filter(|id| !id.is_empty()).map(find).collect::<Result<_, _>>()?)
-}
-
-fn write_csv(subject: &Subject<'_>, nodes: &[u32], out: impl Write) -> Outcome {
-    let dataset = subject.dataset();
-    let (names, ids) = (dataset.class_names(), dataset.node_ids());
-    let mut writer = csv::Writer::from_writer(out);
-    let probabilities = names.iter().map(|name| format!("p({name})"));
-    writer.write_record(["id", "class", "labelled"].map(String::from).into_iter().chain(probabilities))?;
-    let mut number = String::new();
-    subject.predict_in_blocks(nodes, |predictions| -> Outcome {
-        for (node, class, row) in rows(&predictions, names.len()) {
-            let labelled = dataset.label(node as usize).is_some();
-            writer.write_field(&*ids.name(node as usize))?;
-            writer.write_field(&names[class as usize])?;
-            writer.write_field(if labelled { "true" } else { "false" })?;
-            for p in row {
-                number.clear();
-                write!(number, "{p}")?;
-                writer.write_field(&number)?;
-            }
-            writer.write_record(None::<&[u8]>)?;
-        }
-        Ok(())
-    })?;
-    Ok(writer.flush()?)
-}
-
-fn write_json(subject: &Subject<'_>, nodes: &[u32], out: &mut impl Write) -> Outcome {
-    let dataset = subject.dataset();
-    let (names, ids) = (dataset.class_names(), dataset.node_ids());
-    let names: Vec<String> = names.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    let mut separator = "[\n";
-    subject.predict_in_blocks(nodes, |predictions| -> Outcome {
-        for (node, class, row) in rows(&predictions, names.len()) {
-            let id = serde_json::to_string(&ids.name(node as usize))?;
-            let (class, labelled) = (&names[class as usize], dataset.label(node as usize).is_some());
-            write!(
-                out,
-                "{separator}{{\"id\":{id},\"class\":{class},\"labelled\":{labelled},\"probabilities\":"
-            )?;
-            for (k, (name, p)) in names.iter().zip(row).enumerate() {
-                write!(out, "{}{name}:{p}", if k == 0 { '{' } else { ',' })?;
-            }
-            write!(out, "}}}}")?;
-            separator = ",\n";
-        }
-        Ok(())
-    })?;
-    if nodes.is_empty() {
-        write!(out, "[")?;
-    }
-    writeln!(out, "\n]")?;
-    Ok(())
-}
-
-fn write_parquet(dataset: &Dataset, predictions: &Predictions, path: &Path) -> Outcome {
-    let (names, ids) = (dataset.class_names(), dataset.node_ids());
-    let ids = predictions.nodes.iter().map(|&node| ids.name(node as usize)).collect();
-    let classes = predictions.classes.iter().map(|&class| names[class as usize].clone()).collect();
-    let labelled = |&node: &u32| dataset.label(node as usize).is_some().to_string();
-    let labelled = predictions.nodes.iter().map(labelled).collect();
-    let mut columns = vec![
-        ("id".to_string(), ColumnValues::Text(ids)),
-        ("class".into(), ColumnValues::Text(classes)),
-        ("labelled".into(), ColumnValues::Text(labelled)),
-    ];
-    for (k, name) in names.iter().enumerate() {
-        let values = predictions.probabilities.iter().skip(k).step_by(names.len()).copied().collect();
-        columns.push((format!("p({name})"), ColumnValues::Numbers(values)));
-    }
-    Ok(write_columns(&columns, path)?)
-}
-
-fn rows(predictions: &Predictions, classes: usize) -> impl Iterator<Item = (u32, u32, &[f32])> {
-    let rows = predictions.probabilities.chunks_exact(classes);
-    predictions
-        .nodes
-        .iter()
-        .zip(&predictions.classes)
-        .zip(rows)
-        .map(|((&node, &class), row)| (node, class, row))
 }

@@ -50,7 +50,7 @@ pub(super) fn parse_yes_no(text: &str) -> std::result::Result<bool, String> {
 }
 
 /// An encoding by its name, spelt as we spell it.
-pub(super) fn parse_encoding(text: &str) -> std::result::Result<String, String> {
+pub fn parse_encoding(text: &str) -> std::result::Result<String, String> {
     let found = Encoding::from_name(text).map(|encoding| encoding.to_string());
     found.ok_or_else(|| "give utf-8, latin-1 or utf-16".into())
 }

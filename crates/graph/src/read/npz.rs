@@ -41,7 +41,7 @@ use serde::de::DeserializeOwned;
 
 use self::adjacency::{Keys, by_receiver, check_square, read_rows, scipy_adjacency};
 pub(super) use self::archive::Archive;
-use self::dense::Dense;
+pub use self::dense::Dense;
 pub(super) use self::dense::read_matrix;
 pub use self::layout::ArrayNames;
 use self::layout::Layout;

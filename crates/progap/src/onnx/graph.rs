@@ -1,5 +1,7 @@
 //! A graph of ONNX operations over matrices of one row a node.
 
+use std::collections::HashSet;
+
 use super::proto::Message;
 
 /// The version of the operations, and of the file that goes with it.
@@ -18,26 +20,33 @@ pub enum Attribute {
     Float(&'static str, f32),
 }
 
-/// A graph that is being written. Values go by name.
+/// A graph that is being written. Values go by name; those that no output is made of are left out.
 #[derive(Default)]
 pub struct Graph {
-    graph: Message,
+    inputs: Vec<Message>,
+    outputs: Vec<(String, Message)>,
+    constants: Vec<(String, Message)>,
+    operations: Vec<Operation>,
     named: usize,
+}
+
+struct Operation {
+    inputs: Vec<String>,
+    output: String,
+    message: Message,
 }
 
 impl Graph {
     /// A matrix that users give.
     pub fn input(&mut self, name: &str, columns: usize) -> String {
-        let info = value_info(name, columns);
-        self.graph.message(11, &info);
+        self.inputs.push(value_info(name, columns));
         name.into()
     }
 
     /// A matrix that users get.
     pub fn output(&mut self, name: &str, columns: usize, value: &str) {
         self.add_as("Identity", &[value], name, &[]);
-        let info = value_info(name, columns);
-        self.graph.message(12, &info);
+        self.outputs.push((name.into(), value_info(name, columns)));
     }
 
     /// Numbers that are part of the model.
@@ -49,7 +58,7 @@ impl Graph {
         }
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         tensor.whole(2, FLOAT).text(8, &name).bytes(9, &bytes);
-        self.graph.message(5, &tensor);
+        self.constants.push((name.clone(), tensor));
         name
     }
 
@@ -97,7 +106,8 @@ impl Graph {
             };
             node.message(5, &message);
         }
-        self.graph.message(1, &node);
+        let inputs = inputs.iter().map(ToString::to_string).collect();
+        self.operations.push(Operation { inputs, output: output.into(), message: node });
     }
 
     fn new_name(&mut self, kind: &str) -> String {
@@ -106,13 +116,35 @@ impl Graph {
     }
 
     /// The whole file, with what is said of the model.
-    pub fn into_file(mut self, name: &str, words: &str, properties: &[(&str, String)]) -> Vec<u8> {
-        self.graph.text(2, name);
-        let mut operations = Message::default();
-        operations.text(1, "").whole(2, OPERATIONS);
+    pub fn into_file(self, name: &str, words: &str, properties: &[(&str, String)]) -> Vec<u8> {
+        let mut used: HashSet<&str> = self.outputs.iter().map(|(name, _)| name.as_str()).collect();
+        let mut operations: Vec<&Operation> = vec![];
+        // Every operation comes after those whose results it takes.
+        for operation in self.operations.iter().rev() {
+            if used.contains(operation.output.as_str()) {
+                used.extend(operation.inputs.iter().map(String::as_str));
+                operations.push(operation);
+            }
+        }
+        let mut graph = Message::default();
+        for operation in operations.iter().rev() {
+            graph.message(1, &operation.message);
+        }
+        graph.text(2, name);
+        for (_, constant) in self.constants.iter().filter(|(name, _)| used.contains(name.as_str())) {
+            graph.message(5, constant);
+        }
+        for input in &self.inputs {
+            graph.message(11, input);
+        }
+        for (_, output) in &self.outputs {
+            graph.message(12, output);
+        }
+        let mut version = Message::default();
+        version.text(1, "").whole(2, OPERATIONS);
         let mut model = Message::default();
         model.whole(1, FILE_VERSION).text(2, "progap").text(3, env!("CARGO_PKG_VERSION")).text(6, words);
-        model.message(7, &self.graph).message(8, &operations);
+        model.message(7, &graph).message(8, &version);
         for (key, value) in properties {
             let mut entry = Message::default();
             entry.text(1, key).text(2, value);

@@ -32,21 +32,35 @@ pub(crate) struct About<'a> {
     pub facts: Vec<(&'a str, String)>,
 }
 
-/// The file: an input `features`, an input `aggregate-K` for each aggregate that is read, an output `probabilities`.
+/// What is known of those who send to a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Senders {
+    /// Sums over them are given.
+    Given,
+    /// There are none: every sum is 0.
+    None,
+}
+
+/// The file: an input `features`, where sums are given an input `aggregate-K` for each aggregate that is read, an
+/// output `probabilities`.
 ///
 /// # Errors
 /// A model that reads its neighbours' rows.
 pub(crate) fn file(
     predictor: &Predictor,
-    columns: usize,
-    classes: usize,
+    (columns, classes): (usize, usize),
+    senders: Senders,
     about: &About<'_>,
 ) -> Result<Vec<u8>> {
     let mut graph = Graph::default();
     let features = graph.input("features", columns);
     let mut aggregates: Vec<Option<String>> = vec![None; predictor.widths.len()];
     for index in predictor.aggregates_read() {
-        aggregates[index] = Some(graph.input(&format!("aggregate-{}", index + 1), predictor.widths[index]));
+        let width = predictor.widths[index];
+        aggregates[index] = Some(match senders {
+            Senders::Given => graph.input(&format!("aggregate-{}", index + 1), width),
+            Senders::None => zeros(&mut graph, &features, width),
+        });
     }
     let mut given: Vec<Given> = vec![];
     for link in &predictor.links {
@@ -101,6 +115,14 @@ struct Given {
 
 fn side_by_side(graph: &mut Graph, parts: &[&str]) -> String {
     graph.add_with("Concat", parts, &[Attribute::Int("axis", 1)])
+}
+
+/// A row of zeros for each row of another matrix.
+fn zeros(graph: &mut Graph, like: &str, width: usize) -> String {
+    let (row, zero) = (graph.over_columns("ReduceMax", like), graph.number(0.0));
+    let nothing = graph.add("Mul", &[&row, &zero]);
+    let columns = graph.constant(&[width], &vec![0.0; width]);
+    graph.add("Add", &[&nothing, &columns])
 }
 
 /// Rows divided by their norm; a row of zeros stays one.

@@ -1,8 +1,6 @@
 //! Predictions about nodes that were not there in training.
 
-use std::path::Path;
-
-use progap_graph::{Dataset, read};
+use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
 
 use super::{Predictions, Release, every_node, predictions};
 use crate::model::Model;
@@ -11,48 +9,76 @@ use crate::vault::{Aggregate, Aggregates};
 use crate::views::{Views, ViewsShape};
 use crate::{Error, Result};
 
+/// Predictions about the rows of a table.
+#[derive(Debug)]
+pub struct RowPredictions {
+    /// The rows that fit, with their ids, and those that do not, with their reasons.
+    pub read: LaterRows,
+    /// About each row that fits, in their order.
+    pub predictions: Predictions,
+}
+
 impl Release {
-    /// Reads a table of nodes that were not there in training, with the columns of those that were: categories that were known,
-    /// numbers brought to the same scale. Other columns are not used.
+    /// Reads a table of nodes that were not there in training as the node table of training was read: its columns,
+    /// categories that were known, the order of dates, gaps, numbers brought to the same scale. Other columns are not
+    /// used. A row that does not fit is listed with its reason; the others are there.
     ///
     /// # Errors
-    /// Tables that do not fit; a release without the rows of its nodes, beside which the scale of each column lies.
-    pub fn read_rows(&self, table: &Path, id_column: Option<&str>) -> Result<Dataset> {
+    /// Tables that cannot be read, or lack a column; a release without the rows of its nodes, beside which the scale
+    /// of each column lies.
+    pub fn read_rows<'a>(
+        &self,
+        table: impl Into<LaterTable<'a>>,
+        options: &LaterOptions<'_>,
+    ) -> Result<LaterRows> {
         if !self.has_features() {
             let message = "it holds no features, and so not how a table becomes them: use the release itself";
             return Err(Error::file(&self.folder, message));
         }
-        Ok(read::table::read_later(table, &self.nodes, id_column)?)
+        Ok(read_later(table, &self.nodes, options)?)
     }
 
-    /// Predictions for nodes that were not there in training (see [`Release::read_rows`]): as for nodes that nobody
+    /// Predictions for the rows of a table that fit (see [`Release::read_rows`]): as for nodes that nobody
     /// sends to; with two views, what the features say by themselves. No edge and no aggregate is read.
     ///
     /// # Errors
-    /// Rows with other columns or classes.
-    pub fn predict_rows(&self, rows: &Dataset) -> Result<Predictions> {
-        let fits = rows.feature_names() == self.nodes.feature_names()
-            && rows.features().columns() == self.statement.feature_columns
-            && rows.class_names() == self.nodes.class_names();
-        if !fits {
-            return Err(Error::Unsuitable("the rows have other columns than those of the release".into()));
-        }
-        predictions(&self.predictor.without_senders(rows.nodes()), rows, &every_node(rows))
+    /// As [`Release::read_rows`].
+    pub fn predict_rows<'a>(
+        &self,
+        table: impl Into<LaterTable<'a>>,
+        options: &LaterOptions<'_>,
+    ) -> Result<RowPredictions> {
+        let read = self.read_rows(table, options)?;
+        let predictions = match &read.rows {
+            Some(rows) => {
+                predictions(&self.predictor.without_senders(rows.nodes()), rows, &every_node(rows))?
+            }
+            None => Predictions { nodes: vec![], classes: vec![], probabilities: vec![] },
+        };
+        Ok(RowPredictions { read, predictions })
     }
 }
 
 impl Predictor {
     /// The same models, for nodes that nobody sends to.
     fn without_senders(&self, nodes: usize) -> Predictor {
-        if let [Link { model: Model::Views(views), .. }] = &self.links[..] {
-            let model = Model::Views(views.features_alone());
-            let links = vec![Link { model, reads: vec![vec![Reads::Rows]] }];
-            return Predictor::new(links, 0, Aggregates::default());
-        }
         let nothing = |&width: &usize| Aggregate { values: vec![0.0; nodes * width].into(), width };
-        let aggregates = self.widths.iter().map(nothing).collect();
-        let predictor = Predictor::new(self.links.clone(), self.stage, aggregates);
-        Predictor { temperature: self.temperature, ..predictor }
+        match self.features_alone() {
+            Some(predictor) => predictor,
+            None => {
+                let aggregates = self.widths.iter().map(nothing).collect();
+                let predictor = Predictor::new(self.links.clone(), self.stage, aggregates);
+                Predictor { temperature: self.temperature, ..predictor }
+            }
+        }
+    }
+
+    /// The model of the features alone, where they have one of their own.
+    pub(crate) fn features_alone(&self) -> Option<Predictor> {
+        let [Link { model: Model::Views(views), .. }] = &self.links[..] else { return None };
+        let model = Model::Views(views.features_alone());
+        let links = vec![Link { model, reads: vec![vec![Reads::Rows]] }];
+        Some(Predictor::new(links, 0, Aggregates::default()))
     }
 }
 

@@ -44,6 +44,7 @@ use progap_graph::{
 pub use config::Config;
 pub use export::{Date, Export, Exported, PAGE, PageMaker, export, missing_for_predictions};
 pub use guarantee::Guarantee;
+pub use later::RowPredictions;
 pub use metrics::Metrics;
 pub use packaged::Form;
 pub use selection::SelectionRule;

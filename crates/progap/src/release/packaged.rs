@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::export::new_folder;
 use super::statement::COST_FILE;
 use super::{Guarantee, Release, STATEMENT, verify};
-use crate::onnx::{self, About};
-use crate::predictor::MODEL;
+use crate::onnx::{self, About, Senders};
+use crate::predictor::{MODEL, Predictor};
 use crate::{Error, Result, delta, files};
 
 const ONNX: &str = "model.onnx";
@@ -46,6 +46,22 @@ impl Release {
     /// # Errors
     /// A model that reads its neighbours' rows.
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
+        self.onnx(&self.predictor, Senders::Given)
+    }
+
+    /// The same model for nodes that were not there in training, see [`Release::predict_rows`]: an input `features`,
+    /// with the rows that [`Release::read_rows`] gives, and an output `probabilities`.
+    ///
+    /// # Errors
+    /// As [`Release::to_onnx`].
+    pub fn to_onnx_for_rows(&self) -> Result<Vec<u8>> {
+        match self.predictor.features_alone() {
+            Some(predictor) => self.onnx(&predictor, Senders::None),
+            None => self.onnx(&self.predictor, Senders::None),
+        }
+    }
+
+    fn onnx(&self, predictor: &Predictor, senders: Senders) -> Result<Vec<u8>> {
         let statement = &self.statement;
         let class_names = json!(self.nodes.class_names()).to_string();
         let mut facts = vec![("classes", class_names), ("guarantee", statement.guarantee().to_string())];
@@ -57,7 +73,7 @@ impl Release {
             ]);
         }
         let about = About { name: self.nodes.name(), words: &statement.in_words, facts };
-        onnx::file(&self.predictor, statement.feature_columns, self.nodes.classes(), &about)
+        onnx::file(predictor, (statement.feature_columns, self.nodes.classes()), senders, &about)
     }
 
     /// Writes the model in another form, to a file or folder that is not there yet. A release that [`verify()`] finds fault with is not

@@ -32,8 +32,8 @@ from ._graph import Graph
 from ._guarantee import Guarantee
 from ._ledger import Ledger
 from ._progap import VERSION as __version__
-from ._progap import Event, Progress
-from ._release import Finding, Release
+from ._progap import Event, Key, Progress
+from ._release import Export, Finding, Release, TableFeatures, TablePredictions
 from ._sources import from_networkx, from_pandas, from_polars, from_pyg, load
 from ._studies import Audit, Experiment, Report, audit, experiment, report
 
@@ -44,9 +44,11 @@ __all__ = [
     "DataError",
     "Event",
     "Experiment",
+    "Export",
     "Finding",
     "Graph",
     "Guarantee",
+    "Key",
     "Ledger",
     "LedgerError",
     "NotPrivateWarning",
@@ -59,6 +61,8 @@ __all__ = [
     "Report",
     "SettingsError",
     "Stopped",
+    "TableFeatures",
+    "TablePredictions",
     "__version__",
     "accounting",
     "audit",

@@ -17,6 +17,7 @@ from ._errors import DataError, NotPrivateWarning, PrivacyError, ProGAPError, Re
 from ._graph import Graph
 from ._guarantee import Guarantee
 from ._release import Release, caution, frame, positions
+from ._sources import as_graph
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -122,7 +123,7 @@ class ProGAP:
         >>> progap.ProGAP(level="edge", epsilon=1.0).plan(progap.load("demo"))["unit"]
         'edge-undirected'
         """
-        epsilon, delta, unit, event, _ = _progap.plan(_graph(graph)._data, self._asked(), self._published())
+        epsilon, delta, unit, event, _ = _progap.plan(as_graph(graph)._data, self._asked(), self._published())
         private = unit is not None
         return {
             "epsilon": epsilon if private else None,
@@ -136,7 +137,9 @@ class ProGAP:
 
         Parameters
         ----------
-        X : a Graph; or, with ``graph=`` given, the positions of the nodes to train on, as scikit-learn's tools hand them over
+        X : a Graph, or what is one in another library: a path or a name as of :func:`progap.load`, a graph of
+            NetworkX, a ``Data`` of PyTorch Geometric; or, with ``graph=`` given, the positions of the nodes to train
+            on, as scikit-learn's tools hand them over
         y : with positions of nodes, their labels, which are those of the graph
         folder : where the release goes. What was done survives a crash or Ctrl-C there, and :func:`progap.resume` goes on with it. Without
             it training is in memory only, and ``save`` writes the release
@@ -200,17 +203,18 @@ class ProGAP:
 
     def _data(self, X: Any, y: Any) -> Graph:
         graph = self.graph  # type: ignore[attr-defined]
-        if isinstance(X, Graph):
+        if isinstance(X, Graph) or (X is not None and graph is None and not _is_array(X)):
             if y is not None:
                 raise DataError("the labels are part of the graph: leave y out")
-            return X
+            return as_graph(X)
         if X is None and graph is not None:
-            return _graph(graph)
+            return as_graph(graph)
         if graph is None:
             raise DataError(
-                "rows alone are no graph: give fit a progap.Graph, or give ProGAP(graph=...) one and fit the positions of nodes"
+                "rows alone are no graph: give fit a progap.Graph (of tables progap.from_pandas makes one), or give "
+                "ProGAP(graph=...) one and fit the positions of nodes"
             )
-        graph = _graph(graph)
+        graph = as_graph(graph)
         nodes = _nodes(X, graph.num_nodes)
         if y is not None:
             _check_labels(graph, nodes, y)
@@ -249,8 +253,9 @@ class ProGAP:
         return probabilities
 
     def to_frame(self, nodes: Iterable[Any] | None = None, *, library: str | None = None) -> Any:
-        """Predictions as a table of pandas or polars: id, class, and the probability of each class. At level node a prediction about a
-        node uses its own raw features: give it to that node, or to those who may see its features."""
+        """Predictions as a table of pandas or polars: id, class, ``labelled`` (whether the label was known in
+        training), and the probability of each class. At level node a prediction about a node uses its own raw
+        features: give it to that node, or to those who may see its features."""
         caution(self._fitted())
         return frame(self._fitted(), self.classes_, nodes, library)
 
@@ -313,16 +318,16 @@ def resume(graph: Graph, folder: str | os.PathLike[str], *, progress: bool | Cal
     time."""
     callback = _callback(progress)
     try:
-        return Release._of(_progap.resume(_graph(graph)._data, Path(folder), callback))
+        return Release._of(_progap.resume(as_graph(graph)._data, Path(folder), callback))
     finally:
         if callback is not None:
             callback.close()
 
 
-def _graph(value: Any) -> Graph:
-    if not isinstance(value, Graph):
-        raise TypeError(f"this is a {type(value).__name__}; give a progap.Graph")
-    return value
+def _is_array(value: Any) -> bool:
+    """Whether this is an array of whatever library, or a list: rows, not a graph."""
+    listed = isinstance(value, (list, tuple)) or hasattr(value, "__array__")
+    return listed or _arrays.is_tensor(value) or _arrays.is_sparse(value)
 
 
 def _nodes(X: Any, nodes: int) -> np.ndarray:

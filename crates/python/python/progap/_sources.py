@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from . import _arrays, _progap
 from ._errors import DataError
 from ._graph import Graph
+from ._tables import csv_of, is_table
 
 
 def load(
@@ -170,27 +170,8 @@ def from_pandas(
         weights=None if weights is None else (weights, _arrays.weight_bound(weight_bound)),
         seed=_arrays.seed(seed),
     )
-    data = _progap.Dataset.from_tables(str(name), _csv(nodes, "nodes"), _csv(edges, "edges"), options)
+    data = _progap.Dataset.from_tables(str(name), csv_of(nodes, "nodes"), csv_of(edges, "edges"), options)
     return Graph._of(data, None, seed)
-
-
-def _csv(table: Any, what: str) -> tuple[str, bytes]:
-    """A table as text in memory; nothing is written to a disk."""
-    if hasattr(table, "collect") and hasattr(table, "collect_schema"):
-        # Of polars, and lazy.
-        table = table.collect()
-    if not hasattr(table, "columns"):
-        raise DataError(f"{what} is a {type(table).__name__}; give a table of pandas or polars")
-    if len(table.columns) == 0:
-        raise DataError(f"the table of {what} has no columns")
-    if hasattr(table, "write_csv"):
-        nested = [name for name, kind in table.schema.items() if kind.is_nested()]
-        if nested:
-            raise DataError(f"the column {nested[0]!r} of {what} holds {table.schema[nested[0]]}; give one value for each row, or drop it")
-        return f"{what}.csv", table.write_csv().encode()
-    text = io.StringIO()
-    table.to_csv(text, index=False)
-    return f"{what}.csv", text.getvalue().encode()
 
 
 def from_polars(nodes: Any, edges: Any, **options: Any) -> Graph:
@@ -294,3 +275,22 @@ def from_pyg(data: Any, **options: Any) -> Graph:
     if y.ndim == 2 and y.shape[1] > 1:
         raise DataError(f"y has the shape {y.shape}: several labels for each node are not supported; choose one column")
     return Graph(getattr(data, "x", None), edge_index, np.ravel(y), **{**masks, **options})
+
+
+def as_graph(value: Any) -> Graph:
+    """A graph, as it is or of what is one elsewhere: a path or a name, a graph of NetworkX, a Data of PyTorch Geometric."""
+    if isinstance(value, Graph):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return load(value)
+    if hasattr(value, "edge_index") or hasattr(value, "adj_t"):
+        return from_pyg(value)
+    if hasattr(value, "is_directed") and hasattr(value, "nodes"):
+        try:
+            return from_networkx(value)
+        except DataError as error:
+            raise DataError(f"{error}: give progap.from_networkx(graph, label=...), not the graph itself") from None
+    if is_table(value):
+        raise DataError("one table is no graph: give progap.from_pandas(nodes, edges)")
+    known = "a progap.Graph, a path, a graph of NetworkX or a Data of PyTorch Geometric"
+    raise TypeError(f"this is a {type(value).__name__}; give {known}")

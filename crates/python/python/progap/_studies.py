@@ -13,9 +13,10 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from . import _progap
 from ._errors import DataError, ProGAPError, SettingsError
-from ._estimator import ProGAP, _callback, _graph
+from ._estimator import ProGAP, _callback
 from ._graph import Graph
 from ._release import Release, table
+from ._sources import as_graph
 
 
 class Audit:
@@ -86,10 +87,10 @@ def audit(
         settings, published = model._asked(), model._published()
     else:
         release = (model if isinstance(model, Release) else Release(model))._model
-    callback = _callback(progress)
+    callback, data = _callback(progress), as_graph(graph)._data
     return Audit(
         json.loads(
-            _progap.audit(_graph(graph)._data, settings, published, release, parts, canaries, float(confidence), callback)
+            _progap.audit(data, settings, published, release, parts, canaries, float(confidence), callback)
         )
     )
 

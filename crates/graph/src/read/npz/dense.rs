@@ -3,12 +3,15 @@
 use std::io::Read;
 
 use crate::read::npy::Npy;
-use crate::{Features, NumberColumn, Place, Problem, ReadOff, Result, Undeclared, room};
+use crate::{Buffer, Features, NumberColumn, Place, Problem, ReadOff, Result, Undeclared, room};
 
 /// Features, and the columns in which values are missing: the indicator of the first of them comes behind all columns, then those of
 /// the others.
-pub(super) struct Dense {
+#[derive(Debug)]
+pub struct Dense {
+    /// The features, indicators included.
     pub features: Features,
+    /// The columns with gaps, ascending.
     pub gaps: Vec<u32>,
 }
 
@@ -20,24 +23,31 @@ impl From<Features> for Dense {
 
 impl Dense {
     /// Features with a row for each node.
-    pub fn read<R: Read>(array: Npy<R>, nodes: u64) -> Result<Dense> {
+    pub(super) fn read<R: Read>(array: Npy<R>, nodes: u64) -> Result<Dense> {
         let (key, columns) = (Place::Key(array.key().into()), columns_of(&array, nodes)?);
-        let values = array.features_or_nan()?;
+        Dense::of(array.features_or_nan()?.into(), nodes as usize, columns).map_err(|e| e.at(key))
+    }
+
+    /// Features of these values, row after row.
+    ///
+    /// # Errors
+    /// Infinite values; more than memory holds.
+    pub fn of(values: Buffer<f32>, nodes: usize, columns: usize) -> Result<Dense> {
         let mut is_gap = vec![false; columns];
         for row in values.chunks_exact(columns.max(1)) {
             row.iter().zip(&mut is_gap).for_each(|(value, is_gap)| *is_gap |= value.is_nan());
         }
         let gaps: Vec<u32> = (0..columns as u32).filter(|&column| is_gap[column as usize]).collect();
         if gaps.is_empty() {
-            return Ok(Features::dense(nodes as usize, columns, values).map_err(|e| e.at(key))?.into());
+            return Ok(Features::dense(nodes, columns, values)?.into());
         }
         let width = columns + gaps.len();
-        let mut all = room::with_room(nodes as usize * width)?;
+        let mut all = room::with_room(nodes * width)?;
         for row in values.chunks_exact(columns) {
             all.extend(row.iter().map(|value| if value.is_nan() { 0.0 } else { *value }));
             all.extend(gaps.iter().map(|&column| f32::from(row[column as usize].is_nan())));
         }
-        Ok(Dense { features: Features::dense(nodes as usize, width, all).map_err(|e| e.at(key))?, gaps })
+        Ok(Dense { features: Features::dense(nodes, width, all)?, gaps })
     }
 
     /// The number of columns in the file.

@@ -75,13 +75,15 @@ pub(super) fn choose(
     let open = column.is_open();
     let may_be_ids = open && !is_date && !wanted && choice.max_categories.is_none();
     let some = |(values, report)| (Some(values), report);
-    let declared = declared(&choice).map_err(in_column)?;
+    let mut declared = declared(&choice).map_err(in_column)?;
     let finished = column.finish().map_err(|(at, problem)| cell(at, problem))?;
     let mut names = match finished {
         Finished::Numbers { numbers, missing, ids: true, .. } if may_be_ids => {
             return Ok((None, left_out(name, numbers.rows() - missing.len(), missing.len())));
         }
         Finished::Numbers { numbers, missing, switch, .. } => {
+            // The file itself says so: no order is needed to read it.
+            declared.date = is_date.then_some(DateOrder::YearFirst);
             let kind = match (is_date, switch) {
                 (true, _) => "date",
                 (_, true) => "switch",
@@ -112,6 +114,7 @@ pub(super) fn choose(
             (None, Dates::No) => said.then_some(DateOrder::YearFirst),
         };
         if let Some(order) = order {
+            declared.date = Some(order);
             return as_dates(name, order, names.into_names(), declared, &cell).map(some);
         }
     }
@@ -217,13 +220,16 @@ fn declared(choice: &ColumnChoice) -> std::result::Result<Declared, Problem> {
         return Err(Problem::Invalid(problem));
     }
     let scale = NumberColumn { bounds, log: choice.log, ..NumberColumn::new(0) };
-    Ok(Declared { bounds, missing: choice.missing, scale: (choice.scale != Some(false)).then_some(scale) })
+    let scale = (choice.scale != Some(false)).then_some(scale);
+    Ok(Declared { bounds, missing: choice.missing, scale, date: None })
 }
 
 struct Declared {
     bounds: Option<[f64; 2]>,
     missing: Option<bool>,
     scale: Option<NumberColumn>,
+    /// How dates are written, where the numbers are dates.
+    date: Option<DateOrder>,
 }
 
 fn as_numbers(
@@ -231,7 +237,7 @@ fn as_numbers(
     kind: &'static str,
     numbers: Numbers,
     missing: Vec<u32>,
-    Declared { bounds, missing: may_be_missing, scale }: Declared,
+    Declared { bounds, missing: may_be_missing, scale, date }: Declared,
     cell: &dyn Fn(usize, Problem) -> Error,
 ) -> Result<(Values, ColumnReport)> {
     if let (Some(false), Some(&row)) = (may_be_missing, missing.first()) {
@@ -259,9 +265,12 @@ fn as_numbers(
     if beyond > 0 {
         report.note = Some(format!("{beyond} values lie beyond the declared bounds and are brought to them"));
     }
-    let mut scale = scale.filter(|_| needs_scale);
+    let mut scale = match scale {
+        Some(scale) => Some(NumberColumn { date, ..scale }).filter(|_| needs_scale || date.is_some()),
+        None => NumberColumn { date, ..NumberColumn::new(0) }.as_it_is(),
+    };
     let mut numbers = numbers;
-    if let Some(scale) = &mut scale {
+    if let Some(scale) = scale.as_mut().filter(|scale| scale.map.is_none()) {
         (numbers, scale.origin) = numbers.around_origin()?;
     }
     report.read_off = may_be_missing.is_none().then_some(ReadOff::Missing);
@@ -309,7 +318,7 @@ fn as_dates(
 /// a word's group is its hash.
 ///
 /// Of one text by itself: no list of words is made of all rows.
-fn word_groups(text: &str, width: u32) -> Vec<u32> {
+pub(super) fn word_groups(text: &str, width: u32) -> Vec<u32> {
     let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     let group = |word: &str| (XxHash3_64::oneshot(word.to_lowercase().as_bytes()) % u64::from(width)) as u32;
     let mut groups: Vec<u32> = words.map(group).collect();

@@ -11,6 +11,7 @@ use super::cell::{Cell, Checked};
 use super::edges::{EdgeColumns, EdgeLists, is_edge, usual_names};
 use super::in_cell;
 use super::index::NodeIndex;
+use super::later::Sheet;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use crate::read::LoadOptions;
 use crate::read::columns::ColumnReport;
@@ -55,6 +56,36 @@ pub(super) fn names(
     match edges {
         Some(options) => rows.edge_header(options),
         None => rows.header(),
+    }
+}
+
+/// Reads the rows of a table whose columns are known; a row of another length than the header is one that does not fit.
+pub(super) fn read_later<'k>(
+    bytes: Box<dyn Read + '_>,
+    separator: u8,
+    begin: &dyn Fn(Vec<String>, bool) -> Result<Sheet<'k>>,
+) -> Result<Sheet<'k>> {
+    let mut rows = CsvRows::new(bytes, separator)?;
+    let names = rows.header()?;
+    let columns = names.len();
+    let mut sheet = begin(names, rows.separator == b';')?;
+    loop {
+        match rows.advance() {
+            Ok(false) => return Ok(sheet),
+            Ok(true) => {
+                sheet.begin_row(rows.number())?;
+                for (at, bytes) in rows.record.iter().enumerate() {
+                    sheet.push(at, cell(bytes))?;
+                }
+            }
+            Err(error) => match error.problem() {
+                Problem::Invalid(reason) if rows.record.len() != columns => {
+                    sheet.begin_row(rows.number())?;
+                    sheet.push_broken_row(reason)?;
+                }
+                _ => return Err(error),
+            },
+        }
     }
 }
 

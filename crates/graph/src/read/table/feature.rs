@@ -70,7 +70,8 @@ pub(super) enum Finished {
     ReadAgain,
 }
 
-enum Meaning {
+/// What a text means where numbers are expected.
+pub(super) enum Meaning {
     Number(f32),
     Switch(bool),
     /// A word for "no value", where the column is one of numbers.
@@ -254,7 +255,8 @@ impl FeatureColumn {
     }
 }
 
-fn meaning(text: &str, decimal_comma: bool) -> Meaning {
+/// The meaning of a text.
+pub(super) fn meaning(text: &str, decimal_comma: bool) -> Meaning {
     let trimmed = text.trim_ascii();
     match trimmed.parse::<f32>() {
         Ok(value) if value.is_finite() => Meaning::Number(value),
@@ -271,12 +273,12 @@ fn meaning(text: &str, decimal_comma: bool) -> Meaning {
 }
 
 /// A number of 64 bits in the range of 32.
-fn in_range(value: f64) -> f64 {
+pub(super) fn in_range(value: f64) -> f64 {
     value.clamp(f32::MIN.into(), f32::MAX.into())
 }
 
 /// The number that a text is, in 64 bits.
-fn exact(text: &str, decimal_comma: bool) -> f64 {
+pub(super) fn exact(text: &str, decimal_comma: bool) -> f64 {
     let trimmed = text.trim_ascii();
     let number =
         trimmed.parse().or_else(|e| if decimal_comma { trimmed.replace(',', ".").parse() } else { Err(e) });
@@ -284,7 +286,7 @@ fn exact(text: &str, decimal_comma: bool) -> f64 {
 }
 
 /// A number in the range of 32 bits; NaN is missing.
-fn usable(value: f64) -> Meaning {
+pub(super) fn usable(value: f64) -> Meaning {
     if value.is_nan() { Meaning::Missing } else { Meaning::Number(single(value)) }
 }
 

@@ -288,6 +288,15 @@ impl<'a> Id<'a> {
     }
 }
 
+/// The id in a cell, as text.
+pub(super) fn id_text(cell: Cell) -> Checked<String> {
+    Ok(match Id::from_cell(cell)? {
+        Id::Integer(id) => id.to_string(),
+        Id::Text(text) => text.to_string(),
+        Id::Unsigned(id) => id.to_string(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -49,7 +49,7 @@ use self::folder::{Tables, parquet_parts};
 use self::guess::Pair;
 use self::index::{Duplicate, NodeIndex};
 pub(crate) use self::label::{LabelColumn, Labels, reads_as_another, reads_as_no_label};
-pub use self::later::read_later;
+pub use self::later::{LaterOptions, LaterRows, LaterTable, Reject, read_later};
 use self::matrix::Matrix;
 pub(super) use self::nodes::{ID_NAMES, LABEL_NAMES};
 use self::nodes::{Nodes, check_roles};
@@ -141,20 +141,55 @@ pub(super) fn text<'a>(names: &[&str], rows: impl Iterator<Item = Vec<&'a str>>)
     writer.into_inner().map_err(|e| std::io::Error::other(e.to_string()).into())
 }
 
-/// Reads tables that were made of another format: places are nodes, by their ids, and columns, as there are no rows to look up.
-pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Described> {
+/// Reads tables that a program holds, each as CSV. There is no file to look into: errors name the table, the node and
+/// the column.
+pub fn read_frames(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Dataset> {
+    let in_nodes = |error: Error| {
+        let error = match (error.problem(), error.place()) {
+            (Problem::DuplicateNode { id, first_row }, Some(place)) => {
+                let message = format!("it has the id {id:?} of node {}", first_row.saturating_sub(2));
+                Problem::Invalid(message).at(place.clone())
+            }
+            _ => error,
+        };
+        error.map_place(|place| of_node(place, nodes, options)).in_file(Path::new("table of nodes"))
+    };
+    let in_edges = |error: Error| error.map_place(of_edge).in_file(Path::new("table of edges"));
+    let table = in_memory(nodes).read_nodes(options).map_err(in_nodes)?;
+    let edges = in_memory(edges);
+    assemble(table, |index, count| edges.read_edges(options, index, count).map_err(in_edges))
+        .map_err(in_nodes)
+        .map(|described| described.dataset)
+}
+
+/// A table of CSV in memory.
+fn in_memory(bytes: &[u8]) -> TableInput<'_> {
     let format = Format::Text { separator: b',', packing: Packing::None };
-    let source = |bytes| TableInput { origin: Origin::Bytes(bytes), format };
-    let (node_source, edge_source) = (source(nodes), source(edges));
-    let of_node = |place| match place {
+    TableInput { origin: Origin::Bytes(bytes), format }
+}
+
+/// The node that a place in a table of nodes is about.
+fn of_node(place: Place, nodes: &[u8], options: &LoadOptions) -> Place {
+    match place {
         Place::Cell { row, column } => Place::Value { node: id_of(nodes, row, options), column },
         Place::Row(row) => Place::Node(row.saturating_sub(2)),
         other => other,
-    };
-    let of_edge = |place| match place {
+    }
+}
+
+/// The edge that a place in a table of edges is about.
+fn of_edge(place: Place) -> Place {
+    match place {
         Place::Cell { row, column } => Place::Element { key: column, index: row.saturating_sub(2) },
-        other => of_node(other),
-    };
+        Place::Row(row) => Place::Node(row.saturating_sub(2)),
+        other => other,
+    }
+}
+
+/// Reads tables that were made of another format: places are nodes, by their ids, and columns, as there are no rows to
+/// look up.
+pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -> Result<Described> {
+    let (node_source, edge_source) = (in_memory(nodes), in_memory(edges));
     // The columns have the names that we gave them.
     let weights =
         options.weights.as_ref().map(|weights| EdgeWeights::new("weight", weights.bound())).transpose()?;
@@ -163,7 +198,8 @@ pub(super) fn describe_text(nodes: &[u8], edges: &[u8], options: &LoadOptions) -
     let options = &LoadOptions { encoding: None, ..options.clone() };
     Pair { nodes: (None, &node_source), edges: (None, &edge_source), options, of_edges: &of_edges }
         .check_columns()?;
-    let table = node_source.read_nodes(options).map_err(|e| e.map_place(of_node))?;
+    let table =
+        node_source.read_nodes(options).map_err(|e| e.map_place(|place| of_node(place, nodes, options)))?;
     assemble(table, |index, count| edge_source.read_edges(&of_edges, index, count))
         .map_err(|e| e.map_place(of_edge))
 }
@@ -292,6 +328,17 @@ impl<'a> TableInput<'a> {
                 csv::read_nodes(&|| self.open(options.encoding), separator, options)
             }
             Format::Parquet => parquet::read_nodes(&self.origin, options),
+        }
+    }
+
+    fn read_later<'k>(
+        &self,
+        encoding: Option<Encoding>,
+        begin: &dyn Fn(Vec<String>, bool) -> Result<later::Sheet<'k>>,
+    ) -> Result<later::Sheet<'k>> {
+        match self.format {
+            Format::Text { separator, .. } => csv::read_later(self.open(encoding)?, separator, begin),
+            Format::Parquet => parquet::read_later(&self.origin, begin),
         }
     }
 

@@ -109,11 +109,7 @@ struct Roles {
 
 impl Roles {
     fn of(names: &[String], options: &LoadOptions) -> Result<Roles> {
-        let id = match (&options.id_column, names.iter().position(|name| is_bookkeeping(name))) {
-            // Where no column is called an id, the rows' own labels are.
-            (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => Some(index),
-            (given, _) => find_as(names, given.as_deref(), &ID_NAMES),
-        };
+        let id = find_id(names, options.id_column.as_deref());
         let label = match options.without_labels {
             true => None,
             false => find_as(names, options.label_column.as_deref(), &LABEL_NAMES),
@@ -140,6 +136,15 @@ impl Roles {
         let labelled =
             labelled.filter(|at| ![id, label].contains(at) && Some(*at) != split && !spoken_of(at));
         Ok(Roles { id, label: Some(label), labelled, split })
+    }
+}
+
+/// The column of ids: the one that the user named, or the one of a usual name.
+pub(super) fn find_id(names: &[String], given: Option<&str>) -> Option<usize> {
+    match (given, names.iter().position(|name| is_bookkeeping(name))) {
+        // Where no column is called an id, the rows' own labels are.
+        (None, Some(index)) if !ID_NAMES.iter().any(|name| find(names, name).is_some()) => Some(index),
+        (given, _) => find_as(names, given, &ID_NAMES),
     }
 }
 
@@ -307,7 +312,7 @@ fn changed() -> Error {
 }
 
 /// Gives the first column a name where it has none: pandas writes the labels of its rows so.
-fn name_index(names: &mut [String]) {
+pub(super) fn name_index(names: &mut [String]) {
     if names.len() > 1 && names[0].is_empty() && !names.iter().any(|name| name == INDEX) {
         names[0] = INDEX.into();
     }

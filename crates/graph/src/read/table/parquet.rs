@@ -18,6 +18,7 @@ use super::cell::{Cell, Checked};
 use super::date;
 use super::edges::{EdgeColumns, EdgeLists};
 use super::index::NodeIndex;
+use super::later::Sheet;
 use super::nodes::{Column, NodeTable, Nodes, RowNumbers};
 use super::pages::{self, CheckedPages};
 use super::{Origin, in_cell};
@@ -42,12 +43,7 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
     let files = open(origin)?;
     let names = column_names(&files)?;
     let mut table = NodeTable::new(names, RowNumbers::from(1), options, false)?;
-    let rows: i128 =
-        files.iter().map(|file| i128::from(file.file.metadata().file_metadata().num_rows())).sum();
-    if rows > Graph::MAX_NODES as i128 {
-        let message = format!("{rows} nodes are more than the {} a graph can have", Graph::MAX_NODES);
-        return Err(Problem::TooLarge(message).into());
-    }
+    count_rows(&files)?;
     for at in 0..table.columns_mut().len() {
         let name = table.name(at).to_string();
         let column = &mut table.columns_mut()[at];
@@ -62,6 +58,33 @@ pub(super) fn read_nodes(origin: &Origin, options: &LoadOptions) -> Result<Nodes
         read_cells(&files, at, &name, &mut |cell| column.push(cell))?;
     }
     table.finish(|_, _| Err(Problem::Corrupt("a column of numbers holds text".into()).into()))
+}
+
+/// The number of rows, which a graph can have as nodes.
+fn count_rows(files: &[Table]) -> Result<u64> {
+    let rows: i128 =
+        files.iter().map(|file| i128::from(file.file.metadata().file_metadata().num_rows())).sum();
+    if rows > Graph::MAX_NODES as i128 {
+        let message = format!("{rows} nodes are more than the {} a graph can have", Graph::MAX_NODES);
+        return Err(Problem::TooLarge(message).into());
+    }
+    Ok(rows.max(0) as u64)
+}
+
+/// Reads the rows of a table whose columns are known.
+pub(super) fn read_later<'k>(
+    origin: &Origin,
+    begin: &dyn Fn(Vec<String>, bool) -> Result<Sheet<'k>>,
+) -> Result<Sheet<'k>> {
+    let files = open(origin)?;
+    let names = column_names(&files)?;
+    let mut sheet = begin(names.clone(), false)?;
+    (1..=count_rows(&files)?).try_for_each(|row| sheet.begin_row(row))?;
+    for (at, name) in names.iter().enumerate().filter(|(at, _)| sheet.reads(*at)).collect::<Vec<_>>() {
+        sheet.expect_days(at, matches!(files[0].kind(at)?, Kind::Days { .. }))?;
+        read_cells(&files, at, name, &mut |cell| sheet.push(at, Ok(cell)))?;
+    }
+    Ok(sheet)
 }
 
 /// Reads a table of edges.

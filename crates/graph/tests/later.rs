@@ -1,0 +1,89 @@
+//! Tables of nodes that come later, read as the table of training was.
+
+#[path = "common/own.rs"]
+mod own;
+
+use own::read;
+use progap_graph::read::columns::DateOrder;
+use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
+use progap_graph::write::table::{ColumnValues, write_columns};
+use progap_graph::{Dataset, Preparation};
+
+fn later(table: &str, like: &Dataset) -> LaterRows {
+    read_later(LaterTable::Csv(table.as_bytes()), like, &LaterOptions::default()).expect("a table")
+}
+
+fn values(read: &LaterRows) -> Vec<f32> {
+    let rows = read.rows.as_ref().expect("a row that fits");
+    rows.features().to_dense(rows.nodes())
+}
+
+#[test]
+fn the_order_of_dates_is_kept_with_every_preparation() {
+    let table = "id,label,when\n1,a,03/04/2020\n2,b,25/04/2020\n3,a,01/01/2000\n";
+    let data = read(table);
+    assert_eq!(data.numbers()[0].date, Some(DateOrder::DayFirst));
+    let prepared = |how| data.clone().prepared(how).expect("columns at scale");
+    let all = [
+        prepared(Preparation::Standardise),
+        prepared(Preparation::RowByRow),
+        data.clone().unscaled().expect("as it is"),
+    ];
+    for like in all {
+        assert_eq!(like.numbers()[0].date, Some(DateOrder::DayFirst));
+        let own = like.features().to_dense(3);
+        // Alone it would be taken for a month.
+        assert_eq!(values(&later("id,when\nx,03/04/2020\n", &like)), own[..1]);
+        let both = later("id,when\nx,2020-04-25\ny,04/25/2020\n", &like);
+        assert_eq!(values(&both), own[1..2]);
+        assert!(both.rejects[0].reason.contains("day first"), "{:?}", both.rejects);
+    }
+}
+
+#[test]
+fn a_row_is_read_by_itself_however_far_from_zero_its_numbers_are() {
+    let rows: String = (0..50).map(|k| format!("{k},{},{}\n", k % 2, 1_600_000_000_000u64 + 7 * k)).collect();
+    let like = read(&format!("id,label,time\n{rows}")).prepared(Preparation::Standardise).expect("a scale");
+    let own = like.features().to_dense(50);
+    for k in [0u64, 17, 49] {
+        let alone = later(&format!("id,time\nx,{}\n", 1_600_000_000_000u64 + 7 * k), &like);
+        assert!((values(&alone)[0] - own[k as usize]).abs() < 1e-5, "{k}");
+    }
+}
+
+#[test]
+fn columns_are_told_by_what_they_were_in_training() {
+    let table = "id,label,code,smokes,age,group\n1,a,3,true,30,x\n2,b,4,false,,y\n3,a,3,true,50,x\n";
+    let mut options = progap_graph::read::LoadOptions::default();
+    options.categorical.push("code".into());
+    let like = own::read_with(table, &options).expect("a table").prepared(Preparation::Standardise);
+    let like = like.expect("a scale");
+    let own = like.features().to_dense(3);
+    let width = like.feature_names().len();
+    // The same people in Parquet, which has types, and with other columns first.
+    let folder = tempfile::tempdir().expect("a folder");
+    let texts = |texts: [&str; 2]| ColumnValues::Text(texts.map(String::from).to_vec());
+    let columns = [
+        ("other".to_string(), ColumnValues::Numbers(vec![7.0, 8.0])),
+        ("group".into(), texts(["x", "x"])),
+        ("age".into(), ColumnValues::Numbers(vec![30.0, 50.0])),
+        ("smokes".into(), texts(["true", "true"])),
+        ("code".into(), ColumnValues::Numbers(vec![3.0, 3.0])),
+        ("id".into(), texts(["one", "three"])),
+    ];
+    let file = folder.path().join("later.parquet");
+    write_columns(&columns, &file).expect("written");
+    let found = read_later(&*file, &like, &LaterOptions::default()).expect("a table");
+    assert!(found.rejects.is_empty(), "{:?}", found.rejects);
+    assert_eq!(values(&found), [&own[..width], &own[2 * width..]].concat());
+    // A number is no truth value, nor the other way round where numbers had a scale.
+    let odd =
+        later("id,code,smokes,age,group\nx,5,true,30,x\ny,4,0,true,x\nz,4,no,30,x\nw,4,false,NA,?\n", &like);
+    let columns: Vec<(&str, &str)> =
+        odd.rejects.iter().map(|reject| (&*reject.id, &*reject.column)).collect();
+    assert_eq!(columns, [("x", "code"), ("y", "age"), ("z", "smokes")]);
+    assert_eq!(
+        odd.rejects.iter().map(|reject| (reject.position, reject.row)).collect::<Vec<_>>(),
+        [(0, 2), (1, 3), (2, 4)]
+    );
+}
