@@ -45,7 +45,7 @@ def rates(folder, nodes, times):
     def train(file, epochs):
         out = folder / "release"
         shutil.rmtree(out, ignore_errors=True)
-        return seconds(["train", file, "--method", "progap", "--level", "edge", "--depth", DEPTH, "--hidden", WIDTH,
+        return seconds(["train", file, "--method", "progap", "--level", "edge", "--order", "public", "--depth", DEPTH, "--hidden", WIDTH,
                         "--epochs", epochs, "--threads", 1, "--seed", 1, "--quiet", "--out", out])
 
     less, more = 4 * nodes, 16 * nodes

@@ -97,6 +97,7 @@ fn train_given(
         path,
         RunFile::new(&dataset.clone().into(), settings, None, Value::Null, None)?,
         None,
+        None,
     )?;
     let stopwatch = Stopwatch::start(false);
     let vault = Vault::new(dataset.clone(), settings, randomness(settings))?;
