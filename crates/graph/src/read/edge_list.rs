@@ -59,7 +59,8 @@ pub fn read(edges: &Path, labels: &Path, options: &LoadOptions) -> Result<Descri
         |path: &Path, what: What| open(path).and_then(|bytes| List::read(bytes, what, options)).in_file(path);
     let (mut listed, mut pairs) = (list(labels, What::Labels)?, list(edges, What::Edges)?);
     let headers = (listed.has_header(&pairs).in_file(labels)?, pairs.has_header(&listed).in_file(edges)?);
-    (listed.settle(headers.0), pairs.settle(headers.1));
+    listed.settle(headers.0);
+    pairs.settle(headers.1);
     let by_id = by_id(&listed.pairs).in_file(labels)?;
     assemble(&listed.pairs, &by_id, &pairs.pairs, options).map_err(|e| match e.place() {
         Some(Place::Column(_) | Place::Value { .. }) => e.in_file(labels),
@@ -72,7 +73,8 @@ pub fn read_bytes(edges: &[u8], labels: &[u8], options: &LoadOptions) -> Result<
     let mut listed = List::read(Box::new(labels), What::Labels, options)?;
     let mut pairs = List::read(Box::new(edges), What::Edges, options)?;
     let headers = (listed.has_header(&pairs)?, pairs.has_header(&listed)?);
-    (listed.settle(headers.0), pairs.settle(headers.1));
+    listed.settle(headers.0);
+    pairs.settle(headers.1);
     assemble(&listed.pairs, &by_id(&listed.pairs)?, &pairs.pairs, options)
 }
 

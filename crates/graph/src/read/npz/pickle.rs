@@ -215,7 +215,7 @@ impl<'a> Machine<'a> {
                 self.push(Object::Items(items))
             }
             b't' | b'l' => {
-                let items = self.from_mark()?;
+                let items = self.above_mark()?;
                 self.push(Object::Items(items))
             }
             b'}' => self.push(Object::Entries(vec![])),
@@ -224,7 +224,7 @@ impl<'a> Machine<'a> {
                 self.enter(&[key, value])
             }
             b'u' => {
-                let items = self.from_mark()?;
+                let items = self.above_mark()?;
                 self.enter(&items)
             }
             b'a' => {
@@ -232,7 +232,7 @@ impl<'a> Machine<'a> {
                 self.append(vec![item])
             }
             b'e' => {
-                let items = self.from_mark()?;
+                let items = self.above_mark()?;
                 self.append(items)
             }
             b'R' | 0x81 => {
@@ -316,7 +316,7 @@ impl<'a> Machine<'a> {
         if self.stack.len() > floor { self.stack.pop() } else { None }
     }
 
-    fn from_mark(&mut self) -> Option<Vec<usize>> {
+    fn above_mark(&mut self) -> Option<Vec<usize>> {
         let mark = self.marks.pop()?;
         (mark <= self.stack.len()).then(|| self.stack.split_off(mark))
     }
