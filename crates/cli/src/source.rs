@@ -419,6 +419,7 @@ impl DataSource {
             weights: self.weights.asked()?,
             categorical: self.categorical.clone(),
             columns: self.columns.choices().map_err(Problem::Invalid)?,
+            without_labels: false,
             // Only then it is known whether there is anything to scale.
             unscaled: false,
             label_file: self.labels.clone(),

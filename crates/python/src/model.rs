@@ -209,7 +209,7 @@ impl Model {
             (Kept::Folder(release, None), None) => release.predict(),
             (Kept::Folder(release, None), Some(nodes)) => release.predict_nodes(nodes),
             (Kept::Folder(release, Some(owner)), nodes) => {
-                let all = || (0..known as u32).collect();
+                let all = || (0..self.nodes().nodes() as u32).collect();
                 owner.predict(&nodes.clone().unwrap_or_else(all), |places| release.predict_nodes(places))
             }
         })?;
