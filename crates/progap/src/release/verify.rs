@@ -159,10 +159,12 @@ pub fn verify_guarantee(release: &Release) -> Result<Vec<Finding>> {
         None => Provenance::Secure,
     };
     // What a seed makes known guarantees nothing, and no figure may say that it does.
-    let guarantees = [statement.epsilon.is_some(), statement.delta.is_some(), statement.planned.is_none()];
+    let figures = [statement.epsilon.is_some(), statement.delta.is_some()];
+    let planned = settings.seed.is_some() && settings.level != Level::None;
     let ok = statement.randomness == provenance
         && statement.private == (settings.seed.is_none() && settings.level != Level::None)
-        && (settings.level == Level::None || guarantees == [statement.private; 3]);
+        && figures == [statement.private; 2]
+        && statement.planned.is_some() == planned;
     let detail = match (statement.private, settings.level) {
         (true, _) => "secure noise, private",
         (false, Level::None) => "marked as not private",
