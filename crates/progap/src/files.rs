@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use progap_graph::{AtomicFile, Buffer};
+use progap_graph::{AtomicFile, Buffer, store};
 use progap_nn::Tensor;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -71,6 +71,7 @@ pub(crate) fn digest<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> String {
     let mut hasher = blake3::Hasher::new();
     // In steps between which pages of a mapped file can be given back.
     for part in pieces.into_iter().flat_map(|piece| piece.chunks(1 << 22)) {
+        store::note_read(part.len());
         hasher.update(part);
     }
     hasher.finalize().to_hex().to_string()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-use progap_graph::Buffer;
+use progap_graph::{Buffer, store};
 use progap_nn::{Input, Inputs, Network, embed, logits, probabilities};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::model::{Model, Shape, WrittenShape};
 use crate::rows::{self, normalise};
 use crate::settings::Settings;
 use crate::vault::{Aggregate, Aggregates, Rows};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 pub(crate) const MODEL: &str = "model.safetensors";
 /// More models than any method releases.
@@ -129,7 +129,9 @@ impl Predictor {
         if last > 0 {
             // Those before it say something about these nodes alone.
             let mut all = Vec::with_capacity(nodes.len() * rows.classes());
-            for nodes in nodes.chunks(NODES_AT_ONCE) {
+            // Rows here and there bring in what lies around them: under a bound few at a time.
+            let at_once = if memory::bound().is_some() { NODES_AT_ONCE >> 6 } else { NODES_AT_ONCE };
+            for nodes in nodes.chunks(at_once) {
                 let (everyone, own): (Vec<u32>, _) =
                     ((0..nodes.len() as u32).collect(), rows.features_of(nodes));
                 let aggregates = self.aggregates.iter().map(|aggregate| aggregate.select(nodes)).collect();
@@ -203,8 +205,12 @@ impl Predictor {
 
     /// Whether every number that predictions are made of is finite.
     pub fn is_finite(&self) -> bool {
+        let finite = |values: &[f32]| {
+            store::note_read(size_of_val(values));
+            values.iter().all(|value| value.is_finite())
+        };
         self.links.iter().all(|link| link.model.is_finite())
-            && self.aggregates.iter().all(|aggregate| aggregate.values.iter().all(|value| value.is_finite()))
+            && self.aggregates.iter().all(|aggregate| aggregate.values.chunks(1 << 18).all(finite))
     }
 
     /// Writes the parameters with their shapes; the aggregates lie in the folder already.

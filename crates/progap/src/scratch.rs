@@ -47,7 +47,7 @@ impl Scratch {
         match self.0 {
             Kind::Held(values) => Ok(values.into()),
             Kind::File { file, folder } => {
-                let file = file.into_inner().map_err(|error| error.into_error()).in_file(&folder)?;
+                let file = file.into_inner().map_err(std::io::IntoInnerError::into_error).in_file(&folder)?;
                 let bytes = store::map_file(&file).in_file(&folder)?;
                 bytes.values_from(0).ok_or(Error::Internal("a matrix is whole numbers of 32 bits"))
             }

@@ -21,7 +21,7 @@ const LEAST: u64 = 32 << 20;
 const LOOKED: u64 = 1 << 20;
 /// Of what may still come in, the share that is read before the next look: more may come in with it than was said, as the system maps up to
 /// some megabytes around a place.
-const SHARE: u64 = 4;
+const SHARE: u64 = 16;
 /// How often the thread looks: at the rate of memory some ten megabytes are read between two looks.
 #[cfg(target_os = "linux")]
 const INTERVAL: std::time::Duration = std::time::Duration::from_millis(3);
@@ -125,7 +125,8 @@ pub fn give_back() {
 #[cfg(target_os = "linux")]
 fn watch() {
     while let Some(mapped) = mapped_bytes() {
-        if mapped > MOST.load(Relaxed) {
+        // It may have waited for its turn, and may wait as long for the next.
+        if mapped > MOST.load(Relaxed) / 2 {
             give_back();
         }
         std::thread::sleep(INTERVAL);

@@ -46,8 +46,8 @@ impl RoundedGaussian {
     pub fn release_pieces<T, S, E>(
         &self,
         (scale, query, threads): (NonZeroU32, Query<S>, usize),
-        mut pieces: impl FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
-        mut take: impl FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
+        pieces: impl FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
+        take: impl FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
     ) -> Result<(), E>
     where
         T: NoisySum + Into<i64> + Send + Sync,
@@ -57,8 +57,8 @@ impl RoundedGaussian {
         release_in_pieces(
             &[self.sigma(), scale.get().into()],
             (query, threads),
-            &mut pieces,
-            &mut take,
+            pieces,
+            take,
             |stream, sums, out| self.put(scale, stream, sums, out),
         )
     }
@@ -76,21 +76,17 @@ impl RoundedLaplace {
     pub fn release_pieces<T, S, E>(
         self,
         (query, threads): (Query<S>, usize),
-        mut pieces: impl FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
-        mut take: impl FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
+        pieces: impl FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
+        take: impl FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
     ) -> Result<(), E>
     where
         T: Into<i64> + Copy + Send + Sync,
         S: Source,
         E: From<Error>,
     {
-        release_in_pieces(
-            &[self.scale().value()],
-            (query, threads),
-            &mut pieces,
-            &mut take,
-            |stream, sums, out| self.put(stream, sums, out),
-        )
+        release_in_pieces(&[self.scale().value()], (query, threads), pieces, take, |stream, sums, out| {
+            self.put(stream, sums, out);
+        })
     }
 }
 
@@ -98,8 +94,8 @@ impl RoundedLaplace {
 fn release_in_pieces<T, S, E>(
     parameters: &[f64],
     (query, threads): (Query<S>, usize),
-    pieces: &mut dyn FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
-    take: &mut dyn FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
+    mut pieces: impl FnMut(&mut PieceVisitor<'_, T, E>) -> Result<(), E>,
+    mut take: impl FnMut(Noisy<Vec<f32>, S>) -> Result<(), E>,
     noise: impl Fn(&mut Stream<S>, &mut [T], &mut [f32]) + Sync,
 ) -> Result<(), E>
 where

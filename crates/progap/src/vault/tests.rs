@@ -253,7 +253,7 @@ fn messages_do_not_depend_on_the_block_that_computes_them() {
     let network =
         Network::new(Architecture::new(vec![dataset.features().columns()], 3), 1).expect("a network");
     let vault = Vault::new(dataset, &Settings::new(Level::Edge), Randomness::from_seed(3)).expect("a vault");
-    let encoded = vault.rows.encoded(&network).expect("encoded rows");
+    let encoded = vault.rows.encoded(&network, crate::scratch::Scratch::held(0)).expect("encoded rows");
     let made: Vec<f32> = (0..600).map(|value| (value as f32).sin()).collect();
     let make = of(&made, 2);
     let cases = [

@@ -166,8 +166,12 @@ pub(super) fn scalings(input: Input<'_>, rows: usize, square: f64) -> Vec<Scalin
         vec![Scaling { scaling: RowScaling::None, weights: vec![], scale: 1.0 }, unit(vec![1.0; columns])];
     if let Input::Sparse { indices, values, .. } = input {
         let mut found = vec![1f64; columns];
-        for (at, &column) in indices.iter().enumerate() {
-            found[column as usize] += f64::from(u8::from(values.is_none_or(|values| values[at] != 0.0)));
+        for (first, columns) in indices.chunks(1 << 18).enumerate().map(|(at, block)| (at << 18, block)) {
+            progap_graph::store::note_read(2 * size_of_val(columns));
+            for (at, &column) in columns.iter().enumerate() {
+                let is_there = values.is_none_or(|values| values[first + at] != 0.0);
+                found[column as usize] += f64::from(u8::from(is_there));
+            }
         }
         let rare = |found: f64| (rows as f64 / found).ln().max(0.0) as f32;
         all.push(unit(found.into_iter().map(rare).collect()));
