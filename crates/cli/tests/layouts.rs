@@ -1,4 +1,5 @@
-//! Files as other people publish them: each loads at the first try, or at a second one with what the first message said.
+//! Files as other people publish them: each loads at the first try, or at a second one with what the first
+//! message said.
 
 mod common;
 

@@ -47,7 +47,8 @@ impl fmt::Display for Encoding {
 const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 const LOOKED_AT: u64 = 64;
 
-/// A text as UTF-8, without a mark at its beginning. Whether it is UTF-8 where nothing is said is for its reader to see.
+/// A text as UTF-8, without a mark at its beginning. Whether it is UTF-8 where nothing is said is for its reader
+/// to see.
 ///
 /// # Errors
 /// A text that is UTF-16, and not said to be.
