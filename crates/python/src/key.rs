@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 
 use crate::errors::{OrRaise, exception};
 
-/// A key that signs exports (``Release.export(sign=...)``), or the public half that checks who signed (``Release.verify(signer=...)``).
+/// A key that signs exports (``Release.export(sign=...)``), or the public half that checks who signed
+/// (``Release.verify(signer=...)``).
 #[pyclass(frozen, module = "progap")]
 pub struct Key {
     file: PathBuf,
