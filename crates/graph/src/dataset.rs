@@ -205,7 +205,7 @@ impl Dataset {
     pub fn unscaled(self) -> Result<Dataset> {
         let mut plain = self.rounded()?;
         let numbers = std::mem::take(&mut plain.0.numbers);
-        plain.0.numbers = numbers.into_iter().filter_map(NumberColumn::as_it_is).collect();
+        plain.0.numbers = numbers.into_iter().filter_map(NumberColumn::left_alone).collect();
         Ok(plain)
     }
 

@@ -132,8 +132,8 @@ impl NumberColumn {
     }
 
     /// The same column, used as it is. Nothing more has to be known of it, unless it holds dates.
-    pub(crate) fn as_it_is(self) -> Option<NumberColumn> {
-        self.date.is_some().then(|| NumberColumn { origin: None, map: Some(Map::AS_IT_IS), ..self })
+    pub(crate) fn left_alone(self) -> Option<NumberColumn> {
+        self.date.is_some().then_some(NumberColumn { origin: None, map: Some(Map::AS_IT_IS), ..self })
     }
 
     /// Whether nothing is declared of its range, and no map was applied.
@@ -317,7 +317,7 @@ pub fn with_maps(numbers: &[NumberColumn], maps: &[Option<Map>], how: Preparatio
     let mapped = numbers.iter().zip(maps).filter_map(|(number, map)| match map.or(number.map) {
         Some(map) => Some(NumberColumn { map: Some(map), origin: None, ..number.clone() }),
         None if how == Preparation::Declared => Some(number.clone()),
-        None => number.clone().as_it_is(),
+        None => number.clone().left_alone(),
     });
     mapped.collect()
 }

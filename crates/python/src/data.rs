@@ -153,8 +153,8 @@ impl Dataset {
             };
             drop((sources, targets, weights));
             let graph = if symmetrise { transform::symmetrise(graph) } else { graph };
-            // As of an archive of the same arrays: dense columns that hold more than 0 and 1 are numbers in a unit of their own, and NaN is
-            // a value that is missing.
+            // As of an archive of the same arrays: dense columns that hold more than 0 and 1 are numbers in a unit of
+            // their own, and NaN is a value that is missing.
             let feature_names = dense.names(feature_names);
             let undeclared = dense.gaps_read_off(&feature_names);
             let numbers = match &dense.features {

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 
 use crate::errors::{OrRaise, exception};
 
-/// A key that signs exports (``Release.export(sign=...)``), or the public half that checks who signed (``Release.verify(signer=...)``).
+/// A key that signs exports (``Release.export(sign=...)``), or the public half that checks who signed
+/// (``Release.verify(signer=...)``).
 #[pyclass(frozen, module = "progap")]
 pub struct Key {
     file: PathBuf,
@@ -91,7 +92,9 @@ impl Key {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<()> {
-        let message = "a key is not pickled: name its file, and read it with progap.Key.load";
+        let file = self.file.display();
+        let message =
+            format!("{file}: a key is not pickled: read it where it is needed, with progap.Key.load");
         Err(exception(py, "ReleaseError", message))
     }
 }

@@ -218,7 +218,8 @@ impl Model {
         Ok((best.into_pyarray(py), probabilities.into_pyarray(py).reshape([rows, classes])?))
     }
 
-    /// Ids, classes and probabilities of the nodes of a table that were not there in training, and the rows that do not fit.
+    /// Ids, classes and probabilities of the nodes of a table that were not there in training, and the rows that do
+    /// not fit.
     fn predict_table<'py>(
         &self,
         py: Python<'py>,
@@ -373,7 +374,8 @@ impl Model {
         Ok(PyBytes::new(py, &work(py, made)?))
     }
 
-    /// Makes a copy of a release that may be shared; gives its hash, its files, and the fingerprint of the key that signed it.
+    /// Makes a copy of a release that may be shared; gives its hash, its files, and the fingerprint of the key that
+    /// signed it.
     fn export(
         &self,
         py: Python<'_>,

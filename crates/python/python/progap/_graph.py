@@ -24,8 +24,8 @@ class Graph:
     Parameters
     ----------
     x : matrix of features, one row for each node: NumPy, ``scipy.sparse``, torch, pandas or polars; may be left out.
-        NaN in a dense matrix is a value that is missing, as in files: 0, and 1 in a column ``... missing`` that is added
-        behind all others
+        NaN in a dense matrix is a value that is missing, as in files: 0, and 1 in a column ``... missing`` that is
+        added behind all others
     edge_index : 2 x E whole numbers, senders in row 0 and receivers in row 1, or two lists; or an adjacency matrix of ``scipy.sparse``
     y : one label for each node, whole numbers or text; NaN, None or -1 where it is not known
     train_mask, val_mask, test_mask : masks, or lists of nodes. With ``train_mask`` alone all other labelled nodes test; without

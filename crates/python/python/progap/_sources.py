@@ -278,7 +278,7 @@ def from_pyg(data: Any, **options: Any) -> Graph:
 
 
 def as_graph(value: Any) -> Graph:
-    """A graph, as it is or of what is one elsewhere: a path or a name, a graph of NetworkX, a Data of PyTorch Geometric."""
+    """A graph, as it is or of what is one elsewhere: a path, a graph of NetworkX, a Data of PyTorch Geometric."""
     if isinstance(value, Graph):
         return value
     if isinstance(value, (str, os.PathLike)):

@@ -90,11 +90,7 @@ impl Listing {
             eprintln!("caution: {} {values} taken as missing", count(rows.taken_as_missing));
         }
         let Some(file) = file else { return Ok(()) };
-        if replace {
-            file.commit()?
-        } else {
-            file.commit_new()?
-        };
+        if replace { file.commit() } else { file.commit_new() }?;
         Err(Rejected(rows).into())
     }
 }

@@ -267,7 +267,7 @@ fn as_numbers(
     }
     let mut scale = match scale {
         Some(scale) => Some(NumberColumn { date, ..scale }).filter(|_| needs_scale || date.is_some()),
-        None => NumberColumn { date, ..NumberColumn::new(0) }.as_it_is(),
+        None => NumberColumn { date, ..NumberColumn::new(0) }.left_alone(),
     };
     let mut numbers = numbers;
     if let Some(scale) = scale.as_mut().filter(|scale| scale.map.is_none()) {
