@@ -140,10 +140,13 @@ fn an_account_is_found_by_name_then_by_the_people_then_by_the_name_of_the_data_s
     }
 }
 
+/// What was done to a data set.
+type Change = fn(&Dataset) -> Dataset;
+
 /// Another label column, another order of rows, a column less, an edge less: the same people, and no second budget.
 #[test]
 fn the_same_people_get_no_second_budget() {
-    let changes: [(&str, fn(&Dataset) -> Dataset); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("the same", |data| data.clone()),
         ("another label", relabelled),
         ("another order", reordered),

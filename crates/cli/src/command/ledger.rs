@@ -318,7 +318,7 @@ fn read_receipts(file: &Path) -> Result<Vec<Receipt>, Box<dyn std::error::Error>
             Value::Array(values) => left.extend(values),
             // A data set with its runs.
             Value::Object(mut fields) if fields.contains_key("charges") => {
-                left.extend(fields.remove("charges"))
+                left.extend(fields.remove("charges"));
             }
             value => receipts.push(serde_json::from_value(value).map_err(|error| wrong(&error))?),
         }

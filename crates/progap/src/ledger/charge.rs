@@ -114,7 +114,7 @@ fn decide(
         costs.push(Cost { unit, epsilon, total, delta, accountant });
     }
     let mut events = events.into_iter();
-    let event = events.next().map(|own| own.event).unwrap_or(Event::NonPrivate);
+    let event = events.next().map_or(Event::NonPrivate, |own| own.event);
     let body = Body::Charge {
         dataset: dataset.clone(),
         note: note.clone(),
