@@ -341,12 +341,6 @@ impl DataSource {
         Inputs::of(given.into_iter().flatten().chain(files.iter().map(PathBuf::as_path)))
     }
 
-    /// Whether these are data that anyone can download by name.
-    pub fn is_published(&self) -> bool {
-        let by_name = self.edges.is_none() && !Path::new(&self.dataset).exists();
-        by_name && named::find(&self.dataset).is_ok_and(|entry| !entry.files.is_empty())
-    }
-
     /// Whether there is neither a file nor a name like this.
     pub fn is_missing(&self) -> bool {
         !Path::new(&self.dataset).exists() && !named::is_name(&self.dataset)

@@ -50,7 +50,8 @@ fn put_tables(at: &Path, nodes: &[usize], edges: &[(usize, usize)], named: &dyn 
     put(at, &[("net/nodes.csv", table.as_bytes()), ("net/edges.csv", edges.as_bytes())]);
 }
 
-/// The attack: the first node is taken to know those that follow it, and every node the one before it. Of the guesses, how many are right.
+/// The attack: the first node is taken to know those that follow it, and every node the one before it. Of the guesses,
+/// how many are right.
 fn right_guesses(listed: &[usize], edges: &[(usize, usize)]) -> [usize; 2] {
     let joined: HashSet<(usize, usize)> = edges.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
     let first = listed[1..=GUESSES].iter().filter(|&&node| joined.contains(&(listed[0], node)));

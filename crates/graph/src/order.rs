@@ -64,8 +64,8 @@ impl fmt::Display for Telling {
         let Telling { pairs, joined, sharing } = self;
         write!(
             f,
-            "of {pairs} pairs of consecutive nodes {} are joined and {} have a common neighbour, where a shuffled order has about \
-             {:.0} and {:.0}",
+            "of {pairs} pairs of consecutive nodes {} are joined and {} have a common neighbour, where a shuffled \
+             order has about {:.0} and {:.0}",
             joined.0, sharing.0, joined.1, sharing.1
         )
     }
@@ -89,11 +89,13 @@ impl Sums {
     }
 }
 
-/// Whether the order of nodes (their positions, or another order of them) tells edges: whether consecutive nodes are joined, or have
-/// common neighbours, more often than in shuffled orders. Of random orders fewer than one in a thousand is said to.
+/// Whether the order of nodes (their positions, or another order of them) tells edges: whether consecutive nodes are
+/// joined, or have common neighbours, more often than in shuffled orders. Of random orders fewer than one in a thousand
+/// is said to.
 ///
-/// About 2,000 pairs are looked at, whatever the size of the graph, in windows of consecutive pairs: an order made by listing the ends
-/// of edges puts the neighbours of one node beside each other, which a window sees also where the rest of the order is random.
+/// About 2,000 pairs are looked at, whatever the size of the graph, in windows of consecutive pairs: an order made by
+/// listing the ends of edges puts the neighbours of one node beside each other, which a window sees also where the rest
+/// of the order is random.
 pub fn telling(graph: &Graph, order: Option<&[u32]>) -> Option<Telling> {
     let pairs = graph.nodes().saturating_sub(1);
     if pairs < FEWEST {

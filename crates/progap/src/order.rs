@@ -1,7 +1,7 @@
 //! The order in which a release lists nodes: that of their ids, that of the data where it is public, or a random one.
 //!
-//! Where nodes have ids their order follows from them, and tells nothing else. Where the position is the id, the order is the data
-//! owner's: it is tested, and a release needs a word of the owner where it tells edges.
+//! Where nodes have ids their order follows from them, and tells nothing else. Where the position is the id, the order
+//! is the data owner's: it is tested, and a release needs a word of the owner where it tells edges.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -161,8 +161,8 @@ pub(crate) fn write(folder: &Path, numbers: Option<&String>) -> Result<()> {
     files::write(&folder.join(NUMBERS), numbers.as_bytes())
 }
 
-/// How the order in which a release would list nodes tells edges; `None` where it does not, where the owner says that it is public, and
-/// where nothing is private. It is computed from the edges as they are, for the data owner alone.
+/// How the order in which a release would list nodes tells edges; `None` where it does not, where the owner says that it
+/// is public, and where nothing is private. It is computed from the edges as they are, for the data owner alone.
 pub fn telling(dataset: &Dataset, settings: &Settings) -> Option<Telling> {
     if settings.level == Level::None || settings.shuffle || settings.order == Order::Public {
         return None;
@@ -170,7 +170,8 @@ pub fn telling(dataset: &Dataset, settings: &Settings) -> Option<Telling> {
     order::telling(dataset.graph(), order::of_ids(dataset.node_ids(), dataset.nodes()).as_deref())
 }
 
-/// Refuses an order that tells edges. Ids that are texts are the owner's statement of what is public; numbers are often places in a list.
+/// Refuses an order that tells edges. Ids that are texts are the owner's statement of what is public; numbers are often
+/// places in a list.
 pub(crate) fn check(dataset: &Dataset, settings: &Settings) -> Result<()> {
     if let NodeIds::Text { .. } = dataset.node_ids() {
         return Ok(());
@@ -181,8 +182,8 @@ pub(crate) fn check(dataset: &Dataset, settings: &Settings) -> Result<()> {
 /// What to do about an order that tells edges.
 pub(crate) fn refusal(found: &Telling) -> String {
     format!(
-        "the order of nodes, which a release shows, tells edges ({found}): give `shuffle`, which renumbers the nodes at random, or \
-         `order public` if anyone may know their order"
+        "the order of nodes, which a release shows, tells edges ({found}): give `shuffle`, which renumbers the nodes \
+         at random, or `order public` if anyone may know their order"
     )
 }
 

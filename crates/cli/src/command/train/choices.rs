@@ -1,10 +1,11 @@
 //! Data and settings: shared by all commands that train.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use progap::settings::Checked;
 use progap::{Error, Level};
+use progap_graph::named;
 
 use super::settings_file::SettingsFile;
 use crate::flags::{Given, Preset};
@@ -29,6 +30,11 @@ pub struct Choices {
     directed: bool,
 }
 
+/// Whether these are data that anyone can download by name.
+fn is_published(name: &str) -> bool {
+    !Path::new(name).exists() && named::find(name).is_ok_and(|entry| !entry.files.is_empty())
+}
+
 impl Choices {
     /// The settings by preset or file, changed by flags; and the data set.
     pub fn settings(&self) -> Result<(Checked, DataSource), Box<dyn std::error::Error>> {
@@ -49,7 +55,7 @@ impl Choices {
         }
         // The order of data that anyone can download is known to anyone.
         let decided = request.names().iter().any(|name| ["order", "shuffle"].contains(name));
-        if source.is_published() && !decided && request.level()? != Level::None {
+        if is_published(source.name()) && !decided && request.level()? != Level::None {
             request = request.with("order", "public");
         }
         if let Some(seed) = self.source.given_seed() {
