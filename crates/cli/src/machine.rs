@@ -80,11 +80,12 @@ fn bytes(text: &str) -> Result<u64, String> {
     if (64e6..=1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
-/// Starts the threads that share the work: as many as asked for, or one for each core; fewer where the system starts no more. Where it
-/// starts none the program does all the work in its own.
+/// Starts the threads that share the work: as many as asked for, or one for each core; fewer where the system starts
+/// no more. Where it starts none the program does all the work in its own.
 pub fn start_threads(threads: Option<u16>) {
     let wanted = threads.map_or_else(usual_threads, usize::from);
-    // The pool of the whole program can be tried for once only: so its threads wait for it, and are not asked for again.
+    // The pool of the whole program can be tried for once only: so its threads wait for it, and are not asked for
+    // again.
     let mut waiting: Vec<Sender<ThreadBuilder>> = vec![];
     while waiting.len() < wanted {
         let (hand_over, task) = channel::<ThreadBuilder>();

@@ -49,7 +49,8 @@ impl MpiTransport {
                 Err(RecvTimeoutError::Disconnected) => return Err("MPI has ended".into()),
                 Err(RecvTimeoutError::Timeout) if self.heard.silence() < self.patience => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    // The thread that talks to MPI waits for somebody who does not come: nothing can be asked of it any more.
+                    // The thread that talks to MPI waits for somebody who does not come: nothing can be asked of it
+                    // any more.
                     print_error(&format!(
                         "error: rank {} had no sign of life of another rank for {} seconds (see {PATIENCE_VARIABLE}); see to the \
                          machines, then go on with `progap train --resume`",

@@ -1,5 +1,6 @@
-//! Every command that writes, killed at system calls that can change files: the same command, or `--resume`, then ends as if nothing had
-//! happened, budgets are charged once, nothing is stuck, and no file that was there before has changed.
+//! Every command that writes, killed at system calls that can change files: the same command, or `--resume`, then
+//! ends as if nothing had happened, budgets are charged once, nothing is stuck, and no file that was there before has
+//! changed.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -126,7 +127,8 @@ fn base(place: &Path, tracer: &Path) {
     }
 }
 
-/// Runs a command that is killed at a system call that changes files, or never; gives its outcome and how many such calls there were.
+/// Runs a command that is killed at a system call that changes files, or never; gives its outcome and how many such
+/// calls there were.
 fn killed(place: &Path, tracer: &Path, arguments: &[&str], at: usize) -> (Run, usize) {
     let count = place.with_extension("count");
     let mut command = Command::new(tracer);

@@ -125,8 +125,8 @@ impl AtomicFolder {
         self.staged.path()
     }
 
-    /// Gives it its name. An empty folder that has it is replaced, by one with its permissions; one in which something lies is an error,
-    /// and stays as it is.
+    /// Gives it its name. An empty folder that has it is replaced, by one with its permissions; one in which
+    /// something lies is an error, and stays as it is.
     pub fn commit(self) -> Result<()> {
         self.rename().in_file(&self.target)?;
         self.named()
@@ -148,8 +148,8 @@ impl AtomicFolder {
         std::fs::rename(self.staged.path(), &self.target)
     }
 
-    /// As [`AtomicFolder::commit`]; where the target holds something, or cannot be replaced as one, the files are moved into it one by
-    /// one. `last` is taken away first and comes last: where it is, everything is.
+    /// As [`AtomicFolder::commit`]; where the target holds something, or cannot be replaced as one, the files are
+    /// moved into it one by one. `last` is taken away first and comes last: where it is, everything is.
     pub fn commit_into(self, last: Option<&str>) -> Result<()> {
         match self.rename() {
             Ok(()) => return self.named(),

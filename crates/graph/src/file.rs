@@ -1,7 +1,7 @@
 //! The one place through which every file of data is opened.
 //!
-//! Such a file may come from a stranger: a pipe or a device is never read, and opening one never waits; a link in a folder of data
-//! does not lead out of it; and what is packed does not unpack to any size.
+//! Such a file may come from a stranger: a pipe or a device is never read, and opening one never waits; a link in a
+//! folder of data does not lead out of it; and what is packed does not unpack to any size.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -68,8 +68,8 @@ pub(crate) fn within<P: AsRef<Path>>(folder: &Path, path: P) -> Result<P> {
     Ok(path)
 }
 
-/// What is packed may unpack to this many bytes, and to this many times its size on top. The files of real graphs expand tenfold; deflate
-/// could do a thousandfold.
+/// What is packed may unpack to this many bytes, and to this many times its size on top. The files of real graphs
+/// expand tenfold; deflate could do a thousandfold.
 const FREE: u64 = 32 << 20;
 const EXPANSION: u64 = 200;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Bytes that this process may still take: those of the machine, or fewer where a control group (a container, a job) has less.
+/// Bytes that this process may still take: those of the machine, or fewer where a control group (a container, a job)
+/// has less.
 pub fn free_memory() -> Option<u64> {
     let text = |file: &str| std::fs::read_to_string(file).ok();
     let machine = text("/proc/meminfo").and_then(|text| meminfo(&text));
@@ -25,8 +26,8 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// The least that is free in the control groups of a process, of either version, and in those above them. What they hold of files is given
-/// back where memory is short.
+/// The least that is free in the control groups of a process, of either version, and in those above them. What they
+/// hold of files is given back where memory is short.
 fn group(groups: &str, mounted: &Path) -> Option<u64> {
     const V2: [&str; 4] = ["memory.max", "memory.current", "inactive_file", "active_file"];
     const V1: [&str; 4] =

@@ -16,8 +16,8 @@ const STEP: u64 = 16 << 20;
 static GIVEN: AtomicU64 = AtomicU64::new(0);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
-/// Whether memory for this many bytes is free, before they are taken. What was given before may not be in use yet: of that this share is
-/// expected to come.
+/// Whether memory for this many bytes is free, before they are taken. What was given before may not be in use yet: of
+/// that this share is expected to come.
 pub(crate) fn expect_free(bytes: u64, share: f64) -> Result<(), Problem> {
     let given = GIVEN.fetch_add(bytes, Relaxed).saturating_add(bytes);
     if given - ASKED.load(Relaxed).min(given) < STEP {

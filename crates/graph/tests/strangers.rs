@@ -1,5 +1,6 @@
-//! Files of data that a stranger may send: pipes, devices, links that lead out of the folder, small files that unpack to large ones, quotes
-//! that are never closed. Each is refused in one sentence, at once, and nothing outside is shown.
+//! Files of data that a stranger may send: pipes, devices, links that lead out of the folder, small files that unpack
+//! to large ones, quotes that are never closed. Each is refused in one sentence, at once, and nothing outside is
+//! shown.
 #![cfg(unix)]
 
 use std::io::Write;
@@ -133,7 +134,8 @@ fn a_quote_that_is_never_closed_is_named_by_its_line() {
     }
     let error = read(NODES, "source,target\nann,\"bob\n").expect_err("edges");
     assert!(matches!(error.problem(), Problem::OpenQuote), "{error}");
-    // Quotes that are closed, doubled, or within a text that has none around it, with and without an end of the last line.
+    // Quotes that are closed, doubled, or within a text that has none around it, with and without an end of the last
+    // line.
     for good in ["\"dan\",y,60", "\"d\"\"an\",y,60\n", "d\"an,y,60", "\"d\nan\",y,60\r\n"] {
         assert_eq!(read(&format!("{NODES}{good}"), EDGES).expect(good).nodes(), 4, "{good}");
     }

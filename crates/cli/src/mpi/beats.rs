@@ -1,5 +1,5 @@
-//! Signs of life. Each rank sends one to the next every few seconds, whatever its run computes meanwhile, so that a rank which is slow is
-//! told from one that stands still.
+//! Signs of life. Each rank sends one to the next every few seconds, whatever its run computes meanwhile, so that a
+//! rank which is slow is told from one that stands still.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

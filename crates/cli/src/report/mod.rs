@@ -40,8 +40,8 @@ const LIST: &str = "files.txt";
 /// Writes `report.html`, `report.md`, `figures/ID.{svg,png}` and `tables/ID.{csv,md,tex}`, and says where the page is.
 /// The numbers of a figure are a table of the same name.
 ///
-/// The folder is there whole or not at all. In one that is there an older report goes first, with all its figures and tables: they may have
-/// been made of private labels, and the new report of none.
+/// The folder is there whole or not at all. In one that is there an older report goes first, with all its figures and
+/// tables: they may have been made of private labels, and the new report of none.
 pub fn write(report: &Report, folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
     check_ids(report)?;
     let staged = AtomicFolder::create(folder)?;

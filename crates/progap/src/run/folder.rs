@@ -394,8 +394,8 @@ fn claim(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// What a run left in a folder that was killed before it began: its folder for aggregates, its key, and files that never had their name.
-/// A folder with anything else in it is an error: nobody else's files are touched.
+/// What a run left in a folder that was killed before it began: its folder for aggregates, its key, and files that
+/// never had their name. A folder with anything else in it is an error: nobody else's files are touched.
 fn unbegun(path: &Path) -> Result<Vec<PathBuf>> {
     let mut left = vec![];
     for entry in std::fs::read_dir(path).in_file(path)? {

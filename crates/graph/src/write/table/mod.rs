@@ -70,8 +70,8 @@ pub fn write_columns(columns: &[(String, ColumnValues)], path: &Path) -> Result<
 
 /// Writes the tables of a data set into a folder, which is there whole or not at all.
 ///
-/// Into a folder that is there the two tables are moved when both are complete. Tables of another format in the same folder
-/// would make it ambiguous and are an error.
+/// Into a folder that is there the two tables are moved when both are complete. Tables of another format in the same
+/// folder would make it ambiguous and are an error.
 ///
 /// ```
 /// use progap_graph::read::{LoadOptions, table};
