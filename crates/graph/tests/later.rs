@@ -1,6 +1,7 @@
 //! Tables of nodes that come later, read as the table of training was.
 
 #[path = "common/own.rs"]
+#[allow(dead_code, reason = "not every test needs all of it")]
 mod own;
 
 use own::read;

@@ -459,7 +459,7 @@ mod tests {
                 let settings = Settings::of(entry.method, level);
                 let settings = settings.checked().expect("settings").for_sizes(sizes);
                 let plan = Plan::new(&settings, sizes).expect("a plan");
-                let public = public(&settings, &plan, sizes, sizes.nodes);
+                let public = public(&settings, &plan, sizes, (sizes.nodes, None));
                 assert!(public[0].contains("in the order of their ids"), "{public:?}");
                 assert_eq!(public.iter().filter(|line| line.starts_with(READABLE)).count(), 1, "{public:?}");
                 assert_eq!(public.iter().any(|line| line.ends_with(FORM_OF_ROWS)), level == Level::Node);
