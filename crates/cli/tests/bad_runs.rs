@@ -76,7 +76,7 @@ fn settings_that_contradict_each_other() {
     refused(at, &["--level", "node", "--selection", "best-validation"], &["validation labels are private"]);
     refused(at, &["--level", "node", "--dropout", "0.1"], &["dropout"]);
     // The ledger protects edges.
-    refused(at, &["--level", "node", "--epochs", "1"], &["edge", "node", "cannot be added up"]);
+    refused(at, &["--level", "node", "--epochs", "1"], &["edge", "node", "progap ledger init budget.db"]);
     for arguments in [
         &["--depth=-1"][..],
         &["--epochs", "many"],

@@ -146,7 +146,7 @@ fn survives_kills(settings: &[&str], unit: Option<&str>, random: usize) {
             paid.iter().zip(claimed).all(|(paid, claimed)| (paid - claimed).abs() < 1e-3),
             "charged {paid:?}, claimed {claimed:?}"
         );
-        assert_eq!(claimed.is_some(), unit.is_some(), "{moment:?}");
+        assert_eq!(claimed.is_some(), unit.is_some() && !seeded, "{moment:?}");
         if seeded {
             assert!(contents(&folder) == uninterrupted, "{moment:?}");
         }

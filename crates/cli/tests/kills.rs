@@ -70,7 +70,11 @@ fn cases() -> Vec<Case> {
             "budget.db",
             0,
         ),
-        paying("ledger set-budget budget.db --name g --unit node --epsilon 10 --reason more", "budget.db", 0),
+        paying(
+            "ledger set-budget budget.db --name g --unit node --epsilon 100 --reason more",
+            "budget.db",
+            0,
+        ),
         case("export release new --date 2026-01-31", Same),
         case("export release new --date 2026-01-31 --with-rows --sign me.key", Same),
         case("export release new.onnx --to onnx", Same),
@@ -106,7 +110,8 @@ fn base(place: &Path, tracer: &Path) {
     std::fs::create_dir(place.join("empty")).expect("made");
     let mine = "name = 'mine'\nruns = 1\n[base]\nmethod = 'gap'\nepochs = 1\n[vary]\nepsilon = [1, 2]\n";
     std::fs::write(place.join("mine.toml"), mine).expect("written");
-    let init = "--data g.progap --name g --unit edge-undirected --unit node --epsilon 9 --delta 1e-5";
+    let init =
+        "--data g.progap --name g --unit edge-undirected --unit node --rows public --epsilon 99 --delta 1e-5";
     run(&format!("ledger init budget.db {init}"));
     run(&format!("ledger init charged.db {init}"));
     run("key new me");

@@ -5,7 +5,8 @@
 mod own;
 
 use own::read;
-use progap_graph::read::columns::DateOrder;
+use progap_graph::read::LoadOptions;
+use progap_graph::read::columns::{ColumnChoice, ColumnKind, DateOrder};
 use progap_graph::read::table::{LaterOptions, LaterRows, LaterTable, read_later};
 use progap_graph::write::table::{ColumnValues, write_columns};
 use progap_graph::{Dataset, Preparation};
@@ -44,7 +45,11 @@ fn the_order_of_dates_is_kept_with_every_preparation() {
 #[test]
 fn a_row_is_read_by_itself_however_far_from_zero_its_numbers_are() {
     let rows: String = (0..50).map(|k| format!("{k},{},{}\n", k % 2, 1_600_000_000_000u64 + 7 * k)).collect();
-    let like = read(&format!("id,label,time\n{rows}")).prepared(Preparation::Standardise).expect("a scale");
+    let mut options = LoadOptions::default();
+    let number = ColumnChoice { kind: Some(ColumnKind::Number), ..ColumnChoice::default() };
+    options.columns.columns.insert("time".into(), number);
+    let like = own::read_with(&format!("id,label,time\n{rows}"), &options).expect("a table");
+    let like = like.prepared(Preparation::Standardise).expect("a scale");
     let own = like.features().to_dense(50);
     for k in [0u64, 17, 49] {
         let alone = later(&format!("id,time\nx,{}\n", 1_600_000_000_000u64 + 7 * k), &like);
@@ -55,7 +60,7 @@ fn a_row_is_read_by_itself_however_far_from_zero_its_numbers_are() {
 #[test]
 fn columns_are_told_by_what_they_were_in_training() {
     let table = "id,label,code,smokes,age,group\n1,a,3,true,30,x\n2,b,4,false,,y\n3,a,3,true,50,x\n";
-    let mut options = progap_graph::read::LoadOptions::default();
+    let mut options = LoadOptions::default();
     options.categorical.push("code".into());
     let like = own::read_with(table, &options).expect("a table").prepared(Preparation::Standardise);
     let like = like.expect("a scale");

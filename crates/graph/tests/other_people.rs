@@ -227,7 +227,7 @@ fn features_beside_a_table_of_classes_are_read() {
     let rows = folder(&[("target.csv", musae), ("edges.csv", "from,to\n0,1\n"), ("features.csv", triples)]);
     let data = load(&rows).unwrap();
     assert_eq!(data.feature_names(), ["views", "feature a", "feature b"]);
-    assert_eq!(data.features().to_dense(3), [5., 0., 0., 6., 2.5, 0., 9., 0., 1.]);
+    assert_eq!(data.features().to_dense(3), [6., 2.5, 0., 5., 0., 0., 9., 0., 1.]);
     for (features, what) in [
         ("node_id,feature_id,value\n7,b,1\n", "the node \"7\" is not in the node table"),
         ("node_id,feature_id,value\n2,b,1\n2,b,2\n", "row 3: the feature \"b\" of the node has two values"),

@@ -5,12 +5,19 @@ mod common;
 use common::*;
 use progap::method::Choice;
 use progap::settings::Messages::{self, Auto, Embeddings, Labels};
+use progap::settings::Order;
 use progap::{Level, Settings};
 use progap_graph::{Dataset, DatasetParts, Features, Graph, NodeIds, Ratios};
 
 fn settings(level: Level, messages: Messages) -> Settings {
     let epsilon = (level != Level::None).then_some(8.0);
-    Settings { messages, epsilon, epochs: 30, seed: Some(4), ..Settings::of(progap::Method::Progap, level) }
+    // Those who choose stand first.
+    let order = match level {
+        Level::None => Order::Tested,
+        _ => Order::Public,
+    };
+    let usual = Settings::of(progap::Method::Progap, level);
+    Settings { messages, epsilon, order, epochs: 30, seed: Some(4), ..usual }
 }
 
 /// Taste without likeness: the first half choose friends of one class each, whatever their own. So the friends of those

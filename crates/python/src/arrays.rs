@@ -94,7 +94,8 @@ pub fn features(
                 }
                 Matrix::Single(array) => singles(array, lenders)?,
                 Matrix::Double(array) => {
-                    array.as_array().iter().map(|&value| single(value)).collect::<Vec<f32>>().into()
+                    let kept = |value: f64| if value.is_nan() { f32::NAN } else { single(value) };
+                    array.as_array().iter().map(|&value| kept(value)).collect::<Vec<f32>>().into()
                 }
             };
             Dense::of(values, nodes, columns)

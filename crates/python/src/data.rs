@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use progap_graph::read::columns::{ColumnChoice, ColumnChoices, ColumnKind};
@@ -26,6 +27,8 @@ use crate::pool::work;
 pub struct Dataset {
     data: progap::Dataset,
     lenders: Lenders,
+    /// Whose data these are, once it was asked for: it counts fits, whatever becomes of features that others hold.
+    people: OnceLock<progap::ledger::Identity>,
 }
 
 impl Dataset {
@@ -40,13 +43,13 @@ impl Dataset {
     }
 
     fn changed(&self, data: progap::Dataset) -> Dataset {
-        Dataset { data, lenders: self.lenders.clone() }
+        Dataset { data, lenders: self.lenders.clone(), people: OnceLock::new() }
     }
 }
 
 /// Data that nobody else holds anything of.
 fn own(data: progap::Dataset) -> Dataset {
-    Dataset { data, lenders: Lenders::default() }
+    Dataset { data, lenders: Lenders::default(), people: OnceLock::new() }
 }
 
 /// The options of a caller about files, by the names of the keyword arguments of `progap.load`.
@@ -177,7 +180,7 @@ impl Dataset {
                 node_ids,
             })
         };
-        work::<_, Error>(py, build).map(|data| Dataset { data, lenders })
+        work::<_, Error>(py, build).map(|data| Dataset { data, lenders, people: OnceLock::new() })
     }
 
     /// A data set from tables in memory, each as CSV.
@@ -345,9 +348,13 @@ impl Dataset {
 
     /// Whose data these are, for comparing them with others in this process.
     fn identity(&self, py: Python<'_>) -> PyResult<Identity> {
+        if let Some(people) = self.people.get() {
+            return Ok(Identity(people.clone()));
+        }
         let data = self.data(py)?;
         // It never leaves the process, so it needs no secret.
-        work(py, || Ok::<_, Error>(Identity(progap::ledger::Identity::new(&[0; 32], data))))
+        let people = work(py, || Ok::<_, Error>(progap::ledger::Identity::new(&[0; 32], data)))?;
+        Ok(Identity(self.people.get_or_init(|| people).clone()))
     }
 
     /// A fingerprint of the data, whatever its split.

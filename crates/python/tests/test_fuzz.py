@@ -58,8 +58,7 @@ def test_nearly_good_arrays(nodes, edge_index, data):
     x = data.draw(hnp.arrays(np.float64, (nodes, data.draw(st.integers(0, 3)))))
     y = data.draw(hnp.arrays(np.int8, nodes, elements=st.integers(-2, 3)))
     inside = edge_index.size == 0 or (edge_index.min() >= 0 and edge_index.max() < nodes)
-    with np.errstate(over="ignore"):
-        good = inside and np.isfinite(x.astype(np.float32)).all() and y.min() >= -1 and y.max() >= 0
+    good = inside and y.min() >= -1 and y.max() >= 0
     try:
         graph = progap.Graph(x, edge_index, y, train_mask=np.ones(nodes, bool))
     except progap.DataError:

@@ -48,7 +48,7 @@ Examples:
   progap ledger init budget.db --data school/ --epsilon 4 --delta 1e-7
   progap ledger init budget.db --data school/ --unit edge --unit node --epsilon 4 --delta 1e-7
   progap ledger init budget.db --data nodes.csv --edges edges.csv --epsilon 2 --delta 1e-6
-  progap ledger init budget.db --data town/ --epsilon 2 --delta 1e-6 --same-people no --reason 'numbered alike'")]
+  progap ledger init budget.db --data town/ --epsilon 2 --same-people no --reason 'two towns'")]
 pub struct Init {
     /// The ledger; made if it is not there
     file: PathBuf,
@@ -337,7 +337,7 @@ const LARGEST_RECEIPTS: u64 = 1 << 30;
 #[command(after_help = "\
 Examples:
   progap ledger set-budget budget.db --name school --epsilon 6 --reason 'agreed on 3 May'
-  progap ledger set-budget budget.db --name school --rows public --reason 'the yearbook is in print'")]
+  progap ledger set-budget budget.db --name school --rows public --reason 'in print'")]
 pub struct SetBudget {
     /// The ledger
     file: PathBuf,

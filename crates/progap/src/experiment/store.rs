@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -124,6 +125,19 @@ pub struct Merged {
     pub known: usize,
 }
 
+/// Refuses a file that no database begins as: SQLite would write over one that is shorter than a page. What a process left that was
+/// killed while it made a store is empty or zero so far.
+fn refuse_others(path: &Path) -> Result<()> {
+    const BEGINNING: &[u8] = b"SQLite format 3\0";
+    let mut head = vec![];
+    match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        file => file.in_file(path)?.take(BEGINNING.len() as u64).read_to_end(&mut head).in_file(path)?,
+    };
+    let begun = head == BEGINNING || head.iter().all(|&byte| byte == 0);
+    if begun { Ok(()) } else { Err(Error::file(path, NOT_OURS)) }
+}
+
 /// The results of an experiment.
 #[derive(Debug)]
 pub struct Store {
@@ -153,6 +167,7 @@ impl Store {
             }
             Err(TryLockError::Error(error)) => return Err(Error::file(&lock_path, error)),
         }
+        refuse_others(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_CREATE)?;
         // Whether it is new is known within: what a process left that was killed while it made one is taken back first.
         let mut make = || -> rusqlite::Result<()> {

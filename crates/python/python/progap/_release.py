@@ -227,6 +227,7 @@ class Release:
         missing, an id that stands twice) is not in ``frame`` but in ``rejects``, with its column and the reason. With
         ``lenient`` a value that does not fit is taken as missing, where the column had missing values, or names, in
         training."""
+        caution(self._model)
         rows, place = later_rows(table, id)
         ids, (codes, probabilities), unread = self._model.predict_table(rows, id, lenient)
         library = library_of(table) if library is None else library

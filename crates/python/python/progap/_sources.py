@@ -228,6 +228,8 @@ def from_networkx(
         edges["weight"] = [data.get(weights, 1) for _, _, data in ends]
     options.setdefault("symmetrise", not graph.is_directed())
     options.setdefault("name", str(graph.name) or "unnamed")
+    if features is not None:
+        options.setdefault("keep", wanted)
     named: dict[str, Any] = {"id": id, "label": label, "split": split, "source": "source", "target": "target", "weights": None if weights is None else "weight", "weight_bound": weight_bound}
     return from_pandas(_Table(columns), _Table(edges), **named, **options)
 
