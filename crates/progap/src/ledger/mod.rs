@@ -1,7 +1,7 @@
 //! The ledger: which run asked what of which data set, and whether the next one still fits the budget.
 //!
 //! A run that touches private data charges the ledger *before* it uses its first noisy value. A charge says that
-//! the run asks at most what its [`Event`] says. It is never taken back: a run that was charged and then crashed, or never
+//! the run asks at most what its [`Event`](progap_privacy::Event) says. It is never taken back: a run that was charged and then crashed, or never
 //! started, still counts, because nobody can prove that it did not look. Resuming it under the same id costs nothing.
 //!
 //! ```
@@ -20,7 +20,7 @@
 //!
 //! let run = Charge::new("run-1", found.name, Unit::Edge, Event::gaussian(4.7, 1.0)?);
 //! let receipt = ledger.charge(run.clone())?;
-//! assert!(receipt.epsilon < 1.0);
+//! assert!(receipt.cost.epsilon < 1.0);
 //! assert_eq!(ledger.charge(run)?, receipt); // resumed, not charged again
 //!
 //! let greedy = Charge::new("run-2", "school", Unit::Edge, Event::gaussian(2.4, 1.0)?);
